@@ -1,0 +1,58 @@
+"""The record: all that a dump knows of one tensor. Writers make it, readers give it back."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dumpsim.tensor.stats import Statistics
+
+__all__ = ["Record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One tensor of a dump.
+
+    Attributes
+    ----------
+    rank, graph_id, iteration : int
+        Where in the tree it belongs; None where a tree has no such level.
+    op_type, op_name : str
+        Operator type and full scope name (``Default/fc1-Dense/MatMul-op0``) or, read back from a tree without IR, the escaped name.
+    task_id, stream_id, timestamp : int
+        Ids as the vendor prints them; `timestamp` in microseconds since 1970.
+    io : str
+        ``input`` or ``output``.
+    slot : int
+        Operand or output index.
+    dtype : str
+        Original number type, lower case.
+    stored_dtype : str
+        Type of the bytes in the file (bfloat16 is stored as float32).
+    shape : tuple of int
+    format : str
+        ``DefaultFormat`` or the device format.
+    nbytes : int
+        Bytes of the tensor as the statistics row counts them.
+    statistics : Statistics or None
+    digests : mapping of str to str, given as pairs
+        ``(("md5", "…"),)``
+    """
+
+    op_type: str
+    op_name: str
+    io: str
+    slot: int
+    dtype: str
+    shape: tuple[int, ...]
+    timestamp: int
+    format: str = "DefaultFormat"
+    stored_dtype: str = ""
+    task_id: int = 0
+    stream_id: int = 0
+    rank: int = 0
+    graph_id: int | None = None
+    iteration: int | None = None
+    nbytes: int = 0
+    statistics: "Statistics | None" = None
+    digests: tuple[tuple[str, str], ...] = ()

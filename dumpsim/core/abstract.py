@@ -1,0 +1,120 @@
+"""What a graph knows of a value before it runs: number type, shape, structure.
+
+These are the types that MindSpore's IR prints behind every node. [spec mindspore 8.3]
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dumpsim.core.dtype import DType
+
+__all__ = [
+    "Abstract",
+    "MonadType",
+    "NoneType",
+    "ScalarType",
+    "StringType",
+    "TensorType",
+    "TupleType",
+    "TypeType",
+    "tensors_of",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorType:
+    """A tensor; ``ref_key`` names the Parameter that it refers to.
+
+    Attributes
+    ----------
+    dtype : DType
+    shape : tuple of int
+        Host shape; -1 for a dimension that only the run decides.
+    ref_key : str or None
+        Name of the Parameter for ``Ref[Tensor[...]]``.
+    inplace : bool
+        The Parameter is written by an operator of its graph (printed as ``is_inplace``).
+    constant : bool
+        The value is known at compile time (printed as ``value=...``).
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    ref_key: str | None = None
+    inplace: bool = False
+    constant: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        total = 1
+        for dim in self.shape:
+            total *= dim
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, packed types rounded up."""
+        return (self.size * self.dtype.bits + 7) // 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarType:
+    """A host number (``<Int64, NoShape>``); `value` is None where only the run knows it."""
+
+    dtype: DType
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StringType:
+    """A host string."""
+
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeType:
+    """A number type as a value (the dst_type of Cast)."""
+
+    value: DType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoneType:
+    """The value None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonadType:
+    """The token that orders side effects: kind ``U`` (memory) or ``IO``."""
+
+    kind: str = "U"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TupleType:
+    """A tuple (or list) of values; `value` holds the Python tuple where all of it is constant."""
+
+    items: tuple["Abstract", ...]
+    value: Any = None
+
+
+Abstract = TensorType | ScalarType | StringType | TypeType | NoneType | MonadType | TupleType
+
+
+def tensors_of(abstract: Abstract) -> tuple[TensorType, ...]:
+    """The tensors of a value, tuples flattened in order.
+
+    Examples
+    --------
+    >>> from dumpsim.core.dtype import dtype
+    >>> t = TensorType(dtype=dtype("float32"), shape=(2, 3))
+    >>> [a.shape for a in tensors_of(TupleType(items=(t, TupleType(items=(t,)))))]
+    [(2, 3), (2, 3)]
+    """
+    if isinstance(abstract, TensorType):
+        return (abstract,)
+    if isinstance(abstract, TupleType):
+        return tuple(t for item in abstract.items for t in tensors_of(item))
+    return ()

@@ -1,0 +1,148 @@
+"""Errors that say what is wrong, where, what is allowed and the nearest legal value.
+
+Every error is a `DumpsimError` and also the built-in that the vendor raises in its place, so that both
+styles of `except` work.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "BadInputError",
+    "CaptureError",
+    "DeviceError",
+    "DtypeError",
+    "DumpConfigError",
+    "DumpWriteError",
+    "DumpsimError",
+    "FaultPlanError",
+    "FormatError",
+    "OutOfMemoryError",
+    "ScriptTypeError",
+    "ScriptValueError",
+    "UnreadableError",
+    "UnsupportedError",
+    "nearest",
+]
+
+
+def nearest(value: object, allowed: Iterable[object]) -> str | None:
+    """The allowed value that is spelled most like `value`, or None.
+
+    Examples
+    --------
+    >>> nearest("tensors", ["tensor", "statistic", "full"])
+    'tensor'
+    """
+    found = get_close_matches(str(value).lower(), [str(a).lower() for a in allowed], n=1, cutoff=0.5)
+    if not found:
+        return None
+    return next(str(a) for a in allowed if str(a).lower() == found[0])
+
+
+class DumpsimError(Exception):
+    """Base of all errors of dumpsim.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong, with the offending value; where the vendor's text is known, the vendor's text.
+    where : str, optional
+        File and JSON path, API argument, byte offset or operator.
+    allowed : iterable, optional
+        The legal values.
+    nearest : str, optional
+        The legal value that was probably meant.
+    code : str, optional
+        A stable code such as ``DS-CFG-012``; ``dumpsim explain`` knows it.
+
+    Examples
+    --------
+    >>> str(DumpsimError("'tensors' is not known", where="saved_data", allowed=("tensor", "full"), nearest="tensor"))
+    "saved_data: 'tensors' is not known; allowed: tensor, full (did you mean 'tensor'?)"
+    """
+
+    default_code: str | None = None
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        allowed: Iterable[object] = (),
+        nearest: str | None = None,
+        code: str | None = None,
+        vendor: str | None = None,
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.allowed = tuple(str(a) for a in allowed)
+        self.nearest = nearest
+        self.code = code or self.default_code
+        self.vendor = vendor
+        super().__init__(vendor if vendor is not None else self.explain())
+        if vendor is not None:
+            self.add_note(self.explain())
+
+    def explain(self) -> str:
+        """Our own sentence: where, what, allowed, nearest, code."""
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.allowed:
+            text += f"; allowed: {', '.join(self.allowed)}"
+        if self.nearest:
+            text += f" (did you mean {self.nearest!r}?)"
+        if self.code:
+            text += f" [{self.code}]"
+        return text
+
+
+class DumpConfigError(DumpsimError, RuntimeError):
+    """A dump config that the vendor refuses; RuntimeError, as MindSpore raises. [spec mindspore 1.1]"""
+
+
+class DumpWriteError(DumpsimError, OSError):
+    """A file of the dump could not be written: disk full, read-only, vanished directory."""
+
+
+class UnreadableError(DumpsimError, ValueError):
+    """A file or tree that cannot be read as a dump; the message holds the file and the offset."""
+
+
+class FormatError(DumpsimError, ValueError):
+    """An unknown device format, or one that does not fit the shape or the number of bytes."""
+
+
+class DtypeError(DumpsimError, TypeError):
+    """A number type that the operation does not know."""
+
+
+class BadInputError(DumpsimError, ValueError):
+    """An argument of a dumpsim function has no meaning."""
+
+
+class UnsupportedError(DumpsimError, NotImplementedError):
+    """Something that the real system has and the emulation does not; the message names it."""
+
+
+class CaptureError(DumpsimError, RuntimeError):
+    """A script cannot be turned into a graph; the message names the function and the line."""
+
+
+class ScriptTypeError(DumpsimError, TypeError):
+    """The TypeError that the vendor raises for a script's mistake."""
+
+
+class ScriptValueError(DumpsimError, ValueError):
+    """The ValueError that the vendor raises for a script's mistake."""
+
+
+class DeviceError(DumpsimError, RuntimeError):
+    """The emulated device stopped: AI Core error, deadlock, time-out."""
+
+
+class OutOfMemoryError(DeviceError):
+    """The emulated device has no room; the message shows the memory plan."""
+
+
+class FaultPlanError(DumpsimError, ValueError):
+    """A fault plan that cannot be followed."""

@@ -1,0 +1,119 @@
+"""The neutral form of a graph: what both IR text and IR protobuf say of it.
+
+The runtime makes one of these for every kernel graph; `codecs.irtext` and `codecs.irproto` write and read it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dumpsim.core.abstract import Abstract, TensorType
+
+__all__ = ["ConstRef", "IrDoc", "IrNode", "IrParam", "KernelIo", "NodeRef", "Operand", "ParamRef", "SourceLine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLine:
+    """One frame of the script that made a node; lines count from 1, columns from 0."""
+
+    path: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    code: str
+    is_def: bool = False  # the frame's "def" line: printed without columns for plain functions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRef:
+    """Operand that is the output of node number `index` of the same graph."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParamRef:
+    """Operand that is parameter number `index` (from 0) of the same graph."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstRef:
+    """Operand that is a constant: a number, tuple, string, DType, None, MonadType or a numpy array."""
+
+    value: Any
+    abstract: Abstract
+
+
+Operand = NodeRef | ParamRef | ConstRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelIo:
+    """What the kernel's build info says of one operand or output: device type, format and shape."""
+
+    dtype: str  # TypeId name, "Unknown" for weights
+    format: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrParam:
+    """A graph input.
+
+    `label` is what stands behind ``%paraN_`` in the list of parameters and `use_label` what operands print (they differ for
+    the inputs of control-flow segments). [spec observed 1.8]
+    """
+
+    name: str
+    label: str
+    use_label: str
+    abstract: TensorType
+    device: KernelIo
+    is_weight: bool
+    has_default: bool = False
+    shape_hint: bool = False  # network inputs print " : [2, 3]" after their type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrNode:
+    """A node in topological order; `index` is its ``%N``, None for Return."""
+
+    index: int | None
+    name: str  # "CNode_8", or the variable that it was assigned to
+    op_type: str
+    prim_func: bool  # printed as PrimFunc_<op_type>
+    operands: tuple[Operand, ...]
+    operand_types: tuple[Abstract, ...]
+    output: Abstract | None
+    full_name: str
+    instance_name: str | None = None
+    primitive_attrs: tuple[tuple[str, Any], ...] = ()
+    node_attrs: tuple[tuple[str, Any], ...] = ()
+    kernel_in: tuple[KernelIo, ...] | None = None
+    kernel_out: tuple[KernelIo, ...] | None = None
+    object_in: tuple[str, ...] | None = None
+    object_out: str | None = None
+    sources: tuple[SourceLine, ...] = ()  # outermost first, as the text prints them
+    candidate: bool = False  # the text says that the lines are only candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrDoc:
+    """A kernel graph as text and protobuf show it."""
+
+    name: str  # kernel_graph0
+    graph_id: int
+    params: tuple[IrParam, ...]
+    nodes: tuple[IrNode, ...]
+    attrs: tuple[tuple[str, str], ...] = ()
+    total_nodes: int = 0
+    total_cnodes: int = 0
+    instance: str = "0x0"
+    order: tuple[str, ...] = ()
+
+    def kernels(self) -> Iterator[IrNode]:
+        """Nodes that a device runs."""
+        return (node for node in self.nodes if node.kernel_out is not None)

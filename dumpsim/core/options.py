@@ -1,0 +1,36 @@
+"""What a mode wants of compilation and execution; front ends pass it down, so that the emulator knows no mode."""
+
+from dataclasses import dataclass
+
+__all__ = ["CompileOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileOptions:
+    """Choices of the compiler and the executor.
+
+    Attributes
+    ----------
+    release : str
+        Dialect of the compiler: ``seed`` (2.4/2.5), ``2.7`` or ``2.10``.
+    target : str
+        ``Ascend``, ``GPU`` or ``CPU``.
+    jit_level : str
+        ``O0``, ``O1`` or ``O2``.
+    private_formats : bool
+        Convolutions and matmuls in NC1HWC0, FRACTAL_Z, FRACTAL_NZ and float16 (910A at O0/O1, every chip at O2). [decisions]
+    memory_reuse : bool
+        Buffers of dead tensors are used again; synchronous dump turns it off. [spec mindspore 12.1]
+    expanders : bool
+        Composite operators are expanded (``Expand/_SumExt/ReduceSum``), as 2.7 and 2.10 do. [spec observed 0]
+    reserve_class_name : bool
+        Scopes carry the class (``fc1-Dense``) or not (``fc1``). [spec observed 1.2]
+    """
+
+    release: str = "seed"
+    target: str = "Ascend"
+    jit_level: str = "O0"
+    private_formats: bool = False
+    memory_reuse: bool = True
+    expanders: bool = True
+    reserve_class_name: bool = True

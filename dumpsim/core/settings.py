@@ -1,0 +1,90 @@
+"""The settings of one run: what `dumpsim run` hands to the process of the script, through the environment."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from dumpsim.core.errors import BadInputError, nearest
+
+__all__ = ["VARIABLE", "RunSettings"]
+
+VARIABLE = "DUMPSIM_RUN"
+
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "device": (None, "ascend", "gpu", "cpu"),
+    "mindspore": ("seed", "2.7", "2.10"),
+    "clock": ("virtual", "wall"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What `dumpsim run` was told.
+
+    Attributes
+    ----------
+    device : str or None
+        ``ascend``, ``gpu`` or ``cpu``: overrides the script's device_target; None leaves it to the script, then Ascend. [decisions]
+    chip : str or None
+        A name of `dumpsim.device.chip.CHIPS`; None takes the device's default (910B for Ascend). [decisions]
+    mindspore : str
+        The version profile: ``seed``, ``2.7`` or ``2.10``.
+    overrides : mapping of str to str
+        Single fields of the profile (``--set FIELD=VALUE``).
+    clock : str
+        ``virtual`` (the same time stamps in every run) or ``wall``.
+    seed : int
+        Seed of everything random that the script does not seed itself.
+    faults : str or None
+        Path of a fault plan.
+    manifest : str or None
+        Path of the manifest, None for none.
+    append : bool
+        Continue in a dump root that already holds this rank's files.
+    quiet : bool
+        No summary on stderr.
+
+    Examples
+    --------
+    >>> RunSettings.from_text(RunSettings(device="cpu").to_text()).device
+    'cpu'
+    """
+
+    device: str | None = None
+    chip: str | None = None
+    mindspore: str = "seed"
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    clock: str = "virtual"
+    seed: int = 0
+    faults: str | None = None
+    manifest: str | None = "dumpsim-manifest.json"
+    append: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                legal = [a for a in allowed if a is not None]
+                raise BadInputError(
+                    f"{value!r} is not a value of {name}",
+                    where=f"--{name}",
+                    allowed=legal,
+                    nearest=nearest(value, legal),
+                )
+
+    def to_text(self) -> str:
+        """JSON for the environment variable."""
+        return json.dumps(asdict(self) | {"overrides": dict(self.overrides)}, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> "RunSettings":
+        """The settings that `to_text` wrote."""
+        return cls(**json.loads(text))
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "RunSettings":
+        """The settings of this process; the defaults where `dumpsim run` did not start it."""
+        text = (os.environ if environment is None else environment).get(VARIABLE)
+        return cls.from_text(text) if text else cls()

@@ -1,0 +1,102 @@
+"""Graphs of operators: nodes, parameters, constants.
+
+A `Graph` is what a front end captures and passes rewrite; cut at control flow it becomes kernel graphs (`graph.program`).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dumpsim.core.abstract import Abstract, MonadType, TensorType
+from dumpsim.core.irdoc import SourceLine
+
+__all__ = ["Constant", "Graph", "Node", "Parameter", "Value", "topological"]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Parameter:
+    """A graph input: a weight (with a host storage) or an argument of the network."""
+
+    name: str
+    abstract: TensorType
+    is_weight: bool = False
+    has_default: bool = False
+    storage: Any = None  # the front end's holder of the value; the runtime asks it for an array, opaque here
+    debug_name: str = ""  # label in the IR where it differs from the name
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Constant:
+    """A value known at compile time: number, tuple, string, DType, None, monad token or numpy array."""
+
+    value: Any
+    abstract: Abstract
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Node:
+    """One operator call."""
+
+    op_type: str
+    operands: list["Value"]
+    abstract: Abstract
+    attrs: dict[str, Any] = field(default_factory=dict)  # arguments of the kernel that are not operands
+    printed_attrs: dict[str, Any] = field(default_factory=dict)  # primitive attributes of the IR text, in order
+    node_attrs: dict[str, Any] = field(default_factory=dict)
+    scope: str = "Default"
+    full_name: str = ""  # scope/op_type-opN: the name in files and `kernels`
+    ir_name: str = ""  # the name in IR and execution order, where it differs [spec observed 0.17]
+    debug_name: str = ""  # variable it was assigned to, else CNode_N when printed
+    instance_name: str | None = None
+    sources: tuple[SourceLine, ...] = ()
+    candidate: bool = False
+    device_dtypes: dict[str, Any] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)  # e.g. {"dump": "true"}
+
+
+Value = Node | Parameter | Constant
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Graph:
+    """A graph with its parameters in order and one output value."""
+
+    name: str = ""
+    graph_id: int = -1
+    parameters: list[Parameter] = field(default_factory=list)
+    output: Value | None = None
+    attrs: dict[str, str] = field(default_factory=dict)
+
+    def nodes(self) -> list[Node]:
+        """Nodes that the output needs, operands before users."""
+        return topological([self.output]) if self.output is not None else []
+
+
+def topological(roots: Iterable[Value | None]) -> list[Node]:
+    """Nodes below `roots`, operands first and in operand order (depth-first, without recursion).
+
+    This is the order of the vendor's IR text. [spec observed 1.8]
+    """
+    seen: set[int] = set()
+    order: list[Node] = []
+    for root in roots:
+        if not isinstance(root, Node) or id(root) in seen:
+            continue
+        seen.add(id(root))
+        stack: list[tuple[Node, Iterator[Value]]] = [(root, iter(root.operands))]
+        while stack:
+            node, operands = stack[-1]
+            for operand in operands:
+                if isinstance(operand, Node) and id(operand) not in seen:
+                    seen.add(id(operand))
+                    stack.append((operand, iter(operand.operands)))
+                    break
+            else:
+                stack.pop()
+                order.append(node)
+    return order
+
+
+def is_monad(value: Value) -> bool:
+    """Whether a value is a side-effect token."""
+    return isinstance(value.abstract, MonadType)

@@ -1,0 +1,102 @@
+"""The form of an operator: kernel, shape and dtype rule, gradient rule and IR attributes, in one place.
+
+An ops module exports a frozen table ``OPS: tuple[OpDef, ...]``; `dumpsim.ops.table` finds the module of an operator type
+and loads it on first use.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dumpsim.core.abstract import Abstract
+
+__all__ = ["GradBuilder", "OpDef", "Symbol"]
+
+
+class Symbol(Protocol):
+    """A value of a graph, seen from a gradient rule: nothing but its type."""
+
+    @property
+    def abstract(self) -> Abstract: ...
+
+
+class GradBuilder(Protocol):
+    """Emits the nodes of a gradient; the graph room implements it."""
+
+    def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
+        """Add a node; operands are symbols or Python constants. Returns its output (a symbol)."""
+        ...
+
+    def item(self, value: Any, index: int) -> Any:
+        """Output `index` of a node with several outputs."""
+        ...
+
+
+Infer = Callable[[Sequence[Abstract], Mapping[str, Any]], Abstract]
+Kernel = Callable[..., Any]
+Grad = Callable[[GradBuilder, Sequence[Any], Any, Any, Mapping[str, Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpDef:
+    """An operator type.
+
+    Attributes
+    ----------
+    name : str
+        Type as the vendor prints it, ``MatMul``.
+    operands : tuple of str
+        Names of the node's operands in order. Operands are tensors or host constants (numbers, tuples, types); operators that the
+        vendor defines by yaml take their settings as operands (``MatMul(x, w, transpose_a, transpose_b)``), older ones as `attrs`.
+        A trailing name with ``*`` takes the rest (``AddN``, ``Concat`` take a tuple instead).
+    infer : callable
+        ``infer(abstracts, attrs) -> Abstract``: type of the output; a TupleType for several outputs. Constants carry their value in
+        the abstract. Raises ScriptValueError/ScriptTypeError as the vendor does for shapes and types that do not fit.
+    kernel : callable
+        ``kernel(*operands, **attrs)`` -> array or tuple of arrays. Tensors arrive as numpy arrays, constants as Python values.
+        Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows the result, with the overflow rule of
+        its chip; `accumulate` says when that happens. Kernels never write their operands, unless `updates` names them.
+    grad : callable or None
+        ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None. None as the rule: the operator
+        has no gradient, which is an error that names it; `stop` says that the gradient is zero.
+    attrs : mapping
+        Primitive attributes with their defaults, in the order of the vendor's IR text.
+    prim_func : bool
+        Defined by yaml in the real system: printed as ``PrimFunc_<name>``.
+    updates : tuple of int
+        Operands that the kernel writes in place (``ApplyMomentum``: 0 and 1). Such kernels get writable views.
+    alias : mapping of int to int
+        Output slot -> operand whose buffer it is (views such as Reshape, and updated operands).
+    view : bool
+        No kernel runs; the output is the operand's bytes (Reshape, Flatten). [spec observed 1.2]
+    side_effect : str or None
+        ``mem`` or ``io``: takes and gives a monad.
+    stop : bool
+        Gradients end here (comparisons, ArgMax, random masks).
+    input_names, output_names : tuple of str
+        The primitive attributes of the same names, empty where the vendor has none.
+    formats : mapping
+        Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}}``.
+    engine : str
+        ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
+    flops : callable or None
+        ``flops(abstracts, attrs)`` for the virtual clock; None counts elements.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    infer: Infer
+    kernel: Kernel
+    grad: Grad | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    prim_func: bool = False
+    updates: tuple[int, ...] = ()
+    alias: Mapping[int, int] = field(default_factory=dict)
+    view: bool = False
+    side_effect: str | None = None
+    stop: bool = False
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
+    formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    engine: str = "aicore"
+    flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None
