@@ -1,0 +1,147 @@
+"""A compiled network: its kernel graphs and the control that runs them.
+
+Control flow on tensors cuts a network into kernel graphs, each a straight line of kernels. What connects them is a small register
+machine: numbered slots hold tensors, steps read and write slots. A straight-line network is one kernel graph and one `Run`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dumpsim.core.abstract import TensorType, tensors_of
+from dumpsim.core.irdoc import IrDoc
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter
+
+__all__ = ["Branch", "KernelGraph", "Loop", "Move", "Program", "Run", "Step"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KernelGraph:
+    """One straight line of kernels.
+
+    Attributes
+    ----------
+    graph : Graph
+        Parameters in the order of the IR; weights hold their storage, the others are fed by `Run.arguments`.
+    graph_id : int
+        Number of the graph in the process.
+    order : tuple of Node
+        Kernels in execution order; Load, Depend, MakeTuple and their like are in the graph but not here.
+    doc : IrDoc
+        What IR text and protobuf show.
+    is_root : bool
+        The first graph of its network: runs count on it, `Parameter` files come from it. [spec observed 1.6]
+    root_graph_id : int
+        Number of the network's first graph.
+    """
+
+    graph: Graph
+    graph_id: int
+    order: tuple[Node, ...]
+    doc: IrDoc
+    is_root: bool
+    root_graph_id: int
+
+    @property
+    def arguments(self) -> tuple[Parameter, ...]:
+        """The parameters that are not weights, in order."""
+        return tuple(p for p in self.graph.parameters if not p.is_weight)
+
+    @property
+    def results(self) -> tuple[TensorType, ...]:
+        """Types of the output tensors, tuples flattened, monads left out."""
+        return tensors_of(self.graph.output.abstract) if self.graph.output is not None else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Run kernel graph number `graph` of the program (an index, not a graph id).
+
+    `arguments` are the slots of `KernelGraph.arguments`, `results` the slots that take `KernelGraph.results`.
+    """
+
+    graph: int
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Give slot `target` the value of a slot or of a constant."""
+
+    target: int
+    source: "int | Constant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Take `then` where the tensor in slot `condition` is true, else `otherwise`."""
+
+    condition: int
+    then: "tuple[Step, ...]"
+    otherwise: "tuple[Step, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """Run `head`; while the tensor in slot `condition` is then true, run `body` and `head` again."""
+
+    head: "tuple[Step, ...]"
+    condition: int
+    body: "tuple[Step, ...]"
+
+
+Step = Run | Move | Branch | Loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Program:
+    """A compiled network.
+
+    Attributes
+    ----------
+    kernel_graphs : tuple of KernelGraph
+        In the order of their ids; the first is the root.
+    steps : tuple of Step
+        What one call of the network does.
+    inputs : tuple of Parameter
+        Arguments of a call; argument ``i`` is put into slot ``i``.
+    outputs : tuple of int or Constant
+        Slots (or compile-time constants) that a call returns, tuples flattened.
+    slots : int
+        Number of slots.
+    name : str
+        Name of the network for messages.
+    """
+
+    kernel_graphs: tuple[KernelGraph, ...]
+    steps: tuple[Step, ...]
+    inputs: tuple[Parameter, ...]
+    outputs: "tuple[int | Constant, ...]"
+    slots: int
+    name: str = ""
+    attrs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def root(self) -> KernelGraph:
+        """The first kernel graph."""
+        return self.kernel_graphs[0]
+
+    def walk(self) -> Iterator[Step]:
+        """Every step once, those of branches and loops behind their own.
+
+        Examples
+        --------
+        >>> inner = Run(graph=0, arguments=(), results=(0,))
+        >>> loop = Loop(head=(inner,), condition=0, body=())
+        >>> program = Program(kernel_graphs=(), steps=(loop,), inputs=(), outputs=(0,), slots=1)
+        >>> [type(step).__name__ for step in program.walk()]
+        ['Loop', 'Run']
+        """
+        pending = list(reversed(self.steps))
+        while pending:
+            step = pending.pop()
+            yield step
+            if isinstance(step, Branch):
+                pending.extend(reversed((*step.then, *step.otherwise)))
+            elif isinstance(step, Loop):
+                pending.extend(reversed((*step.head, *step.body)))
