@@ -1,0 +1,52 @@
+"""mapping.csv: which short file stands for which over-long name. [spec mindspore 3.6, spec ge 3.5]"""
+
+__all__ = ["line", "parse", "string_hash"]
+
+_MASK = (1 << 64) - 1
+_MUL = 0xC6A4A7935BD1E995
+_SEED = 0xC70F6907
+
+
+def string_hash(name: bytes) -> int:
+    """``std::hash<std::string>`` of libstdc++ on 64 bits. [spec ge 3.5]
+
+    Examples
+    --------
+    >>> string_hash(b"abc")
+    3663726644998027833
+    >>> string_hash(b"Add.Add_1.3.5.1700000000000000")
+    15060200189498114039
+    """
+    value = _SEED ^ (len(name) * _MUL & _MASK)
+    whole = len(name) & ~7
+    for start in range(0, whole, 8):
+        word = int.from_bytes(name[start : start + 8], "little") * _MUL & _MASK
+        word = (word ^ word >> 47) * _MUL & _MASK
+        value = (value ^ word) * _MUL & _MASK
+    if len(name) & 7:
+        value = (value ^ int.from_bytes(name[whole:], "little")) * _MUL & _MASK
+    value = (value ^ value >> 47) * _MUL & _MASK
+    return value ^ value >> 47
+
+
+def line(short: str, original: str) -> str:
+    """One line of the file; there is no header.
+
+    Examples
+    --------
+    >>> line("1045390066.npy", "MatMul.Default_long.0.0.1.input.0.DefaultFormat.Float32.npy")
+    '1045390066.npy,MatMul.Default_long.0.0.1.input.0.DefaultFormat.Float32.npy\\n'
+    """
+    return f"{short},{original}\n"
+
+
+def parse(text: str) -> dict[str, str]:
+    """Short name to original name; a line that was written twice counts once, later lines win.
+
+    Examples
+    --------
+    >>> parse("1.npy,a.npy\\n2.npy,b.npy\\n1.npy,a.npy\\n")
+    {'1.npy': 'a.npy', '2.npy': 'b.npy'}
+    """
+    pairs = (row.split(",", 1) for row in text.splitlines() if "," in row)
+    return {short.strip(): original.strip() for short, original in pairs}

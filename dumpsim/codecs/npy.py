@@ -1,0 +1,155 @@
+"""npy files as MindSpore writes them, and any npy file read without trust.
+
+The vendor's header differs from numpy's in its blanks and commas: ``{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), }``, padded so
+that the data starts at a multiple of 64. [spec mindspore 3.5, spec observed 1.3]
+"""
+
+import ast
+import os
+import struct
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import DtypeError, UnreadableError
+
+__all__ = ["MAGIC", "encode", "header", "info", "read"]
+
+MAGIC = b"\x93NUMPY"
+_ALIGN = 64
+_MAX_HEADER = 1 << 20  # a forged header length never makes us allocate more than this
+_BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
+
+
+def header(descr: str, shape: tuple[int, ...]) -> bytes:
+    r"""The bytes before the data.
+
+    Parameters
+    ----------
+    descr : str
+        Number type as in `DType.descr`, ``<f4``.
+    shape : tuple of int
+
+    Examples
+    --------
+    >>> len(header("<f4", (2, 3)))
+    128
+    >>> header("<f4", (2, 3))[10:68]
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), "
+    """
+    dims = "".join(f"{dim}," for dim in shape)
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}"
+    for version, size in ((b"\x01\x00", "<H"), (b"\x02\x00", "<I")):
+        prefix = len(MAGIC) + 2 + struct.calcsize(size)
+        # at least one blank and the newline follow the dict
+        padded = -(-(prefix + len(text) + 2) // _ALIGN) * _ALIGN - prefix
+        if size == "<I" or padded <= 0xFFFF:
+            body = text.ljust(padded - 1) + "\n"
+            return MAGIC + version + struct.pack(size, padded) + body.encode("latin-1")
+    raise AssertionError("unreachable")
+
+
+def encode(array: "np.ndarray[Any, Any]", kind: DType | None = None) -> tuple[bytes, memoryview]:
+    """Header and data of an array; the data is a view, nothing is copied when the array is contiguous.
+
+    Raises
+    ------
+    DtypeError
+        For a number type that npy has no descr for.
+    """
+    row = kind if kind is not None else dtype(array.dtype.name)
+    if row.descr is None:
+        raise DtypeError(f"{row.name} has no npy form", code="DS-NPY-001")
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return header(row.descr, array.shape), memoryview(flat.view(np.uint8)).cast("B")
+
+
+def info(path: "str | os.PathLike[str]") -> tuple["np.dtype[Any]", tuple[int, ...], bool, int]:
+    """Type, shape, Fortran order and data offset of an npy file, from its header alone.
+
+    Raises
+    ------
+    UnreadableError
+        With the file and the offset, for anything that is not a sound npy header or whose data is cut short.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(8)
+        if start[:6] != MAGIC:
+            raise _bad(path, 0, "does not start with the npy magic")
+        if start[6:] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
+            raise _bad(path, 6, f"npy version {start[6:].hex()} is not 1.0, 2.0 or 3.0")
+        width = 2 if start[6] == 1 else 4
+        raw = file.read(width)
+        if len(raw) < width:
+            raise _bad(path, 8, "header length is cut short")
+        length = int.from_bytes(raw, "little")
+        offset = 8 + width + length
+        if length > _MAX_HEADER or offset > size:
+            raise _bad(path, 8, f"header length {length} does not fit a file of {size} bytes")
+        text = file.read(length).decode("latin-1")
+    kind, shape, fortran = _parse(path, text)
+    if prod(shape) * kind.itemsize > size - offset:
+        raise _bad(
+            path, offset, f"shape {shape} of {kind} needs {prod(shape) * kind.itemsize} bytes, {size - offset} are there"
+        )
+    return kind, shape, fortran, offset
+
+
+def read(path: "str | os.PathLike[str]", *, mmap: bool = True) -> "np.ndarray[Any, Any]":
+    """The array of an npy file, memory-mapped and read-only by default; bfloat16 (``<E2``) included.
+
+    Parameters
+    ----------
+    path : path
+    mmap : bool
+        Map the file instead of reading it.
+
+    Returns
+    -------
+    ndarray
+        Never an object array: pickled content is refused.
+
+    Raises
+    ------
+    UnreadableError
+    """
+    kind, shape, fortran, offset = info(path)
+    count = prod(shape)
+    if count == 0:
+        return np.empty(shape, kind)
+    if mmap:
+        array: np.ndarray[Any, Any] = np.memmap(path, dtype=kind, mode="r", offset=offset, shape=(count,))
+    else:
+        array = np.fromfile(path, dtype=kind, count=count, offset=offset)
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
+def _parse(path: Any, text: str) -> tuple["np.dtype[Any]", tuple[int, ...], bool]:
+    """The three fields of the header's dict."""
+    try:
+        fields = ast.literal_eval(text.strip())
+        descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
+    except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
+        raise _bad(path, 10, "header is not a dict with descr, fortran_order and shape") from None
+    if not isinstance(descr, str):
+        raise _bad(path, 10, f"descr {descr!r} is not a plain number type")
+    if not isinstance(fortran, bool) or not isinstance(shape, tuple):
+        raise _bad(path, 10, "fortran_order is not a bool or shape is not a tuple")
+    if len(shape) > 32 or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):
+        raise _bad(path, 10, f"shape {shape!r} is not possible")
+    if descr in (_BFLOAT16_DESCR, "|E2"):
+        return dtype("bfloat16").numpy, shape, fortran
+    try:
+        kind = np.dtype(descr)
+    except (TypeError, ValueError):
+        raise _bad(path, 10, f"descr {descr!r} is not a number type") from None
+    if kind.kind not in "biufc":
+        raise _bad(path, 10, f"descr {descr!r} is not a number type (objects and strings are refused)")
+    return kind, shape, fortran
+
+
+def _bad(path: Any, offset: int, what: str) -> UnreadableError:
+    return UnreadableError(what, where=f"{os.fspath(path)}: byte {offset}", code="DS-NPY-002")
