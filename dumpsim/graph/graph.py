@@ -1,6 +1,7 @@
 """Graphs of operators: nodes, parameters, constants.
 
-A `Graph` is what a front end captures and passes rewrite; cut at control flow it becomes kernel graphs (`graph.program`).
+A `Graph` is what a front end captures and passes rewrite; cut at control flow it becomes kernel graphs
+(`graph.program`).
 """
 
 from collections.abc import Iterable, Iterator

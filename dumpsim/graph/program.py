@@ -1,7 +1,8 @@
 """A compiled network: its kernel graphs and the control that runs them.
 
-Control flow on tensors cuts a network into kernel graphs, each a straight line of kernels. What connects them is a small register
-machine: numbered slots hold tensors, steps read and write slots. A straight-line network is one kernel graph and one `Run`.
+Control flow on tensors cuts a network into kernel graphs, each a straight line of kernels. What connects them is a
+small register machine: numbered slots hold tensors, steps read and write slots. A straight-line network is one kernel
+graph and one `Run`.
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,1 @@
+"""From Python code to graphs: rewriting, tracing, compiling, gradients."""

@@ -1,0 +1,93 @@
+"""The one door through which front-end code runs an operator."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.frontends.mindspore._capture import values
+from dumpsim.ops.opdef import OpDef
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.mindspore._capture.trace import Tracer
+
+__all__ = ["call", "capturing"]
+
+
+def call(
+    op_type: str,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any] | None = None,
+    *,
+    instance_name: str | None = None,
+    printed: Mapping[str, Any] | None = None,
+) -> Any:
+    """Run or record one operator.
+
+    Parameters
+    ----------
+    op_type : str
+        Type as the vendor prints it.
+    operands : sequence
+        Tensors, Parameters, Python constants, tuples of them, DTypes, None; in the order of `OpDef.operands`.
+    attrs : mapping, optional
+        Arguments of the kernel that are not operands; they overlay the defaults of the operator's table row.
+    instance_name : str, optional
+        ``matmul`` for a primitive object that is an attribute of a cell.
+    printed : mapping, optional
+        Primitive attributes of the IR text where they differ from `attrs`.
+
+    Returns
+    -------
+    Tensor or tuple
+        Symbolic while a graph is captured, with data otherwise.
+
+    Raises
+    ------
+    UnsupportedError
+        For an operator that the tables do not hold.
+    ScriptValueError, ScriptTypeError
+        For operands that do not fit, as the vendor raises.
+    """
+    from dumpsim.ops.table import find
+
+    definition = find(op_type)
+    merged = {**definition.attrs, **(attrs or {})}
+    tracer = capturing()
+    if tracer is not None:
+        return tracer.emit(definition, operands, merged, instance_name=instance_name, printed=printed)
+    return _run(definition, operands, merged)
+
+
+def capturing() -> "Tracer | None":
+    """The capture under way, None in PYNATIVE."""
+    from dumpsim.frontends.mindspore._capture import trace
+
+    return trace.current()
+
+
+def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    from dumpsim.frontends.mindspore._capture import tape
+    from dumpsim.runtime.session import Session
+
+    abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+    arrays = Session.current().run_op(definition, [_plain(operand) for operand in operands], attrs)
+    out = _wrap(abstract, list(arrays) if isinstance(arrays, (list, tuple)) else [arrays])
+    tape.record(definition, operands, out, attrs)
+    return out
+
+
+def _plain(operand: Any) -> Any:
+    """The operand as a kernel takes it: arrays for tensors."""
+    if values.is_tensor(operand):
+        return operand._array
+    if isinstance(operand, (tuple, list)):
+        return tuple(_plain(item) for item in operand)
+    return operand
+
+
+def _wrap(abstract: Abstract, arrays: list[Any]) -> Any:
+    if isinstance(abstract, TupleType):
+        return tuple(_wrap(item, arrays) for item in abstract.items)
+    if isinstance(abstract, TensorType):
+        return values.tensor_of_array(arrays.pop(0), abstract.dtype)
+    return None

@@ -1,0 +1,131 @@
+"""Between the Python values of a script and the values of a graph."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dumpsim.core.abstract import (
+    Abstract,
+    NoneType,
+    ScalarType,
+    StringType,
+    TensorType,
+    TupleType,
+    TypeType,
+)
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import CaptureError
+from dumpsim.graph.graph import Constant, Value
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = [
+    "abstract_of",
+    "constant_of",
+    "is_symbolic",
+    "is_tensor",
+    "rebuild",
+    "tensor_of_array",
+    "tensor_of_symbol",
+    "tensors_in",
+]
+
+_INT64, _FLOAT32, _BOOL = dtype("int64"), dtype("float32"), dtype("bool")
+
+
+def _tensor_class() -> "type[Tensor]":
+    from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+    return Tensor
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a Python value is a Tensor (or Parameter) of the front end."""
+    return isinstance(value, _tensor_class())
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a Python value is a Tensor without data, or a tuple that holds one."""
+    if isinstance(value, (tuple, list)):
+        return any(is_symbolic(v) for v in value)
+    return is_tensor(value) and value._symbol is not None
+
+
+def tensor_of_array(array: np.ndarray[Any, Any], kind: DType) -> "Tensor":
+    """A Tensor around an array, without a copy."""
+    cls = _tensor_class()
+    tensor = cls.__new__(cls)
+    tensor._array, tensor._symbol, tensor._dtype, tensor._shape = array, None, kind, tuple(array.shape)
+    return tensor
+
+
+def tensor_of_symbol(value: Value, abstract: TensorType) -> "Tensor":
+    """A Tensor that stands for a value of the graph being captured."""
+    cls = _tensor_class()
+    tensor = cls.__new__(cls)
+    tensor._array, tensor._symbol, tensor._dtype, tensor._shape = None, value, abstract.dtype, abstract.shape
+    return tensor
+
+
+def abstract_of(value: Any) -> Abstract:
+    """The graph type of a Python value; constants carry their value."""
+    if is_tensor(value):
+        if value._symbol is not None:
+            abstract: Abstract = value._symbol.abstract
+            return abstract
+        return TensorType(dtype=value._dtype, shape=tuple(value._shape))
+    if value is None:
+        return NoneType()
+    if isinstance(value, (bool, np.bool_)):
+        return ScalarType(dtype=_BOOL, value=bool(value))
+    if isinstance(value, (int, np.integer)):
+        return ScalarType(dtype=_INT64, value=int(value))
+    if isinstance(value, (float, np.floating)):
+        return ScalarType(dtype=_FLOAT32, value=float(value))
+    if isinstance(value, str):
+        return StringType(value=value)
+    if isinstance(value, DType):
+        return TypeType(value=value)
+    if isinstance(value, (tuple, list)):
+        items = tuple(abstract_of(v) for v in value)
+        return TupleType(items=items, value=None if any(True for _ in tensors_in(value)) else tuple(value))
+    if isinstance(value, np.ndarray):
+        from dumpsim.core.dtype import from_numpy
+
+        return TensorType(dtype=from_numpy(value.dtype), shape=value.shape)
+    raise CaptureError(f"a value of type {type(value).__name__} cannot be an operand of an operator")
+
+
+def constant_of(value: Any) -> Constant:
+    """A graph constant of a Python value; tensors become constant tensors that hold their array."""
+    if is_tensor(value):
+        abstract = TensorType(dtype=value._dtype, shape=tuple(value._shape), constant=True)
+        return Constant(value=value._array, abstract=abstract)
+    return Constant(value=tuple(value) if isinstance(value, list) else value, abstract=abstract_of(value))
+
+
+def tensors_in(value: Any) -> "Iterator[Tensor]":
+    """The Tensors of a nested Python value, in order."""
+    if is_tensor(value):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors_in(item)
+
+
+def rebuild(value: Any, tensors: "Iterator[Tensor]") -> Any:
+    """The nested value with its Tensors replaced, in the order of `tensors_in`."""
+    if is_tensor(value):
+        return next(tensors)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(rebuild(v, tensors) for v in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(rebuild(v, tensors) for v in value)
+    if isinstance(value, Mapping):
+        return {k: rebuild(v, tensors) for k, v in value.items()}
+    return value
