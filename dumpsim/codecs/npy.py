@@ -1,7 +1,7 @@
 """npy files as MindSpore writes them, and any npy file read without trust.
 
-The vendor's header differs from numpy's in its blanks and commas: ``{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), }``, padded so
-that the data starts at a multiple of 64. [spec mindspore 3.5, spec observed 1.3]
+The vendor's header differs from numpy's in its blanks and commas, ``{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), }``,
+and is padded so that the data starts at a multiple of 64. [spec mindspore 3.5, spec observed 1.3]
 """
 
 import ast
@@ -93,7 +93,9 @@ def info(path: "str | os.PathLike[str]") -> tuple["np.dtype[Any]", tuple[int, ..
     kind, shape, fortran = _parse(path, text)
     if prod(shape) * kind.itemsize > size - offset:
         raise _bad(
-            path, offset, f"shape {shape} of {kind} needs {prod(shape) * kind.itemsize} bytes, {size - offset} are there"
+            path,
+            offset,
+            f"shape {shape} of {kind} needs {prod(shape) * kind.itemsize} bytes, {size - offset} are there",
         )
     return kind, shape, fortran, offset
 

@@ -10,7 +10,7 @@ from typing import Any
 from dumpsim.archive.record import Record
 from dumpsim.core.errors import UnreadableError
 
-__all__ = ["COMMON", "TITLES", "Dialect", "number", "header", "parse", "row"]
+__all__ = ["COMMON", "TITLES", "Dialect", "header", "number", "parse", "row"]
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
@@ -47,6 +47,7 @@ FIELDS = {
     "zero count": "zero",
     "l2norm": "l2norm",
 }
+_REAL = ("max", "min", "avg", "l2norm")
 _BY_TITLE = {title: name for name, title in TITLES.items() if name in FIELDS}
 
 
@@ -90,8 +91,8 @@ def header(categories: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> header(["max", "l2norm"]).removeprefix(",".join(COMMON))
-    ',Max Value,L2Norm Value\n'
+    >>> header(["max", "l2norm"]).rstrip().removeprefix(",".join(COMMON))
+    ',Max Value,L2Norm Value'
     """
     return ",".join((*COMMON, *(TITLES[name] for name in categories))) + "\n"
 
@@ -166,5 +167,7 @@ def _value(title: str, cell: str) -> tuple[str, Any]:
         return name, None
     if cell in ("True", "False"):
         return name, cell == "True"
-    number_type = int if name in ("count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf") else float
+    number_type = (
+        int if name in ("count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf") else float
+    )
     return name, number_type(cell)

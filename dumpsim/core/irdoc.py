@@ -14,7 +14,7 @@ __all__ = ["ConstRef", "IrDoc", "IrNode", "IrParam", "KernelIo", "NodeRef", "Ope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLine:
-    """One frame of the script that made a node; lines count from 1, columns from 0."""
+    """One frame of the script that made a node; lines count from 1, columns from 0, column -1: the text shows none."""
 
     path: str
     line: int
@@ -22,7 +22,6 @@ class SourceLine:
     column: int
     end_column: int
     code: str
-    is_def: bool = False  # the frame's "def" line: printed without columns for plain functions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +91,14 @@ class IrNode:
     instance_name: str | None = None
     primitive_attrs: tuple[tuple[str, Any], ...] = ()
     node_attrs: tuple[tuple[str, Any], ...] = ()
+    primal_attrs: tuple[tuple[str, Any], ...] = ()
     kernel_in: tuple[KernelIo, ...] | None = None
     kernel_out: tuple[KernelIo, ...] | None = None
     object_in: tuple[str, ...] | None = None
     object_out: str | None = None
     sources: tuple[SourceLine, ...] = ()  # outermost first, as the text prints them
-    candidate: bool = False  # the text says that the lines are only candidates
+    candidate: str = ""  # "code" or "forward node": the text says that `sources` are only candidates of that kind
+    more_sources: tuple[tuple[str, tuple[SourceLine, ...]], ...] = ()  # further groups with their kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
