@@ -1,0 +1,115 @@
+"""The ``iteration`` grammar of MindSpore's dump config: ``all``, or numbers and ranges between bars.
+
+The grammar is looser than it looks: a token that is no number and no range is accepted and never matches.
+[spec mindspore 2.1, spec observed 1.5]
+"""
+
+from dataclasses import dataclass
+
+from dumpsim.core.errors import DumpConfigError
+
+__all__ = ["Steps"]
+
+_ALPHABET = frozenset("0123456789-|")
+_ULONG_MAX = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The iterations that a config asks for.
+
+    Attributes
+    ----------
+    text : str
+        The text as the config has it.
+    every : bool
+        The text is ``all``.
+    ranges : tuple of (int, int)
+        Inclusive bounds; a pair whose low end is above its high end matches nothing, as on the real system.
+    oversized : tuple of str
+        Numbers beyond 64 bits: their tokens never match, and the vendor logs an error at each check.
+
+    Examples
+    --------
+    >>> steps = Steps.parse("0|2-3|5")
+    >>> [n for n in range(8) if n in steps]
+    [0, 2, 3, 5]
+    >>> 1 in Steps.parse("0-1-2|-1|1-"), 7 in Steps.parse("all")
+    (False, True)
+    """
+
+    text: str
+    every: bool = False
+    ranges: tuple[tuple[int, int], ...] = ()
+    oversized: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, *, blanks: bool = False) -> "Steps":
+        """Read an ``iteration`` text.
+
+        Parameters
+        ----------
+        text : str
+        blanks : bool
+            Blanks around numbers are legal, as the seed's own example has them; the observed releases refuse them. [decisions]
+
+        Raises
+        ------
+        DumpConfigError
+            For a character that the grammar does not have; the vendor's text is the message.
+
+        Examples
+        --------
+        >>> 6 in Steps.parse("0 | 5-8 | 100-120", blanks=True)
+        True
+        """
+        bare = _without_blanks(text) if blanks else text
+        if bare == "all":
+            return cls(text=text, every=True)
+        if not bare or not _ALPHABET.issuperset(bare):
+            allowed = '"all", or numbers and ranges separated by |, such as 0|5-8|100-120'
+            raise DumpConfigError(
+                f"{text!r} is not an iteration text",
+                where="$.common_dump_settings.iteration",
+                allowed=(allowed,),
+                nearest=_nearest(text),
+                vendor=f"iteration only supports digits, {{'-', '|'}}, or just \"all\" but got: {text}",
+                code="DS-CFG-020",
+            )
+        ranges: list[tuple[int, int]] = []
+        oversized: list[str] = []
+        for token in bare.split("|"):
+            sides = token.split("-")
+            if len(sides) > 2 or not all(sides):
+                continue  # accepted, never matches
+            large = [side for side in sides if int(side) > _ULONG_MAX]
+            if large:
+                oversized += large
+            else:
+                ranges.append((int(sides[0]), int(sides[-1])))
+        return cls(text=text, ranges=tuple(ranges), oversized=tuple(oversized))
+
+    def __contains__(self, iteration: object) -> bool:
+        """Whether the iteration is asked for."""
+        if self.every:
+            return True
+        return isinstance(iteration, int) and any(low <= iteration <= high for low, high in self.ranges)
+
+    @property
+    def never(self) -> bool:
+        """The text is legal and matches no iteration at all."""
+        return not self.every and not any(low <= high for low, high in self.ranges)
+
+
+def _without_blanks(text: str) -> str:
+    """The text without blanks around numbers; a blank inside a number stays, so that the alphabet refuses it."""
+    tokens = ("-".join(side.strip() for side in token.split("-")) for token in text.split("|"))
+    return "|".join(tokens)
+
+
+def _nearest(text: str) -> str | None:
+    """A legal text that was probably meant."""
+    bare = text.replace(" ", "").replace(",", "|").lower()
+    if bare == "all":
+        return "all"
+    return bare if bare and _ALPHABET.issuperset(bare) else None

@@ -1,0 +1,64 @@
+"""ECMAScript patterns: error texts as MindSpore 2.10.0 raised them, matches against Python where both agree."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dumpsim.core.ecmascript import PatternError, compile_pattern
+
+RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/core/ecmascript_errors.json").read_text())
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["pattern"])
+def test_error_texts_are_those_of_the_real_library(case):
+    with pytest.raises(PatternError) as caught:
+        compile_pattern(case["pattern"])
+    assert str(caught.value) == case["message"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("Default/.+", "Default/Add-op0", True),
+        ("Default", "Default/Add-op0", False),
+        (".", "\n", False),
+        ("a++", "aaa", True),
+        ("a{2,3}?", "aaa", True),
+        ("[[:alpha:]_]+", "ab_C", True),
+        ("[[:digit:]]", "a", False),
+        ("[]", "a", False),
+        ("[^]", "\n", True),
+        ("[a-]", "-", True),
+        ("[-a]", "-", True),
+        ("[a&&b]+", "&&", True),
+        (r"\\d", r"\d", True),
+        (r"\\d", "1", False),
+        ("(?:ab)+", "abab", True),
+        ("(a)(b)\\2\\1", "abba", True),
+        ("(?=a)a", "a", True),
+        ("(?!a)a", "a", False),
+        ("a|b", "b", True),
+        ("^a$", "a", True),
+        ("a]", "a]", True),
+        ("a}", "a}", True),
+        ("\\x41", "A", True),
+        ("#a b", "#a b", True),
+    ],
+)
+def test_full_match(pattern, text, matches):
+    assert (compile_pattern(pattern).fullmatch(text) is not None) is matches
+
+
+@given(st.text(alphabet="ab/-.|*+?()[]0", max_size=8), st.text(alphabet="ab/-.0", max_size=8))
+def test_agrees_with_python_where_both_accept(pattern, text):
+    try:
+        expected = re.compile(pattern)
+    except (re.error, FutureWarning):
+        return
+    if re.search(r"\(\?|[*+?]\+|\[[\]^]|\[\[", pattern):
+        return  # the two syntaxes differ here
+    assert (compile_pattern(pattern).fullmatch(text) is None) == (expected.fullmatch(text) is None)
