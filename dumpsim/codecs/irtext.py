@@ -14,7 +14,7 @@ from dumpsim.core.abstract import Abstract, NoneType, TensorType
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef, SourceLine
 
-__all__ = ["parse", "render"]
+__all__ = ["parse", "parse_source", "render", "source_text"]
 
 _PAD = "      "
 
@@ -211,7 +211,9 @@ def _use_labels(params: tuple[IrParam, ...], body: str) -> tuple[IrParam, ...]:
     for index, label in _USE.findall(body):
         used.setdefault(int(index) - 1, label)
     return tuple(
-        replace(param, use_label=used[n]) if n in used and not param.label.startswith(used[n] or "\0") else param
+        replace(param, use_label=used[n], name=param.abstract.ref_key or used[n])
+        if n in used and not param.label.startswith(used[n] or "\0")
+        else param
         for n, param in enumerate(params)
     )
 
@@ -242,7 +244,7 @@ def _read_node(block: list[str], params: tuple[IrParam, ...], where: str) -> IrN
         elif named := _FULL_NAME.search(line):
             full_name = named.group(1)
         elif line.startswith("# In file"):
-            groups[-1][1].append(_read_source(line, where))
+            groups[-1][1].append(parse_source(line, where))
         elif line.startswith(": ("):
             left, _, right = line[2:].partition(") -> (")
             left, right = left[1:].removesuffix(")") if not right else left[1:], right[:-1]
@@ -288,7 +290,8 @@ def _read_operand(text: str, types: tuple[Abstract, ...], position: int) -> Oper
     return ConstRef(value=Text(text), abstract=abstract)
 
 
-def _read_source(line: str, where: str) -> SourceLine:
+def parse_source(line: str, where: str) -> SourceLine:
+    """A source line of the text, in the present or the documents' older form."""
     if match := _SOURCE.match(line):
         path, first, last, left, right, code = match.groups()
         return SourceLine(

@@ -124,6 +124,8 @@ def attr_text(value: Any) -> str:
     """
     if isinstance(value, Text):
         return value
+    if isinstance(value, np.generic):  # a number of a stated width
+        return _scalar(value.item(), from_numpy(value.dtype))
     if isinstance(value, bool):
         return f"Bool({int(value)})"
     if isinstance(value, int):

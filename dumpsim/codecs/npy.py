@@ -1,7 +1,8 @@
 """npy files as MindSpore writes them, and any npy file read without trust.
 
-The vendor's header differs from numpy's in its blanks and commas, ``{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), }``,
-and is padded so that the data starts at a multiple of 64. [spec mindspore 3.5, spec observed 1.3]
+The vendor's header differs from numpy's in its blanks and commas
+(``{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), }``) and is padded so that the data starts at a multiple
+of 64. [spec mindspore 3.5, spec observed 1.3]
 """
 
 import ast
@@ -63,7 +64,7 @@ def encode(array: "np.ndarray[Any, Any]", kind: DType | None = None) -> tuple[by
     if row.descr is None:
         raise DtypeError(f"{row.name} has no npy form", code="DS-NPY-001")
     flat = np.ascontiguousarray(array).reshape(-1)
-    return header(row.descr, array.shape), memoryview(flat.view(np.uint8)).cast("B")
+    return header(row.descr, array.shape), flat.view(np.uint8).data
 
 
 def info(path: "str | os.PathLike[str]") -> tuple["np.dtype[Any]", tuple[int, ...], bool, int]:

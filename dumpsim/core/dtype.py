@@ -54,7 +54,8 @@ class DType:
         if self.name in _ML:
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, _ML[self.name]))
+            packed: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML[self.name]))
+            return packed
         return np.dtype("uint8" if self.name == "uint1" else self.name)
 
     def __str__(self) -> str:

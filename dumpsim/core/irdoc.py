@@ -40,10 +40,15 @@ class ParamRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstRef:
-    """Operand that is a constant: a number, tuple, string, DType, None, MonadType or a numpy array."""
+    """Operand that is a constant: a number, tuple, string, DType, None, MonadType or a numpy array.
+
+    Constants of equal value and type are one constant of the protobuf form, unless `identity` differs: nodes that late passes
+    make (expanders) bring constants of their own.
+    """
 
     value: Any
     abstract: Abstract
+    identity: int = 0
 
 
 Operand = NodeRef | ParamRef | ConstRef

@@ -1,0 +1,58 @@
+"""dumpsim: the tensor-dump behaviour of MindSpore and Ascend on an ordinary machine, and readers of real dumps.
+
+Names are loaded when they are first used; ``import dumpsim`` itself loads no third-party package.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dumpsim.analysis.dumpset import DumpSet, open
+    from dumpsim.archive.record import Record
+    from dumpsim.core.errors import DumpsimError
+    from dumpsim.tensor.device_stats import device_statistics
+    from dumpsim.tensor.digest import digest
+    from dumpsim.tensor.layout import to_device, to_host
+    from dumpsim.tensor.simd import simd_levels
+    from dumpsim.tensor.stats import Statistics, statistics
+
+__all__ = [
+    "DumpSet",
+    "DumpsimError",
+    "Record",
+    "Statistics",
+    "__version__",
+    "device_statistics",
+    "digest",
+    "open",
+    "simd_levels",
+    "statistics",
+    "to_device",
+    "to_host",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "DumpSet": "dumpsim.analysis.dumpset",
+    "DumpsimError": "dumpsim.core.errors",
+    "Record": "dumpsim.archive.record",
+    "Statistics": "dumpsim.tensor.stats",
+    "device_statistics": "dumpsim.tensor.device_stats",
+    "digest": "dumpsim.tensor.digest",
+    "open": "dumpsim.analysis.dumpset",
+    "simd_levels": "dumpsim.tensor.simd",
+    "statistics": "dumpsim.tensor.stats",
+    "to_device": "dumpsim.tensor.layout",
+    "to_host": "dumpsim.tensor.layout",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'dumpsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,72 @@
+"""statistic.csv against the example of the specification, and read back."""
+
+import pytest
+
+from dumpsim.archive.record import Record
+from dumpsim.codecs import statcsv
+from dumpsim.core.errors import UnreadableError
+
+# [spec mindspore appendix B]
+EXAMPLE = """Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value,L2Norm Value
+Add,Default_Add-op0,0,0,1700000000000001,input,0,24,float32,"(2,3)",6,1,9.53939,
+Add,Default_Add-op0,0,0,1700000000000002,input,1,24,float32,"(2,3)",12,7,23.6432,
+Add,Default_Add-op0,0,0,1700000000000003,output,0,24,float32,"(2,3)",18,8,32.9242,
+"""  # noqa: E501
+
+
+def _record(io, slot, stamp):
+    return Record(
+        op_type="Add",
+        op_name="Default/Add-op0",
+        io=io,
+        slot=slot,
+        dtype="float32",
+        shape=(2, 3),
+        timestamp=stamp,
+        nbytes=24,
+    )
+
+
+def test_rows_are_the_examples():
+    rows = [
+        ("input", 0, (6.0, 1.0, 91**0.5)),
+        ("input", 1, (12.0, 7.0, 559**0.5)),
+        ("output", 0, (18.0, 8.0, 1084**0.5)),
+    ]
+    text = statcsv.header(["max", "min", "l2norm"])
+    for n, (io, slot, values) in enumerate(rows, 1):
+        record = _record(io, slot, 1700000000000000 + n)
+        text += statcsv.row(
+            record, "Default_Add-op0", [statcsv.number(v) for v in values], statcsv.Dialect(trailing_field=True)
+        )
+    assert text == EXAMPLE
+
+
+@pytest.mark.parametrize("trailing", [True, False])
+@pytest.mark.parametrize("brackets", ["()", "[]"])
+def test_both_dialects_are_read(trailing, brackets):
+    dialect = statcsv.Dialect(brackets=brackets, trailing_field=trailing)
+    cells = ["nan", "-inf", "3", "d41d8cd98f00b204e9800998ecf8427e"]
+    text = statcsv.header(["max", "min", "zero count", "md5"])
+    text += statcsv.row(_record("output", 1, 5), "Default/Add-op0", cells, dialect)
+    ((record, values),) = statcsv.parse(text)
+    assert (record.shape, record.io, record.slot, record.timestamp, record.nbytes) == ((2, 3), "output", 1, 5, 24)
+    assert values["max"] != values["max"]
+    assert values["min"] == float("-inf")
+    assert (values["zero"], values["md5"]) == (3, "d41d8cd98f00b204e9800998ecf8427e")
+
+
+def test_scalars_and_missing_cells():
+    text = statcsv.header(["avg"]) + 'Add,a,0,0,1,input,0,1,bool,"()",null\n'
+    ((record, values),) = statcsv.parse(text)
+    assert record.shape == ()
+    assert values == {"avg": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a,b\n", statcsv.header([]) + "Add,a\n", statcsv.header([]) + 'Add,a,x,0,1,input,0,1,bool,"()"\n'],
+)
+def test_broken_rows_name_their_line(text):
+    with pytest.raises(UnreadableError, match=r"s\.csv:\d"):
+        list(statcsv.parse(text, "s.csv"))
