@@ -49,14 +49,16 @@ def _value(text: str):
 def _typed(doc: IrDoc) -> IrDoc:
     """A document that was read from text, with values in place of their spelling."""
 
-    def operand(item):
+    def operand(item, identity: int):
         if not isinstance(item, ConstRef) or isinstance(item.abstract, TensorType | MonadType):
             return item
-        return replace(item, value=_value(item.value))
+        return replace(item, value=_value(item.value), identity=identity)
 
     def node(item: IrNode) -> IrNode:
+        expanded = item.full_name.startswith("Expand/")  # its constants are its own
+        operands = tuple(operand(o, n if expanded else 0) for n, o in enumerate(item.operands, 1))
         attrs = tuple((name, _value(value)) for name, value in item.primitive_attrs)
-        return replace(item, operands=tuple(map(operand, item.operands)), primitive_attrs=attrs)
+        return replace(item, operands=operands, primitive_attrs=attrs)
 
     return replace(doc, nodes=tuple(map(node, doc.nodes)))
 
