@@ -1,0 +1,112 @@
+"""A device: one chip with its memory, streams, events, clock and overflow register."""
+
+import os
+from collections.abc import Mapping
+
+from dumpsim.core.clock import Clock, VirtualClock
+from dumpsim.core.errors import DeviceError
+from dumpsim.device.chip import Chip
+from dumpsim.device.event import Event
+from dumpsim.device.memory import Memory
+from dumpsim.device.overflow import StatusRegister, overflow_mode
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.device.stream import Stream
+
+__all__ = ["COMMUNICATION_STREAM", "COMPUTE_STREAM", "Device"]
+
+COMPUTE_STREAM = 0  # [spec parallel 4.1: 0 compute, 1 communication, then one per group, last dump]
+COMMUNICATION_STREAM = 1
+
+
+class Device:
+    """One emulated chip.
+
+    Parameters
+    ----------
+    chip : Chip
+    device_id, rank : int
+    clock : Clock, optional
+        The rank's clock, by default a virtual one.
+    scheduler : Scheduler, optional
+        Shared by devices that wait for each other, by default its own.
+    environment : mapping, optional
+        Where the overflow mode is read, by default the process's environment.
+    memory : Memory, optional
+        By default one of the chip's size.
+
+    Examples
+    --------
+    >>> from dumpsim.device.chip import chip
+    >>> from dumpsim.device.task import Task, TaskKind
+    >>> device = Device(chip("910B"))
+    >>> done = []
+    >>> task = device.stream(0).launch(Task(kind=TaskKind.AICORE, name="Default/Add-op0", work=done.append))
+    >>> len(done)
+    0
+    >>> device.synchronize()
+    >>> done[0].name, done[0].task_id
+    ('Default/Add-op0', 0)
+    """
+
+    def __init__(
+        self,
+        chip: Chip,
+        *,
+        device_id: int = 0,
+        rank: int = 0,
+        clock: Clock | None = None,
+        scheduler: Scheduler | None = None,
+        environment: Mapping[str, str] | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self.chip = chip
+        self.device_id = device_id
+        self.rank = rank
+        self.clock: Clock = VirtualClock() if clock is None else clock
+        self.memory = Memory(chip.memory, device_id=device_id) if memory is None else memory
+        self.overflow = overflow_mode(chip, os.environ if environment is None else environment)
+        self.status = StatusRegister()
+        self.streams: list[Stream] = []
+        self.scheduler = Scheduler() if scheduler is None else scheduler
+        self._events = 0
+        self._serial = 0
+        self.scheduler.add(self)
+
+    def stream(self, stream_id: int = COMPUTE_STREAM) -> Stream:
+        """The stream of that number; numbers below it are made too.
+
+        Raises
+        ------
+        DeviceError
+            For more streams than the chip has.
+        """
+        if not 0 <= stream_id < self.chip.streams:
+            raise DeviceError(
+                f"stream {stream_id} does not exist on a {self.chip.name}", allowed=[f"0 to {self.chip.streams - 1}"]
+            )
+        while len(self.streams) <= stream_id:
+            self.streams.append(Stream(self, len(self.streams)))
+        return self.streams[stream_id]
+
+    def event(self) -> Event:
+        """A new event."""
+        self._events += 1
+        return Event(event_id=self._events - 1)
+
+    def next_serial(self) -> int:
+        """The next number of a task in this device."""
+        self._serial += 1
+        return self._serial - 1
+
+    def synchronize(self) -> None:
+        """Wait until all streams are empty.
+
+        Raises
+        ------
+        DeviceError
+            The error of a task that failed since the last synchronisation, or the deadlock report.
+        """
+        self.scheduler.run()
+        for stream in self.streams:
+            if stream.error is not None:
+                raise stream.error

@@ -1,0 +1,252 @@
+"""Fault plans: what shall go wrong in a run, as one declarative file or object.
+
+A plan is JSON, ``{"faults": [...]}``; every fault says its `kind`. Operators are chosen by a shell pattern on
+their full name (``Default/*/MatMul-op0``) or by their type (``MatMul``); `nth` counts the matching
+launches of the run from 1.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from dumpsim.core.errors import FaultPlanError, nearest
+
+__all__ = [
+    "AicoreErrorFault",
+    "DiskFullFault",
+    "Fault",
+    "FaultPlan",
+    "OutOfMemoryFault",
+    "OverflowFault",
+    "SlowDiskFault",
+    "StompFault",
+    "fault_schema",
+    "load_plan",
+    "make_plan",
+]
+
+
+class _Fault(BaseModel):
+    """What all faults have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rank: Annotated[int, Field(ge=0)] | None = Field(default=None, description="only on this rank; null: on every rank")
+
+
+class OverflowFault(_Fault):
+    """A result is too large: `value` is put into the exact result before the device stores it."""
+
+    kind: Literal["overflow"] = "overflow"
+    op: str = Field(min_length=1, description="pattern of the operator's full name, or its type")
+    nth: int = Field(default=1, ge=1, description="which matching launch, from 1")
+    output: int = Field(default=0, ge=0, description="output slot")
+    index: int = Field(default=0, ge=0, description="element, counted in C order")
+    value: Literal["inf", "-inf", "nan"] | float = Field(default="inf", description="the exact result of the element")
+
+
+class StompFault(_Fault):
+    """After an operator, bytes outside of its output are overwritten."""
+
+    kind: Literal["stomp"] = "stomp"
+    after: str = Field(min_length=1, description="pattern of the operator after which it happens, or its type")
+    nth: int = Field(default=1, ge=1, description="which matching launch, from 1")
+    target: str | None = Field(
+        default=None, description="pattern of the operator whose output is hit, or a parameter's name"
+    )
+    slot: int = Field(default=0, ge=0, description="output slot of the target")
+    address: int | None = Field(default=None, ge=0, description="device address that is hit, instead of a target")
+    offset: int = Field(
+        default=0, description="bytes from the target's start, or from the end of the operator's output"
+    )
+    nbytes: int = Field(default=32, ge=1, description="how many bytes are overwritten")
+    byte: int = Field(default=255, ge=0, le=255, description="what they are overwritten with")
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if self.target is not None and self.address is not None:
+            raise ValueError("'target' and 'address' exclude each other")
+        return self
+
+
+class AicoreErrorFault(_Fault):
+    """A kernel stops with an AI Core error; the script sees it at the next synchronisation."""
+
+    kind: Literal["aicore_error"] = "aicore_error"
+    op: str = Field(min_length=1, description="pattern of the operator's full name, or its type")
+    nth: int = Field(default=1, ge=1, description="which matching launch, from 1")
+    # [spec parallel 4.5]: 507015 AI Core exception
+    code: Literal[
+        507014, 507015, 507016, 507017, 507018, 507034, 507035, 507036, 507042, 507043, 507044, 507045, 507053, 507054
+    ] = Field(default=507015, description="runtime error code")
+
+
+class OutOfMemoryFault(_Fault):
+    """An operator's launch finds no memory, or the device has only `bytes` of it."""
+
+    kind: Literal["out_of_memory"] = "out_of_memory"
+    op: str | None = Field(default=None, min_length=1, description="pattern of the operator's full name, or its type")
+    nth: int = Field(default=1, ge=1, description="which matching launch, from 1")
+    bytes: Annotated[int, Field(ge=0)] | None = Field(default=None, description="device memory in bytes, instead of op")
+
+    @model_validator(mode="after")
+    def _one_cause(self) -> Self:
+        if (self.op is None) == (self.bytes is None):
+            raise ValueError("give either 'op' or 'bytes'")
+        return self
+
+
+class DiskFullFault(_Fault):
+    """The disk has no room after so many bytes of dump."""
+
+    kind: Literal["disk_full"] = "disk_full"
+    after_bytes: int = Field(ge=0, description="bytes that still fit")
+
+
+class SlowDiskFault(_Fault):
+    """The disk is slow; the virtual clock is charged, the wall clock really waits."""
+
+    kind: Literal["slow_disk"] = "slow_disk"
+    mb_per_s: float = Field(gt=0, description="10**6 bytes per second")
+
+
+Fault: TypeAlias = Annotated[
+    OverflowFault | StompFault | AicoreErrorFault | OutOfMemoryFault | DiskFullFault | SlowDiskFault,
+    Field(discriminator="kind"),
+]
+
+_KINDS: Mapping[str, type[_Fault]] = {
+    "overflow": OverflowFault,
+    "stomp": StompFault,
+    "aicore_error": AicoreErrorFault,
+    "out_of_memory": OutOfMemoryFault,
+    "disk_full": DiskFullFault,
+    "slow_disk": SlowDiskFault,
+}
+
+
+class FaultPlan(BaseModel):
+    """All faults of a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="dumpsim fault plan")
+
+    faults: tuple[Fault, ...] = ()
+
+
+def make_plan(faults: Iterable[Fault | Mapping[str, Any]], *, where: str = "faults") -> FaultPlan:
+    """A plan from faults or their JSON objects.
+
+    Raises
+    ------
+    FaultPlanError
+        For anything that the schema does not allow.
+
+    Examples
+    --------
+    >>> make_plan([{"kind": "overflow", "op": "MatMul"}]).faults[0].nth
+    1
+    >>> make_plan([{"kind": "overflw", "op": "MatMul"}])
+    Traceback (most recent call last):
+    ...
+    dumpsim.core.errors.FaultPlanError: faults: $.faults[0].kind: 'overflw' is not a kind of fault; allowed: overflow, \
+stomp, aicore_error, out_of_memory, disk_full, slow_disk (did you mean 'overflow'?) [DS-FLT-001]
+    """
+    raw = [fault.model_dump() if isinstance(fault, _Fault) else fault for fault in faults]
+    return _validate({"faults": raw}, where)
+
+
+def load_plan(path: str | Path) -> FaultPlan:
+    """The plan in a file.
+
+    Raises
+    ------
+    FaultPlanError
+        For a file that cannot be read, is not JSON, or that the schema does not allow.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise FaultPlanError(f"the fault plan cannot be read: {reason}", where=str(path), code="DS-FLT-002") from error
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FaultPlanError(
+            f"not JSON: {error.msg}", where=f"{path}:{error.lineno}:{error.colno}", code="DS-FLT-003"
+        ) from error
+    if not isinstance(content, dict):
+        raise FaultPlanError(
+            "a fault plan is a JSON object", where=f"{path}: $", allowed=("faults",), code="DS-FLT-001"
+        )
+    return _validate(content, str(path))
+
+
+def fault_schema() -> dict[str, Any]:
+    """The JSON Schema of fault plans.
+
+    Examples
+    --------
+    >>> fault_schema()["title"]
+    'dumpsim fault plan'
+    """
+    return TypeAdapter(FaultPlan).json_schema()
+
+
+def _validate(content: Any, where: str) -> FaultPlan:
+    try:
+        return FaultPlan.model_validate(content)
+    except ValidationError as error:
+        raise _explain(error, content, where) from error
+
+
+def _explain(error: ValidationError, content: Any, where: str) -> FaultPlanError:
+    """The first failure of the schema in our own words."""
+    first = error.errors()[0]
+    # pydantic puts the tag of a union, and of an unnamed union its type, between the index and the field
+    location = [part for at, part in enumerate(first["loc"]) if at < 2 or (at > 2 and part in _fields(first["loc"]))]
+    path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    kind = first["type"]
+    allowed: tuple[object, ...] = ()
+    near: str | None = None
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        path += ".kind"
+        allowed = tuple(_KINDS)
+        given = first["ctx"].get("tag", "") if "ctx" in first else ""
+        what = f"{given!r} is not a kind of fault" if given else "the kind of the fault is missing"
+        near = nearest(given, allowed) if given else None
+    elif kind == "extra_forbidden":
+        name = str(first["loc"][-1])
+        path = path if path.endswith(f".{name}") else f"{path}.{name}"
+        allowed = _fields(first["loc"]) or tuple(FaultPlan.model_fields)
+        what, near = f"unknown field {name!r}", nearest(name, allowed)
+    elif kind == "missing":
+        what = "the field is missing"
+    else:
+        message = re.sub(r"^Value error, ", "", first["msg"])
+        what = f"{first['input']!r}: {message}" if not isinstance(first["input"], dict) else message
+        if kind == "literal_error":
+            allowed = _literals(first["loc"])
+            what = f"{first['input']!r} is not a legal value"
+            near = nearest(first["input"], allowed)
+    return FaultPlanError(what, where=f"{where}: {path}", allowed=allowed, nearest=near, code="DS-FLT-001")
+
+
+def _fields(location: tuple[int | str, ...]) -> tuple[str, ...]:
+    """Fields of the fault that an error's location lies in."""
+    tag = location[2] if len(location) > 2 else None
+    return tuple(_KINDS[tag].model_fields) if isinstance(tag, str) and tag in _KINDS else ()
+
+
+def _literals(location: tuple[int | str, ...]) -> tuple[object, ...]:
+    """Legal values of the field that an error's location names."""
+    from typing import get_args
+
+    annotation = _KINDS[str(location[2])].model_fields[str(location[3])].annotation
+    values: list[object] = []
+    for argument in get_args(annotation):
+        values += get_args(argument) or (["a number"] if argument is float else [argument])
+    return tuple(values)

@@ -1,0 +1,74 @@
+"""Follows a fault plan during a run: counts launches and says which faults strike now."""
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from dumpsim.core.clock import Clock
+from dumpsim.device.disk import FaultyDisk
+
+if TYPE_CHECKING:
+    from dumpsim.device.faults import FaultPlan
+
+__all__ = ["Injector", "matches"]
+
+
+def matches(pattern: str, op_type: str, full_name: str) -> bool:
+    """Whether a pattern of a fault chooses an operator.
+
+    Examples
+    --------
+    >>> [matches(p, "MatMul", "Default/fc1-Dense/MatMul-op0") for p in ("MatMul", "*/fc1-*", "Mat*")]
+    [True, True, False]
+    """
+    return pattern == op_type or fnmatchcase(full_name, pattern)
+
+
+class Injector:
+    """The state of a fault plan in one rank.
+
+    Attributes
+    ----------
+    disk : FaultyDisk or None
+        For whoever writes files; None: the plan leaves the disk alone.
+    memory_limit : int or None
+        Bytes of device memory that the plan leaves.
+    """
+
+    def __init__(self, plan: "FaultPlan", clock: Clock, *, rank: int = 0) -> None:
+        here = [fault for fault in plan.faults if fault.rank in (None, rank)]
+        self._launches: list[tuple[str, Any]] = []
+        room: int | None = None
+        speed: int | None = None
+        self.memory_limit: int | None = None
+        for fault in here:
+            match fault.kind:
+                case "overflow" | "aicore_error":
+                    self._launches.append((fault.op, fault))
+                case "stomp":
+                    self._launches.append((fault.after, fault))
+                case "out_of_memory" if fault.op is not None:
+                    self._launches.append((fault.op, fault))
+                case "out_of_memory":
+                    assert fault.bytes is not None
+                    self.memory_limit = min(fault.bytes, self.memory_limit or fault.bytes)
+                case "disk_full":
+                    room = fault.after_bytes if room is None else min(room, fault.after_bytes)
+                case "slow_disk":
+                    rate = max(1, int(fault.mb_per_s * 1e6))
+                    speed = rate if speed is None else min(speed, rate)
+        self._counts = [0] * len(self._launches)
+        self.disk = FaultyDisk(clock, room=room, bytes_per_s=speed) if room is not None or speed is not None else None
+
+    def launch(self, op_type: str, full_name: str) -> tuple[Any, ...]:
+        """An operator is launched: the faults that strike it now."""
+        struck = []
+        for at, (pattern, fault) in enumerate(self._launches):
+            if matches(pattern, op_type, full_name):
+                self._counts[at] += 1
+                if self._counts[at] == fault.nth:
+                    struck.append(fault)
+        return tuple(struck)
+
+    def unused(self) -> tuple[Any, ...]:
+        """Faults on operators that never struck."""
+        return tuple(f for (_, f), n in zip(self._launches, self._counts, strict=True) if n < f.nth)

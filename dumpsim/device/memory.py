@@ -1,0 +1,304 @@
+"""Device memory: real bytes with addresses, blocks with life times, and writes that trample their neighbours."""
+
+import mmap
+import sys
+from bisect import bisect_right, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError
+from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
+
+__all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Bytes", "Memory"]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+BASE_ADDRESS = 0x1240_8000_0000
+FILL = 0xCD  # what a fresh block holds, so that a read before the first write is seen
+_PAGE = mmap.PAGESIZE
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0x40)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Buffer:
+    """A tensor's place in device memory.
+
+    Attributes
+    ----------
+    address, size : int
+        First byte and logical bytes.
+    alloc_size : int
+        Bytes from `address` to the end of its block's usable part.
+    owner : str
+        Who holds it: full name of the producing node, parameter name.
+    kind : str
+        ``weight``, ``input``, ``constant``, ``activation``, ``conversion``, ``workspace`` or ``tensor``.
+    born, dead : int or None
+        Life time as positions in the execution order (planned buffers) or ns (blocks); `dead` is
+        None while alive.
+    version : int
+        Serial number of the last write to it, unique in its memory.
+    parts : list of Buffer
+        Buffers planned inside this one (a workspace).
+    """
+
+    memory: "Memory"
+    address: int
+    size: int
+    alloc_size: int
+    owner: str = ""
+    kind: str = "tensor"
+    born: int = 0
+    dead: int | None = None
+    version: int = 0
+    block: int = -1
+    parts: "list[Buffer]" = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """Address behind the last logical byte."""
+        return self.address + self.size
+
+    def bytes(self) -> Bytes:
+        """The logical bytes, as a view of memory."""
+        return self.memory.view(self.address, self.size)
+
+    def array(self, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+        """The bytes as an array of that type and shape, as a view of memory."""
+        return self.bytes().view(dtype).reshape(shape)
+
+    def touch(self) -> None:
+        """End the present version: the bytes were written through a view."""
+        self.version = self.memory.next_version()
+
+    def write(self, data: npt.NDArray[np.generic]) -> None:
+        """Overwrite the logical bytes with those of a C-contiguous array."""
+        flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        if flat.size != self.size:
+            raise BadInputError(f"{flat.size} bytes do not fill a buffer of {self.size} bytes", where=self.owner)
+        self.bytes()[:] = flat
+        self.touch()
+
+
+class Memory:
+    """The memory of one device.
+
+    Parameters
+    ----------
+    capacity : int
+        Bytes; only those that are touched take room on the machine.
+    device_id : int
+        For messages.
+    rule : str
+        Block rule of ordinary blocks, a key of `BLOCK_RULES`.
+    fit : str
+        ``best`` or ``first``.
+    reuse : bool
+        False: freed blocks are never used again.
+
+    Examples
+    --------
+    >>> memory = Memory(1 << 20)
+    >>> buffer = memory.allocate(100, owner="weight")
+    >>> buffer.address % 512, buffer.alloc_size, hex(buffer.bytes()[0])
+    (0, 512, '0xcd')
+    """
+
+    def __init__(
+        self, capacity: int, *, device_id: int = 0, rule: str = "dynamic", fit: str = "best", reuse: bool = True
+    ) -> None:
+        self.capacity = capacity
+        self.limit = capacity  # a fault plan may lower it
+        self.device_id = device_id
+        self.rule = BLOCK_RULES[rule]
+        self.used = 0
+        self.peak = 0
+        self._space = Space(capacity, fit=fit, reuse=reuse)
+        self._live: list[tuple[int, int]] = []  # (address, block)
+        self._blocks: dict[int, Buffer] = {}
+        self._version = 0
+        self._arena: Bytes | None = None
+        self._map: mmap.mmap | None = None
+        self._fresh = 0  # offsets from here on were never handed out
+
+    # ---------------------------------------------------------------- blocks
+    def allocate(
+        self,
+        size: int,
+        *,
+        owner: str = "",
+        kind: str = "tensor",
+        born: int = 0,
+        rule: str | None = None,
+        fill: bool = True,
+    ) -> Buffer:
+        """A block for `size` bytes.
+
+        Parameters
+        ----------
+        size : int
+            Logical bytes.
+        owner, kind, born
+            What reports say of it.
+        rule : str, optional
+            Another block rule, such as ``communication``.
+        fill : bool
+            Fill a fresh block with `FILL`.
+
+        Raises
+        ------
+        OutOfMemoryError
+            With the vendor's text, and who holds what.
+        """
+        block_rule: BlockRule = self.rule if rule is None else BLOCK_RULES[rule]
+        block = block_rule.block(size)
+        offset = self._space.take(block, block_rule.align) if self.used + block <= self.limit else None
+        if offset is None:
+            raise self.out_of_memory(size, owner)
+        self.used += block
+        self.peak = max(self.peak, self.used)
+        address = BASE_ADDRESS + offset + block_rule.guard
+        buffer = Buffer(
+            memory=self,
+            address=address,
+            size=size,
+            alloc_size=block - 2 * block_rule.guard,
+            owner=owner,
+            kind=kind,
+            born=born,
+            version=self.next_version(),
+            block=offset,
+        )
+        self._blocks[offset] = buffer
+        insort(self._live, (address, offset))
+        if offset + block > self._fresh:
+            if fill:
+                start = max(offset, self._fresh)
+                self._bytes()[start : offset + block] = FILL
+            self._fresh = offset + block
+        return buffer
+
+    def free(self, buffer: Buffer, *, dead: int = 0) -> None:
+        """Give the block of `buffer` back; its bytes stay until somebody else writes them.
+
+        Raises
+        ------
+        DeviceError
+            For a buffer that is dead already, or that is no block of its own.
+        """
+        if self._blocks.get(buffer.block) is not buffer:
+            raise DeviceError(f"the buffer of {buffer.owner!r} is freed twice", where=hex(buffer.address))
+        del self._blocks[buffer.block]
+        self._live.remove((buffer.address, buffer.block))
+        self.used -= self._space.give(buffer.block)
+        buffer.dead = dead
+
+    def discard(self, buffer: Buffer) -> None:
+        """Tell the machine that nobody reads these bytes again, so that their pages can go (they then read as zero)."""
+        start = -(-(buffer.address - BASE_ADDRESS) // _PAGE) * _PAGE
+        stop = (buffer.end - BASE_ADDRESS) // _PAGE * _PAGE
+        if stop > start and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+    def blocks(self) -> list[Buffer]:
+        """Live blocks by address."""
+        return [self._blocks[offset] for _, offset in self._live]
+
+    # ----------------------------------------------------------------- bytes
+    def view(self, address: int, nbytes: int) -> Bytes:
+        """`nbytes` from `address` on, as a writable view; a write through it must be followed by `Buffer.touch`.
+
+        Raises
+        ------
+        DeviceError
+            For addresses outside of the device.
+        """
+        start = address - BASE_ADDRESS
+        if start < 0 or start + nbytes > self.capacity:
+            raise DeviceError(
+                f"{nbytes} bytes at {address:#x} are outside of the device's memory",
+                where=f"device {self.device_id}",
+                allowed=[f"{BASE_ADDRESS:#x} to {BASE_ADDRESS + self.capacity:#x}"],
+            )
+        arena = self._arena
+        if arena is None:
+            arena = self._bytes()
+        return arena[start : start + nbytes]
+
+    def write(self, address: int, data: npt.NDArray[np.generic]) -> tuple[Buffer, ...]:
+        """Write bytes wherever `address` points to, as a kernel that runs out of its output does.
+
+        Returns
+        -------
+        tuple of Buffer
+            The live buffers that were hit; their versions end.
+        """
+        flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self.view(address, flat.size)[:] = flat
+        hit = tuple(self.overlapping(address, flat.size))
+        for buffer in hit:
+            buffer.touch()
+        return hit
+
+    def overlapping(self, address: int, nbytes: int) -> Iterator[Buffer]:
+        """Live buffers that share a logical byte with the range; of a workspace also its live parts."""
+        at = max(0, bisect_right(self._live, (address, 1 << 62)) - 1)
+        for first, offset in self._live[at:]:
+            if first >= address + nbytes:
+                break
+            block = self._blocks[offset]
+            if block.end <= address:
+                continue
+            yield block
+            for part in block.parts:
+                if part.dead is None and part.address < address + nbytes and part.end > address:
+                    yield part
+
+    def next_version(self) -> int:
+        """A serial number for the next write."""
+        self._version += 1
+        return self._version
+
+    def _bytes(self) -> Bytes:
+        if self._arena is None:
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+            try:
+                self._map = mmap.mmap(-1, self.capacity, flags=flags)
+            except OSError as error:
+                raise OutOfMemoryError(
+                    f"this machine refuses {self.capacity} bytes of address space for the device's memory ({error})",
+                    where=f"device {self.device_id}",
+                ) from error
+            self._arena = np.frombuffer(self._map, dtype=np.uint8)
+        return self._arena
+
+    # --------------------------------------------------------------- reports
+    def out_of_memory(self, size: int, owner: str) -> OutOfMemoryError:
+        """The error of an allocation that found no room; its text shows the plan."""
+        return OutOfMemoryError(
+            # the vendor's text
+            f"Memory not enough: Device(id:{self.device_id}) memory isn't enough and alloc failed, "
+            f"kernel name: {owner}, alloc size: {size}B.\n{self.report()}",
+            code="DS-DEV-001",
+        )
+
+    def report(self, most: int = 12) -> str:
+        """Who holds what, largest first, and the largest free block."""
+        free = min(self._space.largest_hole, max(0, self.limit - self.used))
+        lines = [
+            f"memory plan of device {self.device_id}: {self.used} of {self.limit} bytes used, "
+            f"{self.limit - self.used} free, largest free block {free}"
+        ]
+        held = sorted(self.blocks(), key=lambda b: (-b.alloc_size, b.address))
+        for buffer in held[:most]:
+            lines.append(f"  {buffer.address:#x} {buffer.alloc_size:>14} {buffer.kind:<10} {buffer.owner}")
+            parts = sorted((p for p in buffer.parts if p.dead is None), key=lambda b: (-b.alloc_size, b.address))
+            lines += [f"    {p.address:#x} {p.alloc_size:>12} {p.kind:<10} {p.owner}" for p in parts[:most]]
+        if len(held) > most:
+            rest = sum(b.alloc_size for b in held[most:])
+            lines.append(f"  and {len(held) - most} smaller blocks, {rest} bytes")
+        return "\n".join(lines)

@@ -1,0 +1,134 @@
+"""What happens to a result that its number type cannot hold: the store of a float unit and the status register."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.device.chip import Chip, OverflowMode
+
+__all__ = ["VARIABLE", "StatusRegister", "narrow", "overflow_mode"]
+
+VARIABLE = "MS_ASCEND_CHECK_OVERFLOW_MODE"
+
+# [spec parallel 4.4]
+_MODES = {"SATURATION_MODE": OverflowMode.SATURATION, "INFNAN_MODE": OverflowMode.INFNAN}
+
+_LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": (2.0 - 2.0**-7) * 2.0**127,
+    "float32": (2.0 - 2.0**-23) * 2.0**127,
+}
+# a unit in saturation mode stores 0 for NaN [spec parallel 4.4: "NaN -> 0 in some units"]
+_NAN_STORE = 0.0
+
+
+def overflow_mode(chip: Chip, environment: Mapping[str, str]) -> OverflowMode | None:
+    """The mode of a chip: its own, or what the environment says where the chip listens to it.
+
+    Raises
+    ------
+    BadInputError
+        For a value of the variable that is no mode, on a chip that reads it.
+
+    Examples
+    --------
+    >>> from dumpsim.device.chip import chip
+    >>> overflow_mode(chip("910B"), {"MS_ASCEND_CHECK_OVERFLOW_MODE": "SATURATION_MODE"}).value
+    'saturation'
+    >>> overflow_mode(chip("910A"), {"MS_ASCEND_CHECK_OVERFLOW_MODE": "INFNAN_MODE"}).value
+    'saturation'
+    """
+    wanted = environment.get(VARIABLE, "")
+    if not wanted or not chip.overflow_switch:
+        return chip.overflow
+    if wanted not in _MODES:
+        raise BadInputError(
+            f"{wanted!r} is not an overflow mode", where=VARIABLE, allowed=_MODES, nearest=nearest(wanted, _MODES)
+        )
+    return _MODES[wanted]
+
+
+@dataclass(slots=True)
+class StatusRegister:
+    """The overflow flag of a device: raised by any task on any stream, down only by `clear`. [spec parallel 4.4]
+
+    Examples
+    --------
+    >>> register = StatusRegister()
+    >>> register.set()
+    >>> int(register.read().sum()) > 0
+    True
+    """
+
+    raised: bool = False
+    count: int = 0
+
+    def set(self) -> None:
+        """An overflow happened."""
+        self.raised = True
+        self.count += 1
+
+    def clear(self) -> None:
+        """Put the flag down."""
+        self.raised = False
+
+    def read(self) -> npt.NDArray[np.int32]:
+        """The register as NPUGetFloatStatusV2 gives it: int32[8], the sum is positive after an overflow."""
+        status = np.zeros(8, np.int32)
+        status[0] = int(self.raised)
+        return status
+
+
+def narrow(
+    result: npt.NDArray[Any], dtype: DType, mode: OverflowMode | None, *, inputs_finite: bool = True
+) -> tuple[npt.NDArray[Any], bool]:
+    """Store a result as `dtype`.
+
+    Parameters
+    ----------
+    result : array
+        What the kernel computed, float32 for float16 and bfloat16 outputs.
+    dtype : DType
+        Type of the output; other than float16, bfloat16 and float32 are converted as numpy does.
+    mode : OverflowMode or None
+        ``SATURATION``: what does not fit becomes the largest finite number, NaN becomes 0. ``INFNAN``: inf and NaN.
+        None: as ``INFNAN``, and nothing is looked for.
+    inputs_finite : bool
+        Whether all operands were finite; an overflow is a result of finite operands only.
+
+    Returns
+    -------
+    (array, bool)
+        The stored array (the very `result` where nothing had to change) and whether an overflow happened.
+
+    Examples
+    --------
+    >>> from dumpsim.core.dtype import dtype
+    >>> x = np.array([1e6, -1e6, 1.0], np.float32)
+    >>> narrow(x, dtype("float16"), OverflowMode.SATURATION)
+    (array([ 6.55e+04, -6.55e+04,  1.00e+00], dtype=float16), True)
+    >>> narrow(x, dtype("float16"), OverflowMode.INFNAN)
+    (array([ inf, -inf,   1.], dtype=float16), True)
+    """
+    target = dtype.numpy
+    if dtype.name not in _LARGEST or mode is None or result.dtype.kind not in "fV" or result.size == 0:
+        if result.dtype == target:
+            return result, False
+        with np.errstate(all="ignore"):
+            return result.astype(target), False
+    with np.errstate(all="ignore"):
+        # NaN makes both of these NaN; rounding to the target decides what is too large
+        high, low = result.max().astype(target), result.min().astype(target)
+        if np.isfinite(high) and np.isfinite(low):
+            return (result if result.dtype == target else result.astype(target)), False
+        if mode is OverflowMode.INFNAN:
+            return (result if result.dtype == target else result.astype(target)), inputs_finite
+        largest = _LARGEST[dtype.name]
+        stored = np.clip(result, -largest, largest)
+        stored[np.isnan(stored)] = _NAN_STORE
+        return stored.astype(target), inputs_finite

@@ -1,0 +1,179 @@
+"""The allocator and the bytes behind it."""
+
+import mmap
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dumpsim.core.errors import DeviceError, OutOfMemoryError
+from dumpsim.device.memory import BASE_ADDRESS, FILL, Memory
+from dumpsim.device.space import BLOCK_RULES, Space
+
+MIB = 1 << 20
+
+actions = st.lists(st.one_of(st.integers(0, 5000), st.tuples(st.just("free"), st.integers(0, 1000))), max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(actions=actions, rule=st.sampled_from(sorted(BLOCK_RULES)), fit=st.sampled_from(["best", "first"]))
+def test_blocks_never_overlap_and_are_aligned(actions, rule, fit):
+    memory = Memory(MIB, rule=rule, fit=fit)
+    live = []
+    for action in actions:
+        if isinstance(action, int):
+            live.append(memory.allocate(action))
+        elif live:
+            memory.free(live.pop(action[1] % len(live)))
+        spans = sorted((b.address, b.address + b.alloc_size) for b in live)
+        assert all(a[1] <= b[0] for a, b in pairwise(spans))
+        for buffer in live:
+            assert buffer.address % BLOCK_RULES[rule].align == 0
+            assert buffer.alloc_size >= buffer.size + BLOCK_RULES[rule].spare
+    assert [b.address for b in memory.blocks()] == sorted(b.address for b in live)
+    for buffer in live:
+        memory.free(buffer)
+    assert memory.used == 0
+    # everything given back is one hole again
+    assert memory.allocate(MIB // 2).address - BLOCK_RULES[rule].guard == BASE_ADDRESS
+
+
+@settings(max_examples=60, deadline=None)
+@given(actions=actions)
+def test_without_reuse_no_address_comes_back(actions):
+    memory = Memory(16 * MIB, reuse=False)
+    seen: list[tuple[int, int]] = []
+    live = []
+    for action in actions:
+        if isinstance(action, int):
+            buffer = memory.allocate(action)
+            assert all(buffer.address >= stop for _, stop in seen)
+            seen.append((buffer.address, buffer.address + buffer.alloc_size))
+            live.append(buffer)
+        elif live:
+            memory.free(live.pop(action[1] % len(live)))
+
+
+def test_best_fit_takes_the_smallest_hole_and_first_fit_the_lowest():
+    for fit, expected in (("best", 3 * 1024), ("first", 0)):
+        space = Space(1 << 16, fit=fit)
+        offsets = [space.take(n) for n in (2048, 1024, 512, 512)]
+        assert offsets == [0, 2048, 3072, 3584]
+        space.give(0)
+        space.give(3072)
+        assert space.take(512) == expected
+
+
+def test_block_sizes_of_the_vendor():
+    # [spec parallel 4.3], written out
+    for size in (0, 1, 479, 480, 481, 511, 512, 513, 4096):
+        assert BLOCK_RULES["dynamic"].block(size) == max(512, -(-size // 512) * 512)
+        assert BLOCK_RULES["static"].block(size) == max(512, (size + 512 + 32 - 1) // 512 * 512)
+        assert BLOCK_RULES["communication"].block(size) == max(512, -(-size // 512) * 512) + 1024
+        assert BLOCK_RULES["acl"].block(size) == -(-size // 32) * 32 + 32
+
+
+def test_communication_blocks_have_a_guard_on_both_sides():
+    memory = Memory(MIB)
+    first = memory.allocate(512)
+    shared = memory.allocate(512, rule="communication")
+    after = memory.allocate(512)
+    assert shared.address - (first.address + 512) == 512
+    assert after.address - (shared.address + 512) == 512
+
+
+def test_a_fresh_block_holds_the_pattern_and_a_reused_one_its_past():
+    memory = Memory(MIB)
+    buffer = memory.allocate(100)
+    assert set(buffer.bytes()) == {FILL}
+    buffer.write(np.arange(100, dtype=np.uint8))
+    memory.free(buffer)
+    assert memory.allocate(100).bytes().tolist() == list(range(100))
+
+
+def test_a_write_behind_the_end_tramples_the_neighbour_and_ends_its_version():
+    memory = Memory(MIB)
+    first, second = memory.allocate(512, owner="a"), memory.allocate(512, owner="b")
+    first.write(np.zeros(512, np.uint8))
+    second.write(np.ones(512, np.uint8))
+    versions = first.version, second.version
+    hit = memory.write(first.end - 4, np.full(8, 9, np.uint8))
+    assert [b.owner for b in hit] == ["a", "b"]
+    assert first.bytes()[-5:].tolist() == [0, 9, 9, 9, 9]
+    assert second.bytes()[:5].tolist() == [9, 9, 9, 9, 1]
+    assert first.version != versions[0]
+    assert second.version != versions[1]
+
+
+def test_versions_are_unique_in_a_memory():
+    memory = Memory(MIB)
+    first = memory.allocate(8)
+    seen = {first.version}
+    first.write(np.zeros(8, np.uint8))
+    seen.add(first.version)
+    memory.free(first)
+    again = memory.allocate(8)
+    assert again.address == first.address
+    assert again.version not in seen
+
+
+def test_arrays_are_views_of_memory():
+    memory = Memory(MIB)
+    buffer = memory.allocate(24)
+    array = buffer.array(np.dtype(np.float32), (2, 3))
+    array[1, 2] = 1.0
+    assert buffer.bytes()[-4:].tobytes() == np.float32(1).tobytes()
+
+
+def test_out_of_memory_shows_the_plan():
+    memory = Memory(4096, device_id=3)
+    memory.allocate(1024, owner="fc1.weight", kind="weight")
+    memory.allocate(512, owner="Default/Add-op0", kind="activation")
+    with pytest.raises(OutOfMemoryError) as caught:
+        memory.allocate(4000, owner="Default/MatMul-op0")
+    text = str(caught.value)
+    assert (
+        "Device(id:3) memory isn't enough and alloc failed, kernel name: Default/MatMul-op0, alloc size: 4000B" in text
+    )
+    assert "1536 of 4096 bytes used, 2560 free, largest free block 2560" in text
+    lines = text.splitlines()
+    assert lines[2].split()[1:] == ["1024", "weight", "fc1.weight"]
+    assert lines[3].split()[1:4] == ["512", "activation", "Default/Add-op0"]
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_a_buffer_is_freed_once():
+    memory = Memory(MIB)
+    buffer = memory.allocate(1, owner="x")
+    memory.free(buffer)
+    with pytest.raises(DeviceError, match="'x' is freed twice"):
+        memory.free(buffer)
+
+
+def test_addresses_outside_are_an_error():
+    memory = Memory(MIB)
+    with pytest.raises(DeviceError, match="outside of the device's memory"):
+        memory.view(BASE_ADDRESS + MIB - 1, 2)
+    with pytest.raises(DeviceError, match="outside of the device's memory"):
+        memory.view(0, 1)
+
+
+def test_an_arena_costs_nothing_until_it_is_touched():
+    memory = Memory(32 << 30)
+    buffer = memory.allocate(20 << 30, fill=False)
+    buffer.bytes()[:: 1 << 30] = 1
+    with open("/proc/self/statm") as statm:
+        resident = int(statm.read().split()[1]) * mmap.PAGESIZE
+    assert resident < 4 << 30
+
+
+def test_discarded_pages_read_as_zero():
+    memory = Memory(MIB)
+    buffer = memory.allocate(64 * 1024)
+    buffer.write(np.ones(64 * 1024, np.uint8))
+    neighbour = memory.allocate(512)
+    memory.discard(buffer)
+    assert buffer.bytes()[mmap.PAGESIZE : -mmap.PAGESIZE].max() == 0
+    assert set(neighbour.bytes()) == {FILL}
