@@ -18,7 +18,7 @@ DEPENDS = sorted(p for p in glob("_ext/**/*", recursive=True) + glob("dumpsim/_e
 MODULES = {
     "simd": ["cpu.c"],
     "stats": ["stats.c", "cpu.c"],
-    "digest": ["digest.c"],
+    "digest": ["digest.c", "cpu.c"],
     "layout": ["layout.c"],
     "cast": ["cast.c"],
 }
@@ -34,6 +34,7 @@ setup(
                 extra_compile_args=CFLAGS,
             )
             for name, sources in MODULES.items()
+            if os.path.exists(f"_ext/{name}.pyx")
         ],
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         language_level=3,

@@ -1,0 +1,343 @@
+/* The lane loops of one level; stats.c includes this once per level with
+ *   LEVEL(name)  the level's name of a function
+ *   TARGET       its target attribute
+ *   VECTOR       0: plain C for any machine; 256, 512: width in bits of the double vectors
+ * Each loop fills lanes_t from at most DS_CHUNK elements. */
+
+/* ---- 8- and 16-bit integers: all sums are exact in integers, so no lane order matters ---- */
+
+#define SMALL(NAME, T, SUM, SQUARE, WIDE)                                                                               \
+    TARGET static void LEVEL(NAME)(lanes_t *out, const T *x, int64_t n)                                                 \
+    {                                                                                                                   \
+        T max = x[0], min = x[0];                                                                                       \
+        int64_t total = 0, total_squares = 0, negative = 0, zero = 0;                                                   \
+        for (int64_t start = 0; start < n; start += BLOCK) {                                                            \
+            const int m = (int)(n - start < BLOCK ? n - start : BLOCK);                                                 \
+            const T *b = x + start;                                                                                     \
+            SUM sum = 0;                                                                                                \
+            SQUARE squares = 0;                                                                                         \
+            int32_t below = 0, zeros = 0;                                                                               \
+            for (int i = 0; i < m; i++) {                                                                               \
+                sum += b[i];                                                                                            \
+                squares += (SQUARE)((WIDE)b[i] * (WIDE)b[i]);                                                           \
+            }                                                                                                           \
+            for (int i = 0; i < m; i++) {                                                                               \
+                max = b[i] > max ? b[i] : max;                                                                          \
+                min = b[i] < min ? b[i] : min;                                                                          \
+            }                                                                                                           \
+            for (int i = 0; i < m; i++) {                                                                               \
+                below += b[i] < 0;                                                                                      \
+                zeros += b[i] == 0;                                                                                     \
+            }                                                                                                           \
+            total += sum;                                                                                               \
+            total_squares += (int64_t)squares;                                                                          \
+            negative += below;                                                                                          \
+            zero += zeros;                                                                                              \
+        }                                                                                                               \
+        out->sum[0] = (double)total;                                                                                    \
+        out->sumsq[0] = (double)total_squares;                                                                          \
+        out->max = max;                                                                                                 \
+        out->min = min;                                                                                                 \
+        out->negative = negative;                                                                                       \
+        out->zero = zero;                                                                                               \
+    }
+
+SMALL(small_i8, int8_t, int32_t, uint32_t, int32_t)
+SMALL(small_u8, uint8_t, int32_t, uint32_t, uint32_t)
+SMALL(small_i16, int16_t, int32_t, int64_t, int32_t)
+SMALL(small_u16, uint16_t, int32_t, uint64_t, uint32_t)
+#undef SMALL
+
+TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
+{
+    int64_t ones = 0;
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int m = (int)(n - start < BLOCK ? n - start : BLOCK);
+        int32_t count = 0;
+        for (int i = 0; i < m; i++)
+            count += x[start + i] != 0;
+        ones += count;
+    }
+    out->sum[0] = out->sumsq[0] = (double)ones;
+    out->max = ones > 0;
+    out->min = ones == n;
+    out->zero = n - ones;
+}
+
+/* ---- types that a plain lane loop serves: two passes over each cached block ---- */
+
+#define LANED(NAME, T, COUNT, LOW, HIGH)                                                                                \
+    TARGET static void LEVEL(NAME##_sums)(double *restrict sum, double *restrict sumsq, const T *restrict x, int n)     \
+    {                                                                                                                   \
+        double s[LANES], q[LANES];                                                                                      \
+        memcpy(s, sum, sizeof s);                                                                                       \
+        memcpy(q, sumsq, sizeof q);                                                                                     \
+        int i = 0;                                                                                                      \
+        for (; i + LANES <= n; i += LANES)                                                                              \
+            for (int l = 0; l < LANES; l++) {                                                                           \
+                const double d = (double)x[i + l];                                                                      \
+                s[l] += d;                                                                                              \
+                q[l] += d * d;                                                                                          \
+            }                                                                                                           \
+        for (int l = 0; i + l < n; l++) {                                                                               \
+            const double d = (double)x[i + l];                                                                          \
+            s[l] += d;                                                                                                  \
+            q[l] += d * d;                                                                                              \
+        }                                                                                                               \
+        memcpy(sum, s, sizeof s);                                                                                       \
+        memcpy(sumsq, q, sizeof q);                                                                                     \
+    }                                                                                                                   \
+    TARGET static void LEVEL(NAME##_rest)(lanes_t *out, const T *restrict x, int n)                                     \
+    {                                                                                                                   \
+        T max[LANES], min[LANES];                                                                                       \
+        COUNT below[LANES] = {0}, zeros[LANES] = {0};                                                                   \
+        for (int l = 0; l < LANES; l++) {                                                                               \
+            max[l] = LOW;                                                                                               \
+            min[l] = HIGH;                                                                                              \
+        }                                                                                                               \
+        int i = 0;                                                                                                      \
+        for (; i + LANES <= n; i += LANES)                                                                              \
+            for (int l = 0; l < LANES; l++) {                                                                           \
+                const T v = x[i + l];                                                                                   \
+                max[l] = v > max[l] ? v : max[l];                                                                       \
+                min[l] = v < min[l] ? v : min[l];                                                                       \
+                below[l] += v < 0;                                                                                      \
+                zeros[l] += v == 0;                                                                                     \
+            }                                                                                                           \
+        for (int l = 0; i + l < n; l++) {                                                                               \
+            const T v = x[i + l];                                                                                       \
+            max[l] = v > max[l] ? v : max[l];                                                                           \
+            min[l] = v < min[l] ? v : min[l];                                                                           \
+            below[l] += v < 0;                                                                                          \
+            zeros[l] += v == 0;                                                                                         \
+        }                                                                                                               \
+        for (int l = 0; l < LANES && l < n; l++) {                                                                      \
+            out->max = (double)max[l] > out->max ? (double)max[l] : out->max;                                           \
+            out->min = (double)min[l] < out->min ? (double)min[l] : out->min;                                           \
+            out->negative += (int64_t)below[l];                                                                         \
+            out->zero += (int64_t)zeros[l];                                                                             \
+        }                                                                                                               \
+    }                                                                                                                   \
+    TARGET static void LEVEL(NAME)(lanes_t *out, const T *x, int64_t n)                                                 \
+    {                                                                                                                   \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                                        \
+            const int m = (int)(n - i < BLOCK ? n - i : BLOCK);                                                         \
+            LEVEL(NAME##_sums)(out->sum, out->sumsq, x + i, m);                                                         \
+            LEVEL(NAME##_rest)(out, x + i, m);                                                                          \
+        }                                                                                                               \
+    }
+
+LANED(laned_i32, int32_t, uint32_t, INT32_MIN, INT32_MAX)
+LANED(laned_u32, uint32_t, uint32_t, 0, UINT32_MAX)
+LANED(laned_i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
+LANED(laned_u64, uint64_t, uint64_t, 0, UINT64_MAX)
+LANED(laned_f64, double, uint64_t, -INFINITY, INFINITY)
+
+/* ---- float16, bfloat16, float32 ---- */
+
+#if VECTOR == 0
+
+LANED(laned_f32, float, uint32_t, -INFINITY, INFINITY)
+
+#define HALF(NAME, WIDEN)                                                                                               \
+    TARGET static void LEVEL(NAME)(lanes_t *out, const uint16_t *x, int64_t n)                                          \
+    {                                                                                                                   \
+        float wide[BLOCK];                                                                                              \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                                        \
+            const int m = (int)(n - i < BLOCK ? n - i : BLOCK);                                                         \
+            for (int j = 0; j < m; j++)                                                                                 \
+                wide[j] = WIDEN(x[i + j]);                                                                              \
+            LEVEL(laned_f32)(out, wide, m);                                                                             \
+        }                                                                                                               \
+    }
+
+HALF(half_f16, f16_to_float)
+HALF(half_bf16, bf16_to_float)
+#undef HALF
+
+#else /* vectors: sums in VD, the rest in 256 bits at either width */
+
+#if VECTOR == 512
+#define VD __m512d
+#define WIDE 8
+#define VD_ZERO _mm512_setzero_pd
+#define VD_STORE _mm512_storeu_pd
+#define VD_ADD _mm512_add_pd
+#define VD_FMA _mm512_fmadd_pd
+#define F32_VD(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
+#define F16_VD(p) _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
+#define BF16_VD(p)                                                                                                      \
+    _mm512_cvtps_pd(_mm256_castsi256_ps(                                                                                \
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16)))
+#else
+#define VD __m256d
+#define WIDE 4
+#define VD_ZERO _mm256_setzero_pd
+#define VD_STORE _mm256_storeu_pd
+#define VD_ADD _mm256_add_pd
+#define VD_FMA _mm256_fmadd_pd
+#define F32_VD(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
+#define F16_VD(p) _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(p))))
+#define BF16_VD(p)                                                                                                      \
+    _mm256_cvtps_pd(                                                                                                    \
+        _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)(p))), 16)))
+#endif
+
+/* Sums of 16 elements at p, one in each lane; the product is exact, so the fused form rounds the same. Named variables, not
+ * arrays: gcc 12 leaves copies of an array of vectors on the stack. */
+#define SUM(TO_VD, p, g)                                                                                                \
+    {                                                                                                                   \
+        const VD d = TO_VD((p) + g * WIDE);                                                                             \
+        s##g = VD_ADD(s##g, d);                                                                                         \
+        q##g = VD_FMA(d, d, q##g);                                                                                      \
+    }
+#define STORE(g)                                                                                                        \
+    VD_STORE(out->sum + g * WIDE, s##g);                                                                                \
+    VD_STORE(out->sumsq + g * WIDE, q##g);
+#if VECTOR == 512
+#define DECLARE VD s0 = VD_ZERO(), s1 = s0, q0 = s0, q1 = s0;
+#define SUMS(TO_VD, p) SUM(TO_VD, p, 0) SUM(TO_VD, p, 1)
+#define STORES STORE(0) STORE(1)
+#else
+#define DECLARE VD s0 = VD_ZERO(), s1 = s0, s2 = s0, s3 = s0, q0 = s0, q1 = s0, q2 = s0, q3 = s0;
+#define SUMS(TO_VD, p) SUM(TO_VD, p, 0) SUM(TO_VD, p, 1) SUM(TO_VD, p, 2) SUM(TO_VD, p, 3)
+#define STORES STORE(0) STORE(1) STORE(2) STORE(3)
+#endif
+
+/* one element behind the last full group of 16 */
+static inline void LEVEL(tail)(lanes_t *out, int lane, double d)
+{
+    out->sum[lane] += d;
+    out->sumsq[lane] += d * d;
+    out->max = d > out->max ? d : out->max;
+    out->min = d < out->min ? d : out->min;
+    out->negative += d < 0;
+    out->zero += d == 0;
+}
+
+TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
+{
+    DECLARE /* lanes start at zero */
+    __m256 max = _mm256_set1_ps(-INFINITY), min = _mm256_set1_ps(INFINITY);
+    __m256i below = _mm256_setzero_si256(), zeros = _mm256_setzero_si256();
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        SUMS(F32_VD, x + i)
+        for (int h = 0; h < LANES; h += 8) {
+            const __m256 v = _mm256_loadu_ps(x + i + h);
+            max = _mm256_max_ps(v, max); /* a NaN in v leaves max as it is */
+            min = _mm256_min_ps(v, min);
+            below = _mm256_sub_epi32(below, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_LT_OQ)));
+            zeros = _mm256_sub_epi32(zeros, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_EQ_OQ)));
+        }
+    }
+    STORES
+    float maxima[8], minima[8];
+    int32_t negative[8], zero[8];
+    _mm256_storeu_ps(maxima, max);
+    _mm256_storeu_ps(minima, min);
+    _mm256_storeu_si256((__m256i *)negative, below);
+    _mm256_storeu_si256((__m256i *)zero, zeros);
+    for (int l = 0; l < 8; l++) {
+        out->max = maxima[l] > out->max ? maxima[l] : out->max;
+        out->min = minima[l] < out->min ? minima[l] : out->min;
+        out->negative += negative[l];
+        out->zero += zero[l];
+    }
+    for (int l = 0; i + l < n; l++)
+        LEVEL(tail)(out, l, x[i + l]);
+}
+
+/* 16-bit floats: extrema and counts on the bits, as integers in the order of the values (key = bits with the body of
+ * negative numbers flipped). NaN and the two zeros come out wrong here; `finish` looks again where they matter. Two passes
+ * over each cached block, since the accumulators of both do not fit into 16 registers. */
+#define HALF(NAME, TO_VD, WIDEN)                                                                                        \
+    TARGET static void LEVEL(NAME)(lanes_t *out, const uint16_t *x, int64_t n)                                          \
+    {                                                                                                                   \
+        DECLARE                                                                                                         \
+        const __m256i body = _mm256_set1_epi16(0x7fff), minus_zero = _mm256_set1_epi16(-1);                             \
+        __m256i max = _mm256_set1_epi16(INT16_MIN), min = body;                                                         \
+        __m256i below = _mm256_setzero_si256(), zeros = below;                                                          \
+        const int64_t whole = n / LANES * LANES;                                                                        \
+        for (int64_t start = 0; start < whole; start += BLOCK) {                                                        \
+            const int64_t end = start + BLOCK < whole ? start + BLOCK : whole;                                          \
+            for (int64_t i = start; i < end; i += LANES) {                                                              \
+                SUMS(TO_VD, x + i)                                                                                      \
+            }                                                                                                           \
+            for (int64_t i = start; i < end; i += LANES) {                                                              \
+                const __m256i u = _mm256_loadu_si256((const __m256i *)(x + i));                                         \
+                const __m256i key = _mm256_xor_si256(u, _mm256_and_si256(_mm256_srai_epi16(u, 15), body));              \
+                max = _mm256_max_epi16(max, key);                                                                       \
+                min = _mm256_min_epi16(min, key);                                                                       \
+                below = _mm256_sub_epi16(below, _mm256_cmpgt_epi16(minus_zero, key));                                   \
+                zeros = _mm256_sub_epi16(zeros, _mm256_cmpeq_epi16(_mm256_add_epi16(u, u), _mm256_setzero_si256()));    \
+            }                                                                                                           \
+        }                                                                                                               \
+        STORES                                                                                                          \
+        int16_t maxima[16], minima[16];                                                                                 \
+        uint16_t negative[16], zero[16]; /* at most DS_CHUNK / 16 each */                                               \
+        _mm256_storeu_si256((__m256i *)maxima, max);                                                                    \
+        _mm256_storeu_si256((__m256i *)minima, min);                                                                    \
+        _mm256_storeu_si256((__m256i *)negative, below);                                                                \
+        _mm256_storeu_si256((__m256i *)zero, zeros);                                                                    \
+        for (int l = 0; whole && l < 16; l++) {                                                                         \
+            const uint16_t a = (uint16_t)(maxima[l] < 0 ? maxima[l] ^ 0x7fff : maxima[l]);                              \
+            const uint16_t b = (uint16_t)(minima[l] < 0 ? minima[l] ^ 0x7fff : minima[l]);                              \
+            const double high = WIDEN(a), low = WIDEN(b);                                                               \
+            out->max = high > out->max ? high : out->max;                                                               \
+            out->min = low < out->min ? low : out->min;                                                                 \
+            out->negative += negative[l];                                                                               \
+            out->zero += zero[l];                                                                                       \
+        }                                                                                                               \
+        for (int l = 0; whole + l < n; l++)                                                                             \
+            LEVEL(tail)(out, l, WIDEN(x[whole + l]));                                                                   \
+    }
+
+HALF(half_f16, F16_VD, f16_to_float)
+HALF(half_bf16, BF16_VD, bf16_to_float)
+
+#undef HALF
+#undef DECLARE
+#undef SUM
+#undef SUMS
+#undef STORE
+#undef STORES
+#undef VD
+#undef WIDE
+#undef VD_ZERO
+#undef VD_STORE
+#undef VD_ADD
+#undef VD_FMA
+#undef F32_VD
+#undef F16_VD
+#undef BF16_VD
+#endif
+#undef LANED
+
+static void LEVEL(chunk)(lanes_t *out, const void *data, int64_t n, int dtype)
+{
+    switch (dtype) {
+    case DS_BOOL: LEVEL(small_bool)(out, data, n); break;
+    case DS_INT8: LEVEL(small_i8)(out, data, n); break;
+    case DS_UINT8: LEVEL(small_u8)(out, data, n); break;
+    case DS_INT16: LEVEL(small_i16)(out, data, n); break;
+    case DS_UINT16: LEVEL(small_u16)(out, data, n); break;
+    case DS_INT32: LEVEL(laned_i32)(out, data, n); break;
+    case DS_UINT32: LEVEL(laned_u32)(out, data, n); break;
+    case DS_INT64: LEVEL(laned_i64)(out, data, n); break;
+    case DS_UINT64: LEVEL(laned_u64)(out, data, n); break;
+    case DS_FLOAT16: LEVEL(half_f16)(out, data, n); break;
+    case DS_BFLOAT16: LEVEL(half_bf16)(out, data, n); break;
+    case DS_FLOAT32: LEVEL(laned_f32)(out, data, n); break;
+    default: LEVEL(laned_f64)(out, data, n); break;
+    }
+}
+
+TARGET static uint64_t LEVEL(words)(const void *data, int64_t n)
+{
+    const uint64_t *x = data;
+    uint64_t any = 0;
+    for (int64_t i = 0; i < n; i++)
+        any |= x[i];
+    return any;
+}
