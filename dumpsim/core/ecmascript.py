@@ -1,8 +1,9 @@
 """ECMAScript patterns, as the C++ standard library reads them, turned into Python patterns.
 
-``name-regex(...)`` of a dump config is such a pattern. Python's own syntax differs in what it accepts (lookbehind, named
-groups, flags, possessive quantifiers) and in what the same text means (``[[:alpha:]]``, ``[]``, ``$``), so the text is parsed,
-not passed on. The error texts are those of the library, since users meet them. [spec mindspore 2.2, spec observed 1.7]
+``name-regex(...)`` of a dump config is such a pattern. Python's own syntax differs in what it accepts (lookbehind,
+named groups, flags, possessive quantifiers) and in what the same text means (``[[:alpha:]]``, ``[]``, ``$``), so the
+text is parsed, not passed on. The error texts are those of the library, since users meet them. [spec mindspore 2.2,
+spec observed 1.7]
 """
 
 import re

@@ -1,7 +1,8 @@
 """The ``kernels`` rules of a dump config: which full names a list of texts selects.
 
-Every element is written back as JSON, loses its quotes and blanks, and then is a pattern, an operator type or a full name.
-That is why a regex can hold no blank and why ``\\\\d`` never matches a digit. [spec mindspore 2.2, spec observed 1.7]
+Every element is written back as JSON, loses its quotes and blanks, and then is a pattern, an operator type or a full
+name. That is why a regex can hold no blank and why ``\\\\d`` never matches a digit. [spec mindspore 2.2, spec observed
+1.7]
 """
 
 import json

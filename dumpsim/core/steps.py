@@ -51,7 +51,8 @@ class Steps:
         ----------
         text : str
         blanks : bool
-            Blanks around numbers are legal, as the seed's own example has them; the observed releases refuse them. [decisions]
+            Blanks around numbers are legal, as the seed's own example has them; the observed releases refuse them.
+            [decisions]
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """JSON as MindSpore's C++ library reads it: what it accepts, what values become, and the text of its errors.
 
-Python's reader differs in both directions: it takes NaN and refuses what follows the first value, and its messages are its own.
-[spec observed 2, rows 6-13, 23-24]
+Python's reader differs in both directions: it takes NaN and refuses what follows the first value, and its messages are
+its own. [spec observed 2, rows 6-13, 23-24]
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,17 @@ _BLANKS = " \t\n\r"
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS = {"true": True, "false": False, "null": None}
 _PUNCTUATION = {"[": "'['", "]": "']'", "{": "'{'", "}": "'}'", ":": "':'", ",": "','"}
-_CONTROL = (
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
-).split()
-_SHORT = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
-_EXPECTED = {"object key": "string literal", "object separator": "':'", "object": "'}'", "array": "']'"}
-_EMPTY = "attempting to parse an empty input; check that your input string or stream contains the expected JSON"
+_CONTROL = tuple(
+    name
+    for line in (
+        ("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR", "SO", "SI"),
+        ("DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US"),
+    )
+    for name in line
+)
+_SHORT = {8:
+"\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"} _EXPECTED = {"object key": "string literal", "object separator":
+"':'", "object": "'}'", "array": "']'"} _EMPTY = "attempting to parse an empty input; check that your input string or stream contains the expected JSON"
 
 
 class JsonTextError(ValueError):
@@ -197,8 +202,8 @@ class _Reader:
             elif char < " ":
                 code = ord(char)
                 short = f" or {_SHORT[code]}" if code in _SHORT else ""
-                what = f"invalid string: control character U+{code:04X} ({_CONTROL[code]}) must be escaped to \\u{code:04X}"
-                raise self.invalid(what + short, context)
+                what = f"control character U+{code:04X} ({_CONTROL[code]}) must be escaped to \\u{code:04X}"
+                raise self.invalid(f"invalid string: {what}{short}", context)
             elif char < "\x80":
                 parts.append(char)
             else:
@@ -258,14 +263,14 @@ class _Reader:
         """The value that the present token begins."""
         name = self.token.name
         if name == "'{'":
-            return self.object()
+            return self.mapping()
         if name == "'['":
             return self.array()
         if name in ("string literal", "number literal") or name.endswith(" literal"):
             return self.token.value
         raise self.unexpected("value")
 
-    def object(self) -> dict[str, object]:
+    def mapping(self) -> dict[str, object]:
         """An object, its brace read already; of equal keys the last one counts."""
         found: dict[str, object] = {}
         self.advance("object key")

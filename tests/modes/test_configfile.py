@@ -1,0 +1,273 @@
+"""The config dialect: what MindSpore 2.10.0 said of odd configs, and the seed's own rules."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from dumpsim.core.errors import DumpConfigError, UnsupportedError
+from dumpsim.modes.configfile import check_all, config_schema, load, read_file, require_supported
+from dumpsim.modes.profile import find, names
+
+RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/modes/observed_configs.json").read_text())
+COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
+BASE = RECORDED["base"]
+
+
+def document(changes=None, drop=()):
+    """The base config with some fields changed or dropped."""
+    found = copy.deepcopy(BASE)
+    for path in drop:
+        section, _, name = path.partition(".")
+        if name:
+            del found[section][name]
+        else:
+            del found[section]
+    for path, value in (changes or {}).items():
+        section, _, name = path.partition(".")
+        if name:
+            found[section][name] = value
+        else:
+            found[section] = value
+    return found
+
+
+def text_of(changes=None, drop=()):
+    return json.dumps(document(changes, drop)).encode()
+
+
+def case_text(case):
+    if "text" in case:
+        return case["text"].encode()
+    return case.get("prefix", "").encode() + text_of(case.get("set"), case.get("drop", ()))
+
+
+@pytest.mark.parametrize("case", RECORDED["cases"], ids=lambda case: f"{case['row']}-{case['case'][:50]}")
+def test_observed_outcome(case):
+    profile = find("2.10", "cpu")
+    env = case.get("env", {})
+    findings = check_all(case_text(case), env, profile)
+    if case["raises"] is None:
+        config, warnings = load(case_text(case), env, profile)
+        assert [w.text for w in warnings] == case["warnings"]
+        assert "path" not in case or config.path == case["path"]
+        assert not [f for f in findings if f.level == "error"]
+        return
+    with pytest.raises(DumpConfigError) as caught:
+        load(case_text(case), env, profile)
+    assert str(caught.value) == case["raises"]
+    assert isinstance(caught.value, RuntimeError)
+    assert caught.value.code
+    assert caught.value.__notes__
+    first = next(f for f in findings if f.level == "error")
+    assert first.vendor == case["raises"]
+
+
+@pytest.mark.parametrize("case", RECORDED["cases"], ids=lambda case: f"{case['row']}-{case['case'][:50]}")
+def test_releases_agree(case):
+    """2.7.0 gave the same outcome for every config."""
+    outcomes = []
+    for release in ("2.7", "2.10"):
+        try:
+            outcomes.append([w.text for w in load(case_text(case), case.get("env", {}), find(release, "cpu"))[1]])
+        except DumpConfigError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_check_shows_every_error_and_a_run_the_first():
+    text = text_of({f"{COMMON}.dump_mode": "0", f"{COMMON}.saved_data": "tensors", f"{E2E}.sample_mode": 7})
+    found = check_all(text, {}, find("seed", "ascend_o0"))
+    errors = [f for f in found if f.level == "error"]
+    assert [f.where for f in errors] == [
+        f"$.{E2E}.sample_mode",
+        f"$.{COMMON}.dump_mode",
+        f"$.{COMMON}.saved_data",
+    ]
+    assert [f.nearest for f in errors] == [None, "0", "tensor"]
+    with pytest.raises(DumpConfigError) as caught:
+        load(text, {}, find("seed", "ascend_o0"), file="my.json")
+    assert f"my.json: $.{E2E}.sample_mode" in caught.value.__notes__[0]
+
+
+def seed(device, changes=None, drop=(), env=None, **options):
+    return load(text_of(changes, drop), env or {}, find("seed", device), **options)
+
+
+def test_seed_accepts_blanks_in_iteration():
+    config, _ = seed("cpu", {f"{COMMON}.iteration": "0 | 5-8 | 100-120"})
+    assert [n for n in (0, 1, 6, 120, 121) if n in config.steps] == [0, 6, 120]
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("change", [({f"{E2E}.enable": False}, ()), ({}, (f"{E2E}.enable",)), ({}, (E2E,))])
+def test_seed_wants_enable_true_off_ascend(device, change):
+    with pytest.raises(DumpConfigError, match="this field must be true"):
+        seed(device, *change)
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("mode", [3, 4])
+def test_seed_has_no_debug_modes_off_ascend(device, mode):
+    with pytest.raises(DumpConfigError, match="only op_debug_mode 0 is supported"):
+        seed(device, {f"{COMMON}.op_debug_mode": mode})
+
+
+def test_seed_support_device_is_optional_on_ascend_and_gpu_only():
+    for device in ("ascend_o0", "gpu"):
+        assert seed(device, drop=[f"{COMMON}.support_device"])[0].support_device == tuple(range(8))
+    with pytest.raises(DumpConfigError, match="support_device not found"):
+        seed("cpu", drop=[f"{COMMON}.support_device"])
+
+
+def test_seed_overflow_takes_tensors_on_the_host():
+    changes = {
+        f"{COMMON}.op_debug_mode": 3,
+        f"{COMMON}.saved_data": "statistic",
+        f"{E2E}.stat_calc_mode": "device",
+        f"{E2E}.sample_mode": 1,
+    }
+    config, warnings = seed("ascend_o0", changes)
+    assert (config.saved_data, config.stat_calc_mode, config.sample_mode) == ("tensor", "host", 0)
+    assert (config.dump_mode, config.input_output) == (0, 0)
+    assert {name for w in warnings for name, _ in w.forced} == {
+        "sample_mode", "dump_mode", "input_output", "saved_data", "stat_calc_mode",
+    }  # fmt: skip
+
+
+def test_observed_overflow_may_save_statistics():
+    changes = {f"{COMMON}.op_debug_mode": 3, f"{COMMON}.saved_data": "statistic", f"{COMMON}.dump_mode": 0}
+    config, _ = load(text_of(changes), {}, find("2.10", "ascend_o0"))
+    assert config.saved_data == "statistic"
+
+
+def test_exception_mode_forces_everything_that_it_cannot_do():
+    changes = {f"{COMMON}.op_debug_mode": 4, f"{COMMON}.saved_data": "full", f"{COMMON}.iteration": "0|2"}
+    for release in ("seed", "2.10"):
+        config, warnings = load(text_of(changes), {}, find(release, "ascend_o0"))
+        assert (config.saved_data, config.steps.every, config.dump_mode) == ("tensor", True, 0)
+        assert len(warnings) == 3
+
+
+def test_a_device_that_is_not_listed_dumps_nothing():
+    for device in ("ascend_o0", "gpu"):
+        config, warnings = seed(device, {f"{COMMON}.support_device": [1, 2]}, device_id=0)
+        assert config.disabled == "support_device does not list device 0"
+        assert warnings[-1].what == "device 0 is not listed; nothing is dumped"
+        assert seed(device, {f"{COMMON}.support_device": [1, 2]}, device_id=2)[0].disabled is None
+    assert seed("cpu", {f"{COMMON}.support_device": []})[0].disabled is None
+
+
+def test_no_e2e_section_on_ascend_gives_three_alerts_and_nothing():
+    config, warnings = seed("ascend_o0", drop=[E2E])
+    assert "e2e_dump_settings" in config.disabled
+    assert [w.text[:18] for w in warnings] == ["[Dump Alert 1/3]: ", "[Dump Alert 2/3]: ", "[Dump Alert 3/3]: "]
+    with pytest.raises(DumpConfigError, match="op_debug_mode not found"):
+        load(text_of(drop=[E2E, f"{COMMON}.op_debug_mode"]), {}, find("2.10", "ascend_o0"))
+
+
+def test_statistics_per_device():
+    changes = {f"{COMMON}.saved_data": "statistic", f"{E2E}.stat_calc_mode": "device"}
+    assert seed("ascend_o0", changes)[0].stat_calc_mode == "device"
+    config, warnings = seed("gpu", changes)
+    assert config.stat_calc_mode == "host"
+    assert len(warnings) == 1
+    with pytest.raises(DumpConfigError, match="storing statistic dump is only supported on GPU and Ascend"):
+        seed("cpu", changes)
+
+
+def test_statistic_category():
+    base = {f"{COMMON}.saved_data": "full"}
+    assert seed("gpu", base)[0].statistic_category == ("max", "min", "l2norm")
+    assert seed("gpu", base | {f"{COMMON}.statistic_category": []})[0].statistic_category == ()
+    twice = base | {f"{COMMON}.statistic_category": ["md5", "max", "max"]}
+    assert seed("gpu", twice)[0].statistic_category == ("md5", "max", "max")
+    assert load(text_of(twice), {}, find("2.10", "gpu"))[0].statistic_category == ("md5", "max")
+    with pytest.raises(DumpConfigError) as caught:
+        seed("gpu", base | {f"{COMMON}.statistic_category": ["max", "mean", "maxx"]})
+    assert "['mean', 'maxx']" in str(caught.value)
+    with pytest.raises(DumpConfigError, match="invalid"):
+        seed("gpu", base | {f"{COMMON}.statistic_category": ["hash:sha1"]})
+    assert load(text_of(base | {f"{COMMON}.statistic_category": ["hash"]}), {}, find("2.10", "gpu"))
+    on_device = {f"{COMMON}.saved_data": "statistic", f"{E2E}.stat_calc_mode": "device"}
+    config, warnings = seed("ascend_o0", on_device | {f"{COMMON}.statistic_category": ["md5", "max", "l2norm"]})
+    assert config.statistic_category == ("max", "l2norm")
+    assert "the other statistics are dropped" in warnings[-1].what
+
+
+def test_set_dump_per_release():
+    changes = {f"{COMMON}.dump_mode": 2}
+    for device in ("ascend_o0", "gpu", "cpu"):
+        assert seed(device, changes)[0].dump_mode == 2
+    with pytest.raises(DumpConfigError, match="Set dump is only supported"):
+        load(text_of(changes), {}, find("2.7", "gpu"))
+    assert load(text_of(changes), {}, find("2.7", "ascend_o0"))[0].dump_mode == 2
+
+
+def test_overflow_number_outside_its_mode():
+    changes = {f"{COMMON}.overflow_number": 2}
+    assert "op_debug_mode 3 only" in seed("ascend_o0", changes)[1][0].what
+    with pytest.raises(DumpConfigError, match="only need to be set"):
+        load(text_of(changes), {}, find("2.7", "ascend_o0"))
+
+
+def test_fields_without_effect_are_listed():
+    changes = {
+        f"{COMMON}.file_format": "bin",
+        f"{COMMON}.statistic_category": ["max"],
+        f"{COMMON}.net_nam": "x",
+        f"{E2E}.sample_mode": 1,
+        f"{E2E}.sample_num": 7,
+        f"{E2E}.save_kernel_args": True,
+        "async_dump_settings": {},
+    }
+    found = check_all(text_of(changes), {}, find("2.10", "cpu"))
+    listed = {f.where.rsplit(".", 1)[-1]: f for f in found if f.level == "no effect"}
+    assert set(listed) == {
+        "file_format", "statistic_category", "support_device", "enable", "trans_flag", "sample_mode", "sample_num",
+        "save_kernel_args", "net_nam", "async_dump_settings",
+    }  # fmt: skip
+    assert listed["net_nam"].nearest == "net_name"
+    assert not [f for f in check_all(text_of(), {}, find("seed", "ascend_o0")) if f.level == "no effect"]
+
+
+def test_schema_of_every_profile():
+    for name in names():
+        found = config_schema(find(*name.split("/")))
+        assert found["required"] == [COMMON]
+        required = set(found["properties"][COMMON]["required"])
+        assert {"dump_mode", "net_name", "iteration", "input_output", "kernels"} <= required
+        assert ("support_device" in required) == (name not in ("seed/ascend_o0", "seed/gpu"))
+        assert found["properties"][E2E]["properties"]["stat_calc_mode"]["enum"] == ["host", "device"]
+
+
+def test_the_file_that_the_environment_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert read_file({}) is None
+    assert read_file({"MINDSPORE_DUMP_CONFIG": ""}) is None
+
+    def refused(name):
+        with pytest.raises(DumpConfigError) as caught:
+            read_file({"MINDSPORE_DUMP_CONFIG": str(name)})
+        return str(caught.value)
+
+    assert refused(tmp_path / "nope.json") == refused("nope.json") == "Get dump config file failed"
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert refused(plain) == f"Invalid json file name:{plain}"
+    for name in ("a.txt", "a.JSON"):
+        (tmp_path / name).write_text("{}")
+        suffix = name.split(".")[1]
+        assert refused(name) == f"[DataDump] dump config file suffix only supports json! But got:.{suffix}"
+    (tmp_path / "a.json").write_bytes(b"{}")
+    assert read_file({"MINDSPORE_DUMP_CONFIG": "a.json"}) == ("a.json", b"{}")
+
+
+def test_modes_of_other_dialects_are_refused_by_name():
+    with pytest.raises(UnsupportedError, match="Ascend O2 dump"):
+        require_supported(find("seed", "ascend_o0"), "O2", {})
+    with pytest.raises(UnsupportedError, match="GE dump"):
+        require_supported(find("seed", "ascend_o0"), "O2", {"ENABLE_MS_GE_DUMP": "1"})
+    require_supported(find("seed", "ascend_o0"), "O1", {})
+    require_supported(find("seed", "cpu"), "O2", {})
