@@ -1,1 +1,30 @@
+"""The command ``dumpsim``: one file a command.
 
+Exit codes: 0 ok, 1 findings, 2 usage or config, 3 unreadable data, 4 internal; ``run`` returns the script's own.
+"""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; errors of dumpsim become one line on stderr and an exit code."""
+    from dumpsim.core.errors import DumpConfigError, DumpsimError, UnreadableError
+
+    from .app import app
+
+    try:
+        app()
+    except BrokenPipeError:  # `dumpsim ls | head`
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    except DumpsimError as error:
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+        print(f"dumpsim: {error}{notes}", file=sys.stderr)
+        raise SystemExit(
+            3 if isinstance(error, UnreadableError) and not isinstance(error, DumpConfigError) else 2
+        ) from None
+    except FileNotFoundError as error:
+        print(f"dumpsim: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(3) from None

@@ -1,0 +1,297 @@
+"""`dumpsim.open`: any dump as records, lazily, its tensors memory-mapped."""
+
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.graphindex import GraphIndex
+from dumpsim.analysis.place import Place, places
+from dumpsim.archive.naming import parse_npy
+from dumpsim.archive.record import Record
+from dumpsim.codecs import mapping, statcsv
+from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
+from dumpsim.core.irdoc import SourceLine
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+__all__ = ["DumpSet", "open"]
+
+_MAPPING_LIMIT = 1 << 28  # bytes of a mapping.csv or statistic.csv that are read at once
+
+
+def open(path: "str | Path") -> "DumpSet":
+    """Open a dump: a tree, a part of one, or a single file.
+
+    Reads what dumpsim writes and what real machines wrote; nothing is loaded before it is asked for.
+
+    Parameters
+    ----------
+    path : path
+        Root of the dump, any directory inside it, an npy file or a statistic.csv.
+
+    Returns
+    -------
+    DumpSet
+
+    Raises
+    ------
+    UnreadableError
+        Where nothing of a dump is found; the message says what was looked for.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from pathlib import Path
+    >>> root = Path(tempfile.mkdtemp())
+    >>> place = root / "rank_0" / "Net" / "0" / "2"
+    >>> place.mkdir(parents=True)
+    >>> name = "ReLU.Default_relu-ReLU_ReLU-op0.0.0.1700000000000001.output.0.DefaultFormat.npy"
+    >>> np.save(place / name, np.ones((2, 3)))
+    >>> for entry in open(root).filter(op_type="relu"):
+    ...     print(entry.iteration, entry.op_type, entry.io, entry.slot, entry.shape, entry.statistic("max"))
+    2 ReLU output 0 (2, 3) 1.0
+    """
+    root = Path(path)
+    if not root.exists():
+        raise UnreadableError("does not exist", where=str(root), code="DS-ANA-002")
+    if root.is_dir():
+        if next(places(root), None) is None:
+            raise UnreadableError(
+                "holds no dump: no .npy file and no statistic.csv in it or below it", where=str(root), code="DS-ANA-003"
+            )
+    elif root.suffix != ".npy" and root.name != "statistic.csv":
+        raise UnreadableError(
+            "is not a file of a dump", where=str(root), allowed=("*.npy", "statistic.csv"), code="DS-ANA-004"
+        )
+    return DumpSet(root=root)
+
+
+Test = Callable[[Entry], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpSet:
+    """The tensors of a dump; iterating gives `Entry` objects in the order of rank, graph, iteration and time."""
+
+    root: Path
+    tests: tuple[Test, ...] = ()
+    near: tuple[Callable[[Place], bool], ...] = field(default=())
+
+    def __iter__(self) -> Iterator[Entry]:
+        for entry in self._all():
+            if all(test(entry) for test in self.tests):
+                yield entry
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _all(self) -> Iterator[Entry]:
+        index = cache(GraphIndex)
+        if self.root.is_file():
+            place = replace(next(places(self.root.parent), Place(path=self.root.parent)), path=self.root.parent)
+            yield from _entries(place, index(_graphs_of(place)), only=self.root)
+            return
+        for place in places(self.root):
+            if all(test(place) for test in self.near):
+                yield from _entries(place, index(_graphs_of(place)))
+
+    def filter(
+        self,
+        *,
+        op: str | None = None,
+        op_type: str | None = None,
+        io: str | None = None,
+        slot: int | None = None,
+        dtype: str | None = None,
+        rank: int | None = None,
+        graph: int | None = None,
+        iteration: int | None = None,
+        source: str | None = None,
+        where: Test | None = None,
+    ) -> "DumpSet":
+        """A part of the dump; every argument narrows it.
+
+        Parameters
+        ----------
+        op : str
+            Glob on the full operator name, any case: ``*conv3*``; a name without wildcard must be the whole name.
+        op_type, io, dtype : str
+            ``Conv2D``, ``output``, ``float16``; any case.
+        slot, rank, graph, iteration : int
+        source : str
+            ``train.py:175`` or ``train.py``: operators that this line of the script made.
+        where : callable
+            ``where(entry) -> bool``
+
+        Returns
+        -------
+        DumpSet
+        """
+        tests: list[Test] = list(self.tests)
+        near = list(self.near)
+        if rank is not None:
+            near.append(lambda place: place.rank == rank)
+        if graph is not None:
+            near.append(lambda place: place.graph_id == graph)
+        if iteration is not None:
+            near.append(lambda place: place.iteration == iteration)
+        if op_type is not None:
+            tests.append(lambda entry: entry.op_type.lower() == op_type.lower())
+        if io is not None:
+            if io.lower() not in ("input", "output"):
+                raise BadInputError(f"{io!r} is neither", where="io", allowed=("input", "output"))
+            tests.append(lambda entry: entry.io == io.lower())
+        if slot is not None:
+            tests.append(lambda entry: entry.slot == slot)
+        if op is not None:
+            tests.append(lambda entry: fnmatchcase(entry.op_name.lower(), op.lower()))
+        if dtype is not None:
+            tests.append(lambda entry: entry.dtype == dtype.lower())
+        if source is not None:
+            tests.append(_source_test(source))
+        if where is not None:
+            tests.append(where)
+        return replace(self, tests=tuple(tests), near=tuple(near))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A table, one row a tensor (extra ``report``)."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError(
+                "pandas is not installed: pip install 'dumpsim[report]'", where="to_pandas"
+            ) from None
+        return pandas.DataFrame(list(self.rows()), columns=COLUMNS)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """A table, one row a tensor (extra ``report``)."""
+        try:
+            import polars
+        except ImportError:
+            raise UnsupportedError(
+                "polars is not installed: pip install 'dumpsim[report]'", where="to_polars"
+            ) from None
+        rows = list(self.rows())
+        return polars.DataFrame({name: [row[name] for row in rows] for name in COLUMNS}, strict=False)
+
+    def rows(self, statistics: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """Plain values, one mapping a tensor; statistics that were not dumped are computed only if named."""
+        for entry in self:
+            row: dict[str, Any] = {
+                "rank": entry.rank,
+                "net": entry.place.net,
+                "graph": entry.graph_id,
+                "iteration": entry.iteration,
+                "op_type": entry.op_type,
+                "op_name": entry.op_name,
+                "io": entry.io,
+                "slot": entry.slot,
+                "dtype": entry.dtype,
+                "shape": list(entry.shape),
+                "format": entry.format,
+                "nbytes": entry.nbytes,
+                "task_id": entry.name.task_id,
+                "stream_id": entry.name.stream_id,
+                "timestamp": entry.timestamp,
+                "path": str(entry.path) if entry.path is not None else None,
+            }
+            for name in STATISTICS:
+                row[name] = entry.statistic(name) if name in statistics else entry.row.get(name)
+            yield row
+
+    def __repr__(self) -> str:
+        return f"<DumpSet {self.root}{' (filtered)' if self.tests or self.near else ''}>"
+
+
+STATISTICS = (
+    "max",
+    "min",
+    "avg",
+    "l2norm",
+    "count",
+    "negative",
+    "positive",
+    "zero",
+    "nan",
+    "positive_inf",
+    "negative_inf",
+)
+COLUMNS = (
+    *("rank", "net", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", "format"),
+    *("nbytes", "task_id", "stream_id", "timestamp", "path"),
+    *STATISTICS,
+)
+
+
+def _graphs_of(place: Place) -> Path:
+    return (place.rank_path or place.path) / "graphs"
+
+
+def _source_test(source: str) -> Test:
+    """``train.py:175``: a line inside the range that the graph gives, of a file whose path ends so."""
+    name, _, number = source.rpartition(":")
+    if not number.isdigit():
+        name, number = source, ""
+
+    def test(entry: Entry) -> bool:
+        return any(
+            (line.path == name or line.path.endswith("/" + name.removeprefix("./")))
+            and (
+                not number
+                or line.line == int(number)
+                or (line.line <= int(number) <= line.end_line and not _frame(line))
+            )
+            for line in entry.source
+        )
+
+    return test
+
+
+def _frame(line: SourceLine) -> bool:
+    """Whether a source line stands for a whole function, whose lines are not the operator's own."""
+    return line.code.lstrip().startswith(("def ", "class ", "@"))
+
+
+def _entries(place: Place, graphs: GraphIndex, only: Path | None = None) -> Iterator[Entry]:
+    """Tensors of one directory by time, statistics rows joined to their files."""
+    shorts = mapping.parse(_small_text(place.path / "mapping.csv"))
+    rows: dict[tuple[str, str, int, int], tuple[Record, dict[str, Any]]] = {}
+    csv_path = place.path / "statistic.csv"
+    if only is None or only == csv_path:
+        for record, values in statcsv.parse(_small_text(csv_path), str(csv_path)):
+            rows[record.op_type, record.io, record.slot, record.timestamp] = (record, values)
+    found: list[tuple[Record, Path | None, dict[str, Any]]] = []
+    paths = (
+        [only]
+        if only is not None and only != csv_path
+        else []
+        if only is not None
+        else sorted(place.path.glob("*.npy"))
+    )
+    for path in paths:
+        try:
+            record = parse_npy(shorts.get(path.name, path.name), where=str(path))
+        except UnreadableError:  # a loose npy file: its name is all there is
+            record = Record(op_type="", op_name=path.stem, io="output", slot=0, dtype="", shape=(), timestamp=0)
+        joined = rows.pop((record.op_type, record.io, record.slot, record.timestamp), None)
+        found.append((record, path, joined[1] if joined else {}))
+    found.extend((record, None, values) for record, values in rows.values())
+    for record, entry_path, values in sorted(found, key=lambda item: (item[0].timestamp, item[0].op_name)):
+        yield Entry(name=record, place=place, path=entry_path, row=values, graphs=graphs)
+
+
+def _small_text(path: Path) -> str:
+    """A text file of the tree, empty where there is none."""
+    if not path.is_file():
+        return ""
+    if path.stat().st_size > _MAPPING_LIMIT:
+        raise UnreadableError(f"is larger than {_MAPPING_LIMIT} bytes", where=str(path), code="DS-ANA-005")
+    with builtins.open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()

@@ -1,0 +1,84 @@
+"""From the operator name in a file to its node in the IR, and so to the script's line."""
+
+import re
+from functools import cached_property
+from pathlib import Path
+
+from dumpsim.archive.naming import escape
+from dumpsim.codecs import irproto, irtext
+from dumpsim.core.irdoc import IrDoc, IrNode, SourceLine
+
+__all__ = ["GraphIndex"]
+
+_FILE = re.compile(r"ms_output_trace_code_graph_(\d+)\.(ir|pb)")
+
+
+class GraphIndex:
+    """The graphs of one rank, read when first asked for.
+
+    Parameters
+    ----------
+    directory : Path
+        ``rank_{r}/graphs``; may be absent.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @cached_property
+    def documents(self) -> dict[int, IrDoc]:
+        """Graphs by id: from the text, which holds more, or else from the protobuf."""
+        found: dict[int, dict[str, Path]] = {}
+        if self.directory.is_dir():
+            for path in sorted(self.directory.iterdir()):
+                if match := _FILE.fullmatch(path.name):
+                    found.setdefault(int(match.group(1)), {})[match.group(2)] = path
+        return {graph: self._read(files) for graph, files in sorted(found.items())}
+
+    @staticmethod
+    def _read(files: dict[str, Path]) -> IrDoc:
+        if "ir" in files:
+            return irtext.parse(files["ir"].read_text("utf-8", errors="replace"), str(files["ir"]))
+        return irproto.decode(files["pb"].read_bytes(), str(files["pb"]))
+
+    @cached_property
+    def _nodes(self) -> dict[str, list[tuple[int, IrNode]]]:
+        nodes: dict[str, list[tuple[int, IrNode]]] = {}
+        for graph, doc in self.documents.items():
+            for node in doc.nodes:
+                for name in (escape(node.full_name), _without_id(escape(node.full_name))):
+                    nodes.setdefault(name, []).append((graph, node))
+        return nodes
+
+    def node(self, op_name: str, graph_id: int | None) -> IrNode | None:
+        """The node of an operator name, escaped or not.
+
+        A node that a backend pass made anew has another number in the IR than in the files; it is found where its scope
+        and type name one node only. [spec observed 0.17]
+        """
+        name = escape(op_name)
+        found = self._nodes.get(name, [])
+        here = [node for graph, node in found if graph == graph_id] or [node for _, node in found]
+        if here:
+            return here[0]
+        similar = [node for graph, node in self._nodes.get(_without_id(name), []) if graph_id in (None, graph)]
+        return similar[0] if len(similar) == 1 else None
+
+    @cached_property
+    def _params(self) -> dict[str, str]:
+        return {escape(param.name): param.name for doc in self.documents.values() for param in doc.params}
+
+    def parameter(self, name: str) -> str:
+        """A graph parameter's own name (``fc1.weight``) for the one in a file name (``fc1_weight``)."""
+        return self._params.get(name, name)
+
+    def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
+        """The script's lines of an operator, outermost first."""
+        node = self.node(op_name, graph_id)
+        if node is None:
+            return ()
+        return (*node.sources, *(line for _, lines in node.more_sources for line in lines))
+
+
+def _without_id(name: str) -> str:
+    return re.sub(r"-op\d+$", "-op", name)

@@ -1,0 +1,43 @@
+"""The commands, by name."""
+
+from typing import Annotated
+
+import typer
+
+import dumpsim
+from dumpsim.cli import check, ls, run, show, stat
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="dumpsim",
+    help="Run MindSpore scripts with dump on an emulated device, and look into dumps, also those of real machines.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"dumpsim {dumpsim.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Run MindSpore scripts with dump on an emulated device, and look into dumps, also those of real machines."""
+
+
+app.command(
+    "run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+)(run.run)
+app.command("check")(check.check)
+app.command("ls")(ls.ls)
+app.command("show")(show.show)
+app.command("stat")(stat.stat)

@@ -1,0 +1,105 @@
+"""``dumpsim check``: everything that is wrong with a dump config, before a run finds the first of it."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dumpsim.cli.output import print_json
+from dumpsim.cli.run import overrides
+from dumpsim.core.errors import BadInputError, UnreadableError, nearest
+
+__all__ = ["check"]
+
+TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+_SCHEMAS = ("config", "faults")
+
+
+def check(
+    config: Annotated[Path | None, typer.Argument(help="Dump config (JSON).")] = None,
+    device: Annotated[str, typer.Option(help="ascend, gpu or cpu.")] = "ascend",
+    mindspore: Annotated[str, typer.Option(help="seed, 2.7 or 2.10.")] = "seed",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
+    ] = None,
+    device_id: Annotated[int, typer.Option(help="Device that support_device is held against.")] = 0,
+    schema: Annotated[str | None, typer.Option(help="Print a JSON Schema instead: config or faults.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, one finding a line.")] = False,
+) -> None:
+    """Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error."""
+    from dumpsim.modes.configfile import check_all, config_schema
+    from dumpsim.modes.profile import find
+
+    if device.lower() not in TARGETS:
+        raise BadInputError(
+            f"{device!r} is no device",
+            where="--device",
+            allowed=TARGETS,
+            nearest=nearest(device, TARGETS),
+            code="DS-RUN-004",
+        )
+    profile = find(mindspore, TARGETS[device.lower()], overrides(set_ or []))
+    if schema is not None:
+        print_json(_schema(schema, lambda: config_schema(profile)))
+        return
+    if config is None:
+        raise BadInputError("give a CONFIG or --schema", where="dumpsim check", code="DS-RUN-005")
+    try:
+        text = config.read_bytes()
+    except OSError as error:
+        raise UnreadableError(f"cannot be read: {error.strerror}", where=str(config), code="DS-RUN-006") from None
+    findings = check_all(text, os.environ, profile, device_id=device_id, file=str(config))
+    for finding in findings:
+        if as_json:
+            print_json(
+                {
+                    "level": finding.level,
+                    "code": finding.code,
+                    "where": finding.where,
+                    "what": finding.what,
+                    "vendor": finding.vendor,
+                    "allowed": finding.allowed,
+                    "nearest": finding.nearest,
+                    "forced": {name: str(value) for name, value in finding.forced},
+                }
+            )
+        else:
+            typer.echo("\n".join(_lines(finding)))
+    errors = sum(finding.level == "error" for finding in findings)
+    if not as_json:
+        warnings = sum(finding.level == "warning" for finding in findings)
+        silent = len(findings) - errors - warnings
+        typer.echo(f"{config}: {profile.name}: {errors} errors, {warnings} warnings, {silent} fields without effect")
+    if errors:
+        raise typer.Exit(1)
+
+
+def _lines(finding: Any) -> list[str]:
+    """A finding for people."""
+    head = f"{finding.level}: {finding.where}: {finding.what}"
+    if finding.allowed:
+        head += f"; allowed: {', '.join(finding.allowed)}"
+    if finding.nearest:
+        head += f" (did you mean {finding.nearest!r}?)"
+    lines = [f"{head} [{finding.code}]"]
+    if finding.vendor:
+        lines.append(f"    MindSpore says: {finding.vendor}")
+    lines += [f"    forced: {name} = {value}" for name, value in finding.forced]
+    return lines
+
+
+def _schema(name: str, config: Any) -> Any:
+    if name == "config":
+        return config()
+    if name == "faults":
+        from dumpsim.device.faults import fault_schema
+
+        return fault_schema()
+    raise BadInputError(
+        f"there is no schema {name!r}",
+        where="--schema",
+        allowed=_SCHEMAS,
+        nearest=nearest(name, _SCHEMAS),
+        code="DS-RUN-007",
+    )

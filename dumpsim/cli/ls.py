@@ -1,0 +1,68 @@
+"""``dumpsim ls``: what a dump holds."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.cli import selection as s
+from dumpsim.cli.output import print_rows
+
+__all__ = ["ls"]
+
+_COLUMNS = ("rank", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", "format")
+_SUMMARY = ("rank", "net", "graph", "iteration", "operators", "tensors", "bytes")
+
+
+def ls(
+    path: s.PathArgument,
+    op: s.Op = None,
+    op_type: s.OpType = None,
+    io: s.Io = None,
+    slot: s.Slot = None,
+    dtype: s.Dtype = None,
+    rank: s.Rank = None,
+    graph: s.Graph = None,
+    iteration: s.Iteration = None,
+    source: s.Source = None,
+    paths: Annotated[bool, typer.Option("--paths", "-p", help="File names only.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", "-s", help="One line an iteration.")] = False,
+    as_json: s.Json = False,
+) -> None:
+    """List the tensors of a dump in the order in which they were written."""
+    dump = s.select(path, op, op_type, io, slot, dtype, rank, graph, iteration, source)
+    if paths:
+        for entry in dump:
+            if entry.path is not None:
+                typer.echo(entry.path)
+        return
+    if summary:
+        count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
+    else:
+        rows = list(dump.rows())
+        dumped = [name for name in ("max", "min", "avg", "l2norm") if any(row[name] is not None for row in rows)]
+        count = print_rows((*_COLUMNS, *dumped), rows, as_json=as_json)
+    if count == 0:
+        typer.echo("nothing matches", err=True)
+        raise typer.Exit(1)
+
+
+def _summary(dump: DumpSet) -> Iterator[dict[str, Any]]:
+    """One row a directory; the entries come directory by directory."""
+    row: dict[str, Any] | None = None
+    place = None
+    names: set[str] = set()
+    for entry in dump:
+        if entry.place is not place:
+            if row is not None:
+                yield row | {"operators": len(names)}
+            place, names = entry.place, set()
+            row = {"rank": entry.rank, "net": entry.place.net, "graph": entry.graph_id, "iteration": entry.iteration}
+            row |= {"tensors": 0, "bytes": 0}
+        assert row is not None
+        names.add(entry.name.op_name)
+        row["tensors"] += 1
+        row["bytes"] += entry.nbytes
+    if row is not None:
+        yield row | {"operators": len(names)}

@@ -1,0 +1,91 @@
+"""How commands speak: tables for people, plain lines for pipes, JSON lines for programs; bars on stderr."""
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["human_bytes", "print_json", "print_rows", "progress"]
+
+T = TypeVar("T")
+
+
+def human_bytes(count: float) -> str:
+    """Bytes with a unit.
+
+    Examples
+    --------
+    >>> human_bytes(512), human_bytes(2_500_000)
+    ('512 B', '2.4 MiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on one line; NaN and infinities as the strings "nan", "inf", "-inf", since JSON has none."""
+    print(json.dumps(_plain(value), ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, Mapping):
+        return {str(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    return value
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, as_json: bool = False) -> int:
+    """Rows as a table on a terminal, tab-separated when piped, or JSON lines. Returns their number."""
+    if as_json or not sys.stdout.isatty():
+        count = 0
+        if not as_json:
+            print("\t".join(columns))
+        for row in rows:
+            if as_json:
+                print_json(row)
+            else:
+                print("\t".join(_cell(row.get(name)) for name in columns))
+            count += 1
+        return count
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        table.add_column(name, overflow="fold", justify="left")
+    for row in rows:
+        table.add_row(*(_cell(row.get(name)) for name in columns))
+    Console().print(table)
+    return table.row_count
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return f"({','.join(map(str, value))})"
+    return str(value)
+
+
+def progress(items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
+    """The items, with a bar on stderr while a terminal watches; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, description=what, total=total, console=Console(stderr=True), transient=True)

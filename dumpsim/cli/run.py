@@ -1,0 +1,99 @@
+"""``dumpsim run``: a script, unmodified, on the emulated machine."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dumpsim.core.errors import BadInputError
+from dumpsim.core.settings import RunSettings
+from dumpsim.emulate import environment
+
+__all__ = ["overrides", "run"]
+
+
+def run(
+    context: typer.Context,
+    script: Annotated[
+        str | None, typer.Argument(help="The script; what follows it is its own.", metavar="SCRIPT [ARGS]...")
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("-m", help="Run a module instead of a script.", metavar="MODULE")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Dump config; sets MINDSPORE_DUMP_CONFIG.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="ascend, gpu or cpu; overrides the script's device_target.")
+    ] = None,
+    chip: Annotated[str | None, typer.Option(help="Chip, e.g. 910A or 910B.")] = None,
+    mindspore: Annotated[str, typer.Option(help="Version to be: seed, 2.7 or 2.10.")] = "seed",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
+    ] = None,
+    clock: Annotated[str, typer.Option(help="virtual (same bytes in every run) or wall.")] = "virtual",
+    seed: Annotated[int, typer.Option(help="Seed of what the script does not seed itself.")] = 0,
+    faults: Annotated[Path | None, typer.Option(help="Fault plan (JSON; see dumpsim check --schema faults).")] = None,
+    manifest: Annotated[
+        str, typer.Option(help="Where the manifest goes; none for no manifest.")
+    ] = "dumpsim-manifest.json",
+    append: Annotated[bool, typer.Option("--append", help="Continue in a dump root that already holds files.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+) -> None:
+    """Run SCRIPT on the emulated machine; the exit code is the script's."""
+    rest = list(context.args)
+    if module is not None:
+        command = ["-m", module, *([script] if script is not None else []), *rest]
+    elif script is not None:
+        if not Path(script).is_file():
+            raise BadInputError(f"there is no script {script!r}", where="dumpsim run", code="DS-RUN-001")
+        command = [script, *rest]
+    else:
+        raise BadInputError("give a SCRIPT or -m MODULE", where="dumpsim run", code="DS-RUN-002")
+    settings = RunSettings(
+        device=device.lower() if device else None,
+        chip=chip,
+        mindspore=mindspore,
+        overrides=overrides(set_ or []),
+        clock=clock,
+        seed=seed,
+        faults=str(faults.resolve()) if faults else None,
+        manifest=None if manifest == "none" else os.path.abspath(manifest),
+        append=append,
+        quiet=quiet,
+    )
+    _check_early(settings)
+    env = environment(settings)
+    if config is not None:
+        env["MINDSPORE_DUMP_CONFIG"] = str(config.resolve())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, *command], env)
+
+
+def overrides(pairs: list[str]) -> dict[str, str]:
+    """FIELD=VALUE pairs."""
+    result = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise BadInputError(f"{pair!r} is not FIELD=VALUE", where="--set", code="DS-RUN-003")
+        result[name] = value
+    return result
+
+
+def _check_early(settings: RunSettings) -> None:
+    """What can be known to be wrong before the script starts is said before it starts."""
+    if settings.chip is not None:
+        from dumpsim.device.chip import chip
+
+        chip(settings.chip)
+    if settings.overrides:
+        from dumpsim.cli.check import TARGETS
+        from dumpsim.modes.profile import find
+
+        find(settings.mindspore, TARGETS[settings.device or "ascend"], settings.overrides)
+    if settings.faults is not None:
+        from dumpsim.device.faults import load_plan
+
+        load_plan(settings.faults)

@@ -1,0 +1,129 @@
+"""``dumpsim show``: one tensor in full: names, line, statistics, histogram, values."""
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.histogram import histogram
+from dumpsim.cli import selection as s
+from dumpsim.cli.output import human_bytes, print_json
+from dumpsim.codecs.irtext import source_text
+
+__all__ = ["show"]
+
+_NUMBERS = (
+    "max",
+    "min",
+    "avg",
+    "l2norm",
+    "count",
+    "negative",
+    "positive",
+    "zero",
+    "nan",
+    "positive_inf",
+    "negative_inf",
+)
+
+
+def show(
+    path: s.PathArgument,
+    op: s.Op = None,
+    op_type: s.OpType = None,
+    io: s.Io = None,
+    slot: s.Slot = None,
+    dtype: s.Dtype = None,
+    rank: s.Rank = None,
+    graph: s.Graph = None,
+    iteration: s.Iteration = None,
+    source: s.Source = None,
+    bins: Annotated[int, typer.Option(min=1, max=200, help="Bars of the histogram.")] = 16,
+    values: Annotated[int, typer.Option(min=0, help="Values to print.")] = 12,
+    limit: Annotated[int, typer.Option(min=1, help="Tensors to show.")] = 8,
+    as_json: s.Json = False,
+) -> None:
+    """Show tensors: place, type, script line, statistics, a histogram and the first values."""
+    shown = 0
+    more = 0
+    for entry in s.select(path, op, op_type, io, slot, dtype, rank, graph, iteration, source):
+        if shown == limit:
+            more += 1
+            continue
+        shown += 1
+        if as_json:
+            print_json(_facts(entry, bins, values))
+        else:
+            typer.echo("\n".join(_lines(entry, bins, values)) + "\n")
+    if more:
+        typer.echo(f"{more} more; narrow the selection or raise --limit", err=True)
+    if not shown:
+        typer.echo("nothing matches", err=True)
+        raise typer.Exit(1)
+
+
+def _facts(entry: Entry, bins: int, values: int) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "rank": entry.rank,
+        "graph": entry.graph_id,
+        "iteration": entry.iteration,
+        "op_type": entry.op_type,
+        "op_name": entry.op_name,
+        "io": entry.io,
+        "slot": entry.slot,
+        "dtype": entry.dtype,
+        "shape": entry.shape,
+        "format": entry.format,
+        "nbytes": entry.nbytes,
+        "path": str(entry.path) if entry.path is not None else None,
+        "source": [source_text(line) for line in entry.source],
+    }
+    facts |= {name: entry.statistic(name) for name in _NUMBERS}
+    if entry.path is not None:
+        array = entry.array()
+        if array.dtype.kind != "c":
+            edges, counts = histogram(array, bins)
+            facts["histogram"] = {"edges": edges.tolist(), "counts": counts.tolist()}
+        facts["values"] = _head(array, values).tolist()
+    return facts
+
+
+def _head(array: "np.ndarray[Any, Any]", count: int) -> "np.ndarray[Any, Any]":
+    head = array.reshape(-1)[:count]
+    return head.astype(np.float32) if head.dtype.kind == "V" or head.dtype.name == "bfloat16" else head
+
+
+def _lines(entry: Entry, bins: int, values: int) -> list[str]:
+    """The facts for people."""
+    facts = _facts(entry, bins, values)
+    lines = [
+        f"{entry.op_type}  {entry.label}",
+        f"  rank {entry.rank}, graph {entry.graph_id}, iteration {entry.iteration}, time {entry.timestamp}",
+        f"  {entry.dtype} {entry.shape}, {entry.format}, {human_bytes(entry.nbytes)}",
+    ]
+    if entry.path is not None:
+        lines.append(f"  {entry.path}")
+    line = entry.script_line
+    if line is not None:
+        lines.append(f"  made by {line.path}:{line.line}  {line.code.strip()}")
+    numbers = (f"{name} {facts[name]:.6g}" for name in _NUMBERS if facts[name] is not None)
+    lines.append("  " + ", ".join(numbers))
+    if "histogram" in facts:
+        lines += _bars(facts["histogram"]["edges"], facts["histogram"]["counts"])
+    if facts.get("values"):
+        lines.append("  values " + " ".join(f"{v:.6g}" if isinstance(v, float) else str(v) for v in facts["values"]))
+    return lines
+
+
+def _bars(edges: list[float], counts: list[int]) -> list[str]:
+    """A histogram of block characters, eight steps a cell."""
+    largest = max(counts, default=0)
+    if not largest:
+        return []
+    lines = []
+    for left, right, count in zip(edges, edges[1:], counts, strict=False):
+        eighths = -(-count * 40 * 8 // largest)
+        bar = "█" * (eighths // 8) + ("" if eighths % 8 == 0 else " ▏▎▍▌▋▊▉"[eighths % 8])
+        lines.append(f"  {left:>12.5g} .. {right:<12.5g} {bar} {count}")
+    return lines

@@ -1,0 +1,56 @@
+"""``dumpsim stat``: statistics of every tensor, computed in one pass where they were not dumped."""
+
+from typing import Annotated, Any
+
+import typer
+
+from dumpsim.analysis.dumpset import STATISTICS
+from dumpsim.cli import selection as s
+from dumpsim.cli.output import print_rows, progress
+from dumpsim.core.errors import BadInputError, nearest
+
+__all__ = ["stat"]
+
+_DEFAULT = "max,min,avg,l2norm,nan,positive_inf,negative_inf"
+
+
+def stat(
+    path: s.PathArgument,
+    op: s.Op = None,
+    op_type: s.OpType = None,
+    io: s.Io = None,
+    slot: s.Slot = None,
+    dtype: s.Dtype = None,
+    rank: s.Rank = None,
+    graph: s.Graph = None,
+    iteration: s.Iteration = None,
+    source: s.Source = None,
+    columns: Annotated[str, typer.Option(help=f"Statistics, of {', '.join(STATISTICS)}; or all.")] = _DEFAULT,
+    bad: Annotated[
+        bool, typer.Option("--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any.")
+    ] = False,
+    as_json: s.Json = False,
+) -> None:
+    """Print max, min, average, norm and counts of tensors."""
+    names = STATISTICS if columns == "all" else tuple(columns.split(","))
+    for name in names:
+        if name not in STATISTICS:
+            raise BadInputError(
+                f"{name!r} is not a statistic", where="--columns", allowed=STATISTICS, nearest=nearest(name, STATISTICS)
+            )
+    dump = s.select(path, op, op_type, io, slot, dtype, rank, graph, iteration, source)
+    wanted = (*names, *(("nan", "positive_inf", "negative_inf") if bad else ()))
+    rows = progress(dump.rows(wanted), what="statistics")
+    shown = (row for row in rows if not bad or _is_bad(row))
+    count = print_rows(
+        ("iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", *names), shown, as_json=as_json
+    )
+    if bad and count:
+        raise typer.Exit(1)
+    if not count and not bad:
+        typer.echo("nothing matches", err=True)
+        raise typer.Exit(1)
+
+
+def _is_bad(row: dict[str, Any]) -> bool:
+    return any(row[name] for name in ("nan", "positive_inf", "negative_inf"))
