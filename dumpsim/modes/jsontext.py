@@ -12,13 +12,9 @@ _BLANKS = " \t\n\r"
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS = {"true": True, "false": False, "null": None}
 _PUNCTUATION = {"[": "'['", "]": "']'", "{": "'{'", "}": "'}'", ":": "':'", ",": "','"}
-_CONTROL = tuple(
-    name
-    for line in (
-        ("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR", "SO", "SI"),
-        ("DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US"),
-    )
-    for name in line
+_CONTROL = (
+    *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR", "SO", "SI"),
+    *("DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US"),
 )
 _SHORT = {8:
 "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"} _EXPECTED = {"object key": "string literal", "object separator":
