@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 findings, 2 usage or config, 3 unreadable data, 4 internal; 
 """
 
 import sys
+import traceback
 
 __all__ = ["main"]
 
@@ -25,6 +26,10 @@ def main() -> None:
         raise SystemExit(
             3 if isinstance(error, UnreadableError) and not isinstance(error, DumpConfigError) else 2
         ) from None
-    except FileNotFoundError as error:
+    except OSError as error:
         print(f"dumpsim: {error.filename}: {error.strerror}", file=sys.stderr)
         raise SystemExit(3) from None
+    except Exception:
+        traceback.print_exc()
+        print("dumpsim: this is a defect of dumpsim, not of your input; please report it", file=sys.stderr)
+        raise SystemExit(4) from None
