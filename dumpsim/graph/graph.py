@@ -50,9 +50,12 @@ class Node:
     debug_name: str = ""  # variable it was assigned to, else CNode_N when printed
     instance_name: str | None = None
     sources: tuple[SourceLine, ...] = ()
-    candidate: bool = False
+    candidate: str = ""  # as in `IrNode.candidate`
     device_dtypes: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)  # e.g. {"dump": "true"}
+    call_scope: str | None = None  # scope of the call whose body holds the node, where it is another one
+    call_name: str = ""  # variable that took the result of that call
+    blocks: "tuple[Graph, ...]" = ()  # of control nodes: branches, loop condition and body
 
 
 Value = Node | Parameter | Constant
@@ -67,6 +70,7 @@ class Graph:
     parameters: list[Parameter] = field(default_factory=list)
     output: Value | None = None
     attrs: dict[str, str] = field(default_factory=dict)
+    trail: list[Node] = field(default_factory=list)  # every node in the order of the program, dead ones too
 
     def nodes(self) -> list[Node]:
         """Nodes that the output needs, operands before users."""

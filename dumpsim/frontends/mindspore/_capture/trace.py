@@ -1,17 +1,168 @@
 """The capture of one network: the tracer that records operators as graph nodes."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Tracer", "current"]
+from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import CaptureError
+from dumpsim.core.irdoc import SourceLine
+from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture.frame import Frame, Position
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["Tracer", "call_cell", "current", "tracing"]
 
 
 class Tracer:
-    """Records operators."""
+    """Records operators of one network into graphs.
 
-    def emit(self, *args: Any, **kwargs: Any) -> Any:
-        """Placeholder until the tracer lands."""
-        raise NotImplementedError
+    The network's own graph is `graph`; branches and loop bodies are recorded into graphs of their own by `block`, and
+    may use values of the graphs around them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.graph = Graph(name=name)
+        self.frames: list[Frame] = [Frame(scope="Default", call_scope="Default", name=name)]
+        self._open: list[Graph] = [self.graph]
+        self._weights: dict[int, Parameter] = {}
+
+    # -- where the capture is
+
+    @property
+    def frame(self) -> Frame:
+        """The function that is being captured."""
+        return self.frames[-1]
+
+    def sources(self) -> tuple[SourceLine, ...]:
+        """Definitions and expressions of all open frames, outermost first."""
+        return tuple(line for frame in self.frames for line in frame.lines())
+
+    @contextmanager
+    def entering(self, *, scope: str | None = None, cell: Any = None, name: str = "") -> Iterator[Frame]:
+        """A frame for a function or a cell that is being called."""
+        caller = self.frame
+        frame = Frame(scope=scope or caller.scope, call_scope=caller.scope, cell=cell or caller.cell, name=name)
+        self.frames.append(frame)
+        try:
+            yield frame
+        finally:
+            self.frames.pop()
+
+    def at(self, position: Position, *, entering: bool) -> None:
+        """Note the expression that is being evaluated."""
+        self.frame.position = position.called if entering else position.whole
+
+    @contextmanager
+    def block(self, name: str) -> Iterator[Graph]:
+        """Record into a new graph: a branch or a part of a loop."""
+        graph = Graph(name=name)
+        self._open.append(graph)
+        try:
+            yield graph
+        finally:
+            self._open.pop()
+
+    # -- values
+
+    def argument(self, name: str, abstract: TensorType, *, debug_name: str = "") -> Any:
+        """A Tensor for an argument of the graph that is being recorded."""
+        parameter = Parameter(name=name, abstract=abstract, debug_name=debug_name or name)
+        self._open[-1].parameters.append(parameter)
+        return values.tensor_of_symbol(parameter, abstract)
+
+    def value_of(self, operand: Any) -> Value:
+        """The graph value of a Python value."""
+        if values.is_tensor(operand):
+            if operand._symbol is not None:
+                symbol: Value = operand._symbol
+                return symbol
+            if values.is_parameter(operand):
+                return self.weight(operand)
+        if isinstance(operand, (tuple, list)) and any(
+            t._symbol is not None or values.is_parameter(t) for t in values.tensors_in(operand)
+        ):
+            return self.make_tuple([self.value_of(item) for item in operand])
+        return values.constant_of(operand)
+
+    def weight(self, parameter: Any) -> Parameter:
+        """The graph parameter of a Parameter of the script."""
+        found = self._weights.get(id(parameter))
+        if found is None:
+            abstract = TensorType(dtype=parameter._dtype, shape=tuple(parameter._shape), ref_key=parameter.name)
+            found = Parameter(
+                name=parameter.name, abstract=abstract, is_weight=True, has_default=True, storage=parameter
+            )
+            self._weights[id(parameter)] = found
+            self.graph.parameters.append(found)
+        return found
+
+    # -- nodes
+
+    def emit(
+        self,
+        definition: OpDef,
+        operands: Sequence[Any],
+        attrs: Mapping[str, Any],
+        *,
+        instance_name: str | None = None,
+        printed: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Record one operator; returns symbolic Tensors."""
+        inputs = [self.value_of(operand) for operand in operands]
+        abstract = definition.infer([v.abstract for v in inputs], attrs)
+        node = Node(
+            op_type=definition.name,
+            operands=inputs,
+            abstract=abstract,
+            attrs=dict(attrs),
+            printed_attrs=dict(printed or {}),
+            instance_name=instance_name,
+        )
+        self.append(node)
+        return self.unpack(node, abstract)
+
+    def append(self, node: Node) -> Node:
+        """Place a node: scope, source lines and the place in the program."""
+        frame = self.frame
+        node.scope = frame.scope
+        node.sources = self.sources()
+        node.call_scope = frame.call_scope if not frame.blocks else frame.scope
+        frame.made.add(id(node))
+        self._open[-1].trail.append(node)
+        return node
+
+    def make_tuple(self, items: list[Value]) -> Node:
+        """A MakeTuple node."""
+        abstract = TupleType(items=tuple(item.abstract for item in items))
+        return self.append(Node(op_type="MakeTuple", operands=items, abstract=abstract))
+
+    def unpack(self, node: Value, abstract: Abstract) -> Any:
+        """Tensors for a value; tuples get one TupleGetItem an element."""
+        if isinstance(abstract, TensorType):
+            return values.tensor_of_symbol(node, abstract)
+        if isinstance(abstract, TupleType):
+            return tuple(self.unpack(self._item(node, i, a), a) for i, a in enumerate(abstract.items))
+        return None
+
+    def _item(self, node: Value, index: int, abstract: Abstract) -> Node:
+        place = Constant(value=index, abstract=ScalarType(dtype=dtype("int64"), value=index))
+        item = Node(op_type="TupleGetItem", operands=[node, place], abstract=abstract)
+        return self.append(item)
+
+    def name_value(self, name: str, value: Any) -> None:
+        """Give the node behind a value the name of the variable that takes it."""
+        if not values.is_tensor(value) or not isinstance(value._symbol, Node):
+            return
+        node = value._symbol
+        if node.op_type == "TupleGetItem" or id(node) in self.frame.made:
+            node.debug_name = node.debug_name or name
+        elif not node.call_name:
+            node.call_name = name
 
 
 _current: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
@@ -20,3 +171,47 @@ _current: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 def current() -> Tracer | None:
     """The capture under way, None outside of one."""
     return _current.get()
+
+
+@contextmanager
+def tracing(tracer: Tracer | None) -> Iterator[Tracer | None]:
+    """Let operators be recorded by `tracer` (None: let them run)."""
+    token = _current.set(tracer)
+    try:
+        yield tracer
+    finally:
+        _current.reset(token)
+
+
+def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a cell inside of a capture: its scope, its rewritten construct."""
+    from dumpsim.frontends.mindspore._capture import rewrite
+
+    tracer = current()
+    if tracer is None:
+        raise CaptureError("no graph is being captured", where=type(cell).__name__)
+    construct = rewrite.rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
+    with tracer.entering(scope=scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
+        frame.definition = construct.definition
+        return construct.function(cell, *args, **kwargs)
+
+
+def scope_of(cell: Any) -> str | None:
+    """The scope that `assign_scopes` gave a cell, None for one that the root does not hold."""
+    scope = cell.__dict__.get("_scope")
+    return scope if isinstance(scope, str) else None
+
+
+def assign_scopes(root: Any, *, with_class: bool) -> None:
+    """Give the root's children their scopes, once in the life of a cell. [spec observed 1.2]"""
+    pending: list[tuple[str, Any]] = [("Default", root)]
+    while pending:
+        prefix, cell = pending.pop()
+        for name, child in cell.name_cells().items():
+            scope = f"{prefix}/{name}" + (f"-{type(child).__name__}" if with_class else "")
+            if scope_of(child) is None:
+                object.__setattr__(child, "_scope", scope)
+            pending.append((scope, child))
+
+
+CallTarget = Callable[..., Any]

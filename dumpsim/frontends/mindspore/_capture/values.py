@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "abstract_of",
     "constant_of",
+    "is_parameter",
     "is_symbolic",
     "is_tensor",
     "rebuild",
@@ -44,6 +45,13 @@ def _tensor_class() -> "type[Tensor]":
 def is_tensor(value: Any) -> bool:
     """Whether a Python value is a Tensor (or Parameter) of the front end."""
     return isinstance(value, _tensor_class())
+
+
+def is_parameter(value: Any) -> bool:
+    """Whether a Python value is a Parameter of the front end."""
+    from dumpsim.frontends.mindspore.common.parameter import Parameter
+
+    return isinstance(value, Parameter)
 
 
 def is_symbolic(value: Any) -> bool:

@@ -1,0 +1,61 @@
+"""Where in the script a capture is: frames, scopes and source positions."""
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+from dumpsim.core.irdoc import SourceLine
+
+__all__ = ["Frame", "Position", "Source"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Place of a call in its function: the whole expression and, for calls of functions, the called name."""
+
+    whole: SourceLine
+    called: SourceLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Text of a script file, for source lines."""
+
+    path: str
+    lines: tuple[str, ...]
+
+    def line(self, node: ast.AST, *, until: ast.AST | None = None) -> SourceLine:
+        """The source line of a syntax node; its code is the first line as written."""
+        last = until if until is not None else node
+        first = int(getattr(node, "lineno", 1))
+        code = self.lines[first - 1].rstrip("\n") if first <= len(self.lines) else ""
+        return SourceLine(
+            path=self.path,
+            line=first,
+            end_line=int(getattr(last, "end_lineno", None) or first),
+            column=int(getattr(node, "col_offset", -1)),
+            end_column=int(getattr(last, "end_col_offset", -1) or -1),
+            code=code,
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Frame:
+    """One function that is being captured.
+
+    `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `blocks` counts the branches
+    of the function that enclose the present statement.
+    """
+
+    scope: str
+    call_scope: str
+    definition: SourceLine | None = None
+    position: SourceLine | None = None
+    blocks: int = 0
+    cell: Any = None
+    name: str = ""
+    made: set[int] = field(default_factory=set)  # ids of the nodes that this frame's own statements made
+
+    def lines(self) -> tuple[SourceLine, ...]:
+        """The definition and the present expression."""
+        return tuple(line for line in (self.definition, self.position) if line is not None)

@@ -1,0 +1,458 @@
+"""Rewriting of functions from their source, so that control flow on tensors can be captured.
+
+Statements and operators that may meet a tensor of a graph become calls of `control`: ``if``, ``while``, ``and``, ``or``,
+``not``, ``a if c else b``, comparisons, arithmetic, subscripts and calls. Branches and loop bodies become local functions
+that share the variables of the function around them; a branch that returns takes the rest of the function with it. Names,
+lines and columns stay those of the source.
+"""
+
+import ast
+import copy
+import inspect
+import linecache
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from dumpsim.core.errors import CaptureError
+from dumpsim.core.irdoc import SourceLine
+from dumpsim.frontends.mindspore._capture.frame import Position, Source
+
+__all__ = ["Rewritten", "rewritten"]
+
+_CONTROL, _POSITIONS, _VALUES = "__dumpsim__", "__positions__", "__values__"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS = (ast.For, ast.While)
+_Tree = TypeVar("_Tree", bound=ast.AST)
+_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A function that calls `control`, and the place of its definition."""
+
+    function: Callable[..., Any]
+    definition: SourceLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Template:
+    """The rewritten code of a function, before it is bound to globals and closure."""
+
+    factory: types.CodeType
+    positions: tuple[Position, ...]
+    definition: SourceLine
+
+
+def rewritten(function: Callable[..., Any], *, name: str = "") -> Rewritten:
+    """The rewritten form of a Python function, with the same globals, closure and defaults.
+
+    Raises
+    ------
+    CaptureError
+        The source is not there, or it holds what a graph cannot (``yield``, ``await``); the message names the function.
+    """
+    from dumpsim.frontends.mindspore._capture import control
+
+    target = inspect.unwrap(function)
+    if not isinstance(target, types.FunctionType):
+        raise CaptureError(f"{name or function!r} is not a Python function and cannot be captured")
+    template = _template(target.__code__, name or target.__qualname__)
+    factory = types.FunctionType(template.factory, target.__globals__)
+    cells = [cell.cell_contents for cell in target.__closure__ or ()]
+    bound = factory(control, template.positions, *cells)
+    bound.__defaults__, bound.__kwdefaults__ = target.__defaults__, target.__kwdefaults__
+    return Rewritten(function=bound, definition=template.definition)
+
+
+@cache
+def _template(code: types.CodeType, name: str) -> _Template:
+    try:
+        lines, first = inspect.getsourcelines(code)
+        path = inspect.getsourcefile(code) or code.co_filename
+    except (OSError, TypeError) as problem:
+        raise CaptureError(
+            f"the source of {name} is not there, so it cannot be compiled to a graph", where=code.co_filename
+        ) from problem
+    text = "".join(lines)
+    shift = len(text) - len(text.lstrip(" \t"))
+    tree = ast.parse(textwrap.dedent(text))
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise CaptureError(f"{name} is not defined by 'def' and cannot be captured", where=f"{path}:{first}")
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno += first - 1  # type: ignore[attr-defined]
+            node.end_lineno += first - 1  # type: ignore[attr-defined]
+            node.col_offset += shift  # type: ignore[attr-defined]
+            node.end_col_offset += shift  # type: ignore[attr-defined]
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            raise CaptureError(f"{name} has a 'yield' or 'await', which no graph has", where=f"{path}:{node.lineno}")
+    source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
+    rewriter = _Rewriter(source)
+    place = source.line(definition)
+    body = rewriter.function(definition)
+    body.decorator_list, body.returns = [], None
+    for argument in ast.walk(body.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    # defaults are those of the function itself; here they only say which arguments may be left out
+    body.args.defaults = [ast.Constant(value=None) for _ in body.args.defaults]
+    body.args.kw_defaults = [default and ast.Constant(value=None) for default in body.args.kw_defaults]
+    parameters = [_CONTROL, _POSITIONS, *code.co_freevars]
+    factory = ast.FunctionDef(
+        name="factory",
+        args=ast.arguments(
+            posonlyargs=[], args=[ast.arg(arg=p) for p in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
+        ),
+        body=[body, ast.Return(value=ast.Name(id=body.name, ctx=ast.Load()))],
+        decorator_list=[],
+        type_params=[],
+    )
+    module = ast.fix_missing_locations(ast.Module(body=[factory], type_ignores=[]))
+    compiled = compile(module, path, "exec")
+    made = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
+    return _Template(factory=made, positions=tuple(rewriter.positions), definition=place)
+
+
+def _within(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and what is below it, functions and comprehensions that begin inside left out."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*_FUNCTIONS, *_COMPREHENSIONS)):
+            yield from _within(child)
+        elif isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+            yield child
+
+
+def _stored(nodes: list[ast.stmt]) -> list[str]:
+    """Variables that statements assign, in order of first assignment."""
+    names: dict[str, None] = {}
+    for statement in nodes:
+        for node in _within(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+                names.setdefault(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names.setdefault(node.name)
+    return list(names)
+
+
+def _holds(node: ast.AST, *kinds: type[ast.AST]) -> bool:
+    return any(isinstance(found, kinds) for found in _within(node))
+
+
+def _jumps(statement: ast.stmt) -> bool:
+    """Whether a statement leaves the loop around it."""
+    if isinstance(statement, ast.Return):
+        return True
+    if isinstance(statement, (ast.Break, ast.Continue)):
+        return True
+    if isinstance(statement, _LOOPS):
+        return _holds(statement, ast.Return)
+    return any(_jumps(child) for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
+
+
+def _falls_through(body: list[ast.stmt]) -> bool:
+    if not body:
+        return True
+    last = body[-1]
+    if isinstance(last, (ast.Return, ast.Raise)):
+        return False
+    if isinstance(last, ast.If):
+        return _falls_through(last.body) or _falls_through(last.orelse)
+    return True
+
+
+def _close(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Give every branch that may return the statements behind it, so that both of its sides return."""
+    for place, statement in enumerate(body):
+        if isinstance(statement, ast.If) and _holds(statement, ast.Return):
+            rest = body[place + 1 :]
+            sides = []
+            for side in (statement.body, statement.orelse):
+                whole = [*side, *copy.deepcopy(rest)] if _falls_through(side) else side
+                closed = _close(whole)
+                if _falls_through(closed):
+                    closed = [*closed, ast.copy_location(ast.Return(value=ast.Constant(value=None)), statement)]
+                sides.append(closed)
+            closing = ast.copy_location(ast.If(test=statement.test, body=sides[0], orelse=sides[1]), statement)
+            closing.returns = True  # type: ignore[attr-defined]
+            return [*body[:place], closing]
+    return body
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites one function; functions inside of it are rewritten on their own."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.positions: list[Position] = []
+        self._count = 0
+        self._jumping = False  # inside a loop that is left by break, continue or return
+        self._first = ""  # first argument of the outermost function
+
+    # -- helpers
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"__{kind}_{self._count}"
+
+    def _position(self, node: ast.AST, called: ast.AST | None = None) -> ast.expr:
+        whole = self.source.line(node)
+        self.positions.append(Position(whole=whole, called=self.source.line(called) if called is not None else whole))
+        return ast.Subscript(
+            value=ast.Name(id=_POSITIONS, ctx=ast.Load()),
+            slice=ast.Constant(value=len(self.positions) - 1),
+            ctx=ast.Load(),
+        )
+
+    def _control(self, function: str, *args: ast.expr, keywords: Any = (), at: ast.AST) -> ast.Call:
+        attribute = ast.Attribute(value=ast.Name(id=_CONTROL, ctx=ast.Load()), attr=function, ctx=ast.Load())
+        return _at(ast.Call(func=attribute, args=list(args), keywords=list(keywords)), at)
+
+    def _lambda(self, body: ast.expr) -> ast.expr:
+        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return _at(ast.Lambda(args=empty, body=body), body)
+
+    def _local(self, name: str, body: list[ast.stmt], names: list[str], at: ast.AST, *args: str) -> ast.stmt:
+        arguments = ast.arguments(
+            posonlyargs=[], args=[ast.arg(arg=a) for a in args], kwonlyargs=[], kw_defaults=[], defaults=[]
+        )
+        shared: list[ast.stmt] = [ast.Nonlocal(names=names)] if names else []
+        return _at(
+            ast.FunctionDef(
+                name=name, args=arguments, body=[*shared, *body] or [ast.Pass()], decorator_list=[], type_params=[]
+            ),
+            at,
+        )
+
+    def _state(self, names: list[str], at: ast.AST) -> tuple[list[ast.stmt], list[ast.expr]]:
+        """Functions that read and write the variables of a branch or loop, and the operands that name them."""
+        get, put = self._name("get"), self._name("set")
+        read = ast.Tuple(elts=[ast.Name(id=n, ctx=ast.Load()) for n in names], ctx=ast.Load())
+        write = ast.Tuple(elts=[ast.Name(id=n, ctx=ast.Store()) for n in names], ctx=ast.Store())
+        body: list[ast.stmt] = [ast.Assign(targets=[write], value=ast.Name(id=_VALUES, ctx=ast.Load()))]
+        functions = [
+            self._local(get, [ast.Return(value=read)], [], at),
+            self._local(put, body if names else [ast.Pass()], names, at, _VALUES),
+        ]
+        operands: list[ast.expr] = [
+            ast.Name(id=get, ctx=ast.Load()),
+            ast.Name(id=put, ctx=ast.Load()),
+            ast.Constant(value=tuple(names)),
+        ]
+        return functions, operands
+
+    # -- functions
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """A function with its body rewritten; its variables exist, unbound, from the start."""
+        jumping, self._jumping = self._jumping, False
+        if not self._first and node.args.args:
+            self._first = node.args.args[0].arg
+        own = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        declared = {n for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+        names = [n for n in _stored(node.body) if n not in own and n not in declared]
+        body = self._statements(_close(node.body))
+        unbound: list[ast.stmt] = [
+            _at(
+                ast.Assign(
+                    targets=[ast.Name(id=n, ctx=ast.Store())],
+                    value=self._control("Unbound", ast.Constant(value=n), at=node),
+                ),
+                node,
+            )
+            for n in names
+        ]
+        node.body = [*unbound, *body]
+        self._jumping = jumping
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self.function(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            out.extend(result if isinstance(result, list) else [result])
+        return out
+
+    # -- statements
+
+    def visit_If(self, node: ast.If) -> Any:
+        returns = getattr(node, "returns", False)
+        position = self._position(node)
+        if not returns and (self._jumping and _jumps(node) or _holds(node, ast.Return)):
+            test = self._control("static", position, self.visit(node.test), at=node.test)
+            body = self._statements(node.body) or [ast.Pass()]
+            return _at(ast.If(test=test, body=body, orelse=self._statements(node.orelse)), node)
+        names = _stored([*node.body, *node.orelse])
+        test = self.visit(node.test)
+        then, other = self._name("then"), self._name("else")
+        state, operands = self._state(names, node)
+        choice = self._control(
+            "choose" if returns else "branch",
+            position,
+            test,
+            ast.Name(id=then, ctx=ast.Load()),
+            ast.Name(id=other, ctx=ast.Load()),
+            *operands,
+            at=node,
+        )
+        end: ast.stmt = ast.Return(value=choice) if returns else ast.Expr(value=choice)
+        return [
+            self._local(then, self._statements(node.body), names, node),
+            self._local(other, self._statements(node.orelse) or [ast.Pass()], names, node),
+            *state,
+            _at(end, node),
+        ]
+
+    def visit_While(self, node: ast.While) -> Any:
+        position = self._position(node)
+        if any(_jumps(s) for s in node.body) or node.orelse:
+            jumping, self._jumping = self._jumping, True
+            test = self._control("static", position, self.visit(node.test), at=node.test)
+            loop = ast.While(test=test, body=self._statements(node.body), orelse=self._statements(node.orelse))
+            self._jumping = jumping
+            return _at(loop, node)
+        names = _stored(node.body)
+        condition, body = self._name("test"), self._name("body")
+        state, operands = self._state(names, node)
+        call = self._control(
+            "loop",
+            position,
+            ast.Name(id=condition, ctx=ast.Load()),
+            ast.Name(id=body, ctx=ast.Load()),
+            *operands,
+            at=node,
+        )
+        return [
+            self._local(condition, [ast.Return(value=self.visit(node.test))], [], node),
+            self._local(body, self._statements(node.body), names, node),
+            *state,
+            _at(ast.Expr(value=call), node),
+        ]
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
+        node.iter = self.visit(node.iter)
+        node.body = self._statements(node.body)
+        self._jumping = jumping
+        node.orelse = self._statements(node.orelse)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        value = self.visit(node.value)
+        if len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                value = self._control("named", ast.Constant(value=target.id), value, at=node)
+            elif isinstance(target, (ast.Tuple, ast.List)) and all(isinstance(e, ast.Name) for e in target.elts):
+                names = tuple(e.id for e in target.elts if isinstance(e, ast.Name))
+                value = self._control("named_all", ast.Constant(value=names), value, at=node)
+        node.value = value
+        node.targets = [self._target(target) for target in node.targets]
+        return node
+
+    def _target(self, target: ast.expr) -> ast.expr:
+        """An assignment target with its subscripts and attributes rewritten inside."""
+        if isinstance(target, ast.Subscript):
+            target.value, target.slice = self.visit(target.value), self.visit(target.slice)
+        elif isinstance(target, ast.Attribute):
+            target.value = self.visit(target.value)
+        return target
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if not isinstance(node.target, ast.Name):
+            node.value = self.visit(node.value)
+            return node
+        left = _at(ast.Name(id=node.target.id, ctx=ast.Load()), node)
+        whole = _at(ast.BinOp(left=left, op=node.op, right=node.value), node)
+        return self.visit_Assign(_at(ast.Assign(targets=[node.target], value=whole), node))
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self._control("static", self._position(node), self.visit(node.test), at=node)
+        return node
+
+    # -- expressions
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self._first:
+            # a branch is a function of its own, where super() without arguments does not find the cell
+            return _at(
+                ast.Call(
+                    func=node.func,
+                    args=[ast.Name(id=n, ctx=ast.Load()) for n in ("__class__", self._first)],
+                    keywords=[],
+                ),
+                node,
+            )
+        position = self._position(node, node.func)
+        function = self.visit(node.func)
+        args = [self.visit(a) for a in node.args]
+        keywords = [ast.keyword(arg=k.arg, value=self.visit(k.value)) for k in node.keywords]
+        return self._control("call", position, function, *args, keywords=keywords, at=node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        operator = ast.Constant(value=type(node.op).__name__)
+        position = self._position(node)
+        return self._control("binary", position, operator, self.visit(node.left), self.visit(node.right), at=node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) != 1 or not isinstance(node.ops[0], _COMPARED):
+            self.generic_visit(node)
+            return node
+        operator = ast.Constant(value=type(node.ops[0]).__name__)
+        left, right = self.visit(node.left), self.visit(node.comparators[0])
+        return self._control("binary", self._position(node), operator, left, right, at=node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, ast.Not):
+            return self._control("negation", self._position(node), self.visit(node.operand), at=node)
+        self.generic_visit(node)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        function = "conjunction" if isinstance(node.op, ast.And) else "disjunction"
+        operands = [self._lambda(self.visit(value)) for value in node.values]
+        return self._control(function, self._position(node), *operands, at=node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        sides = (self._lambda(self.visit(node.body)), self._lambda(self.visit(node.orelse)))
+        return self._control("conditional", self._position(node), self.visit(node.test), *sides, at=node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load):
+            self.generic_visit(node)
+            return node
+        index = self.visit(node.slice)
+        if isinstance(index, ast.Slice) or isinstance(index, ast.Tuple):
+            return self._control("item", self._position(node), self.visit(node.value), _index(index), at=node)
+        return self._control("item", self._position(node), self.visit(node.value), index, at=node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        node.body = self.visit(node.body)
+        return node
+
+
+def _index(node: ast.expr) -> ast.expr:
+    """An index expression as an ordinary one: ``a:b`` becomes ``slice(a, b)``."""
+    if isinstance(node, ast.Tuple):
+        return _at(ast.Tuple(elts=[_index(e) for e in node.elts], ctx=ast.Load()), node)
+    if isinstance(node, ast.Slice):
+        parts = [part if part is not None else ast.Constant(value=None) for part in (node.lower, node.upper, node.step)]
+        maker = ast.Attribute(value=ast.Name(id=_CONTROL, ctx=ast.Load()), attr="slice", ctx=ast.Load())
+        return _at(ast.Call(func=maker, args=list(parts), keywords=[]), node)
+    return node
+
+
+def _at(node: _Tree, place: ast.AST) -> _Tree:
+    return ast.fix_missing_locations(ast.copy_location(node, place))
