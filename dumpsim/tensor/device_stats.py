@@ -1,0 +1,124 @@
+"""Statistics as the device computes them (`stat_calc_mode: device`). [spec mindspore 4.4]"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.tensor.stats import Statistics, statistics
+
+__all__ = ["DeviceStatistics", "device_statistics"]
+
+PRECISIONS = ("high", "low")
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_FLOATS = frozenset({_BFLOAT16, np.dtype(np.float16), np.dtype(np.float32)})
+_NUMBERS = _FLOATS | {np.dtype(t) for t in (np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)}
+# statistic, precision -> input types that the kernel takes [spec mindspore 4.4]
+SUPPORTED: dict[tuple[str, str], frozenset[np.dtype[Any]]] = {
+    ("max", "high"): _NUMBERS | {np.dtype(np.bool_)},
+    ("max", "low"): _NUMBERS,  # the kernel widens bool to int32, for which low precision keeps no room
+    ("min", "high"): _NUMBERS | {np.dtype(np.bool_)},
+    ("min", "low"): _NUMBERS,
+    ("avg", "high"): _NUMBERS,
+    ("avg", "low"): _NUMBERS,
+    ("l2norm", "high"): _FLOATS,
+    ("l2norm", "low"): _FLOATS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceStatistics:
+    """Four cells of a device-mode row: a numpy scalar of the result's type, or None where the row says ``null``."""
+
+    max: Any
+    min: Any
+    avg: Any
+    l2norm: Any
+
+
+def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatistics:
+    """Max, min, avg and l2norm with the types that the device's kernels give them.
+
+    Parameters
+    ----------
+    array : array_like
+        A tensor of any type; a type that a kernel lacks gives None for that statistic.
+    precision : {"high", "low"}
+        ``device_stat_precision_mode``. High: avg and l2norm in float32. Low: they are in the input's type, and so is what the kernel
+        holds between its steps (the sum, the sum of squares), so float16 overflows to inf; integer averages lose their fraction.
+
+    Returns
+    -------
+    DeviceStatistics
+        max and min have the input's type. NaN anywhere makes all four NaN. An empty tensor gives None for all, as it has no row.
+
+    Raises
+    ------
+    BadInputError
+        For another precision.
+
+    Notes
+    -----
+    Supported types and result types are the vendor's table [spec mindspore 4.4]; in which order the device adds is not documented,
+    so sums here are those of `statistics`, rounded once to the type that holds them.
+
+    Examples
+    --------
+    >>> x = np.array([300.0, 400.0], np.float16)
+    >>> high, low = device_statistics(x, "high").l2norm, device_statistics(x, "low").l2norm
+    >>> high.dtype.name, float(high), low.dtype.name, float(low)
+    ('float32', 500.0, 'float16', inf)
+    >>> device_statistics(np.array([True, False]), "low").max is None
+    True
+    """
+    if precision not in PRECISIONS:
+        raise BadInputError(
+            f"{precision!r} is no precision",
+            where="precision",
+            allowed=PRECISIONS,
+            nearest=nearest(precision, PRECISIONS),
+            code="DS-STA-001",
+        )
+    values = np.asarray(array)
+    dtype = values.dtype.newbyteorder("=")
+    has = {name for (name, p), types in SUPPORTED.items() if p == precision and dtype in types}
+    if not has or not values.size:
+        return DeviceStatistics(max=None, min=None, avg=None, l2norm=None)
+    host = statistics(values)
+    held = np.dtype(np.float32) if precision == "high" else dtype
+    return DeviceStatistics(
+        max=_extremum(values, host.max, dtype, "max") if "max" in has else None,
+        min=_extremum(values, host.min, dtype, "min") if "min" in has else None,
+        avg=_average(host, held, precision) if "avg" in has else None,
+        l2norm=_norm(host, held, precision) if "l2norm" in has else None,
+    )
+
+
+def _extremum(values: NDArray[Any], found: float, dtype: np.dtype[Any], name: str) -> Any:
+    if dtype == np.int64 and abs(found) >= 2.0**53:  # the double has lost its low bits
+        return dtype.type(values.max() if name == "max" else values.min())
+    return dtype.type(found)
+
+
+def _average(host: Statistics, held: np.dtype[Any], precision: str) -> Any:
+    if held.kind in "iu":
+        return held.type(math.trunc(host.avg))
+    if precision == "high":
+        return _round(host.avg, held)
+    return _round(float(_round(host.sum, held)) / host.count, held)
+
+
+def _norm(host: Statistics, held: np.dtype[Any], precision: str) -> Any:
+    if precision == "high":
+        return _round(host.l2norm, held)
+    return _round(math.sqrt(float(_round(host.sumsq, held))), held)
+
+
+def _round(value: float, dtype: np.dtype[Any]) -> Any:
+    """`value` as a scalar of a float type; too large is inf."""
+    with np.errstate(over="ignore"):
+        return np.asarray(value, np.float64).astype(dtype)[()]

@@ -1,0 +1,64 @@
+"""Which SIMD level the compiled loops run at. Every level gives the same bits; only the speed differs."""
+
+import os
+
+from dumpsim._ext import simd as _simd
+from dumpsim.core.errors import BadInputError, nearest
+
+__all__ = ["active_level", "level_number", "simd_levels"]
+
+LEVELS = ("baseline", "avx2", "avx512")
+VARIABLE = "DUMPSIM_SIMD"
+
+
+def simd_levels() -> tuple[str, ...]:
+    """The SIMD levels that this CPU has, lowest first.
+
+    Returns
+    -------
+    tuple of str
+        A beginning of ``("baseline", "avx2", "avx512")``.
+
+    Examples
+    --------
+    >>> simd_levels()[0]
+    'baseline'
+    """
+    return LEVELS[: _simd.detected() + 1]
+
+
+def active_level() -> str:
+    """The level in use: the highest that the CPU has, or the one that ``DUMPSIM_SIMD`` names.
+
+    Raises
+    ------
+    BadInputError
+        If ``DUMPSIM_SIMD`` is no level, or one that this CPU lacks; the message names the levels available.
+
+    Examples
+    --------
+    >>> active_level() in simd_levels()
+    True
+    """
+    return LEVELS[level_number()]
+
+
+def level_number(level: str | None = None) -> int:
+    """Number of a level for the compiled modules; None is the active one."""
+    where = "level"
+    if level is None:
+        level = os.environ.get(VARIABLE)
+        where = VARIABLE
+    available = simd_levels()
+    if not level:
+        return len(available) - 1
+    if level not in available:
+        what = f"this CPU has no {level!r}" if level in LEVELS else f"{level!r} is no SIMD level"
+        raise BadInputError(
+            what,
+            where=where,
+            allowed=available,
+            nearest=None if level in LEVELS else nearest(level, available),
+            code="DS-SIMD-001",
+        )
+    return LEVELS.index(level)

@@ -1,0 +1,261 @@
+"""Statistics of a tensor in one pass, mergeable over chunks, shards and ranks. [spec mindspore 4.2]"""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dumpsim._ext import stats as _stats
+from dumpsim.core.errors import BadInputError, DtypeError
+from dumpsim.tensor.simd import level_number
+from dumpsim.tensor.slab import raw, slabs
+
+__all__ = ["Statistics", "statistics"]
+
+# number type -> code of _ext/src/stats.h
+CODES: dict[np.dtype[Any], int] = {
+    np.dtype(t): code
+    for code, t in enumerate(
+        (
+            np.bool_,
+            np.int8,
+            np.uint8,
+            np.int16,
+            np.uint16,
+            np.int32,
+            np.uint32,
+            np.int64,
+            np.uint64,
+            np.float16,
+            ml_dtypes.bfloat16,
+            np.float32,
+            np.float64,
+        )
+    )
+}
+# types without a loop of their own -> a type that holds each of their values
+WIDER: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(ml_dtypes.int4): np.dtype(np.int8),
+    np.dtype(ml_dtypes.uint4): np.dtype(np.uint8),
+    np.dtype(ml_dtypes.float8_e5m2): np.dtype(np.float16),
+    np.dtype(ml_dtypes.float8_e4m3fn): np.dtype(np.float16),
+}
+# Threads and strided inputs work on blocks of this many elements. It is a power of two of chunks, so each block is one node of the
+# merge tree and the result does not depend on who measured it.
+BLOCK = _stats.CHUNK * 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What one pass over a tensor finds, and all that is needed to merge it with another.
+
+    Attributes
+    ----------
+    sum, sumsq : float
+        Sums of x and of x squared, in double.
+    max, min : float
+        Extrema; NaN if any element is NaN. Of no elements: -inf and inf.
+    count, negative, zero, nan, positive_inf, negative_inf : int
+        Elements; those below zero (with -inf); zeros of either sign; NaN; infinities by sign.
+    """
+
+    sum: float
+    sumsq: float
+    max: float
+    min: float
+    count: int
+    negative: int
+    zero: int
+    nan: int
+    positive_inf: int
+    negative_inf: int
+
+    @property
+    def avg(self) -> float:
+        """Sum / count, with NaN and infinities; NaN of no elements (for which the real systems write no row)."""
+        return self.sum / self.count if self.count else math.nan
+
+    @property
+    def l2norm(self) -> float:
+        """Square root of the sum of squares, with NaN and infinities."""
+        return math.sqrt(self.sumsq)
+
+    @property
+    def positive(self) -> int:
+        """Elements above zero (with +inf); NaN is on neither side."""
+        return self.count - self.negative - self.zero - self.nan
+
+    @classmethod
+    def empty(cls) -> "Statistics":
+        """Statistics of no elements: merging them changes nothing.
+
+        Examples
+        --------
+        >>> one = statistics([1.0])
+        >>> one.merge(Statistics.empty()) == one == Statistics.empty().merge(one)
+        True
+        """
+        return cls(
+            sum=0.0,
+            sumsq=0.0,
+            max=-math.inf,
+            min=math.inf,
+            count=0,
+            negative=0,
+            zero=0,
+            nan=0,
+            positive_inf=0,
+            negative_inf=0,
+        )
+
+    def merge(self, other: "Statistics") -> "Statistics":
+        """Statistics of these elements followed by those of `other`.
+
+        Counts and extrema are exact. Sums are rounded once per merge, so another order of merging may change their last bits.
+
+        Examples
+        --------
+        >>> whole = statistics([1.0, -2.0]).merge(statistics([0.0, 4.0]))
+        >>> whole.max, whole.min, whole.avg, whole.negative, whole.zero, whole.positive
+        (4.0, -2.0, 0.75, 1, 1, 2)
+        """
+        nan = self.nan + other.nan
+        return Statistics(
+            sum=_canonical(self.sum + other.sum),
+            sumsq=_canonical(self.sumsq + other.sumsq),
+            max=math.nan if nan else other.max if self.max < other.max else self.max,
+            min=math.nan if nan else other.min if other.min < self.min else self.min,
+            count=self.count + other.count,
+            negative=self.negative + other.negative,
+            zero=self.zero + other.zero,
+            nan=nan,
+            positive_inf=self.positive_inf + other.positive_inf,
+            negative_inf=self.negative_inf + other.negative_inf,
+        )
+
+
+def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None) -> Statistics:
+    """Statistics of all elements of an array, in one pass.
+
+    Parameters
+    ----------
+    array : array_like
+        bool, (u)int8 to 64, float16, bfloat16, float32 or float64, of any shape, strides, alignment and byte order; int4, uint4 and
+        float8 of ml_dtypes are widened. Nothing is ever copied as a whole: inputs that are not contiguous use a buffer of a few MiB.
+    threads : int
+        Threads that measure blocks of the array. The result is the same for any number.
+
+    Returns
+    -------
+    Statistics
+        Integers are converted to double one by one, as the vendor does, so 64-bit values beyond 2**53 are rounded. Bit-identical for
+        any number of threads, any SIMD level and any strides.
+
+    Raises
+    ------
+    DtypeError
+        For complex, string, object and other types; the message names those allowed.
+    BadInputError
+        If `threads` is less than 1.
+
+    Notes
+    -----
+    Definitions are those of the host mode of statistic.csv [spec mindspore 4.2]: one NaN makes max and min NaN; avg and l2norm
+    propagate NaN and infinities; of equal extrema the first stays, so the sign of a zero is that of the first zero.
+
+    Examples
+    --------
+    >>> s = statistics(np.array([3.0, -4.0, 0.0, np.inf], np.float32))
+    >>> s.max, s.min, s.l2norm, s.count, s.negative, s.positive, s.zero, s.positive_inf
+    (inf, -4.0, inf, 4, 1, 2, 1, 1)
+    """
+    values = np.asarray(array)
+    code, dtype = _code(values.dtype)
+    level = level_number(_level)
+    if threads < 1:
+        raise BadInputError(f"{threads} threads", where="threads", allowed=("1 or more",))
+    if dtype == values.dtype and values.dtype.isnative and values.flags.c_contiguous and values.flags.aligned:
+        data = raw(values)
+        if threads == 1 or values.size <= BLOCK:
+            return _row(_stats.measure(data, code, level))
+        step = BLOCK * dtype.itemsize
+        blocks = [(i, min(i + step, data.size)) for i in range(0, data.size, step)]
+
+        def contiguous(begin: int, end: int) -> Statistics:
+            return _row(_stats.measure(data[begin:end], code, level))
+
+        return _tree(_spread(contiguous, blocks, threads))
+
+    def strided(begin: int, end: int) -> Statistics:
+        return _tree([_row(_stats.measure(raw(s), code, level)) for s in slabs(values, dtype, _stats.CHUNK, begin, end)])
+
+    blocks = [(i, min(i + BLOCK, values.size)) for i in range(0, values.size, BLOCK)]
+    return _tree(_spread(strided, blocks, threads))
+
+
+def _code(dtype: np.dtype[Any]) -> tuple[int, np.dtype[Any]]:
+    """Code of the loop for a number type, and the type that the loop reads."""
+    native = dtype.newbyteorder("=")
+    native = WIDER.get(native, native)
+    if native not in CODES:
+        raise DtypeError(
+            f"no statistics of {dtype.name}",
+            where="array",
+            allowed=[str(t) for t in (*CODES, *WIDER)],
+            code="DS-TYP-002",
+        )
+    return CODES[native], native
+
+
+def _spread(measure: Any, blocks: Sequence[tuple[int, int]], threads: int) -> list[Statistics]:
+    """Results of `measure(*block)` in the order of the blocks."""
+    if threads == 1 or len(blocks) < 2:
+        return [measure(*block) for block in blocks]
+    stop = Event()
+
+    def guarded(block: tuple[int, int]) -> Statistics:
+        return Statistics.empty() if stop.is_set() else measure(*block)
+
+    with ThreadPoolExecutor(min(threads, len(blocks)), thread_name_prefix="dumpsim-stats") as pool:
+        try:
+            return list(pool.map(guarded, blocks))
+        except BaseException:  # Ctrl-C too: the pool waits for its threads, so let them end soon
+            stop.set()
+            raise
+
+
+def _tree(parts: Sequence[Statistics]) -> Statistics:
+    """Merge in the shape of the kernels' tree: the left part is the largest power of two below the number of parts."""
+    if not parts:
+        return Statistics.empty()
+    if len(parts) == 1:
+        return parts[0]
+    left = 1 << (len(parts) - 1).bit_length() - 1
+    return _tree(parts[:left]).merge(_tree(parts[left:]))
+
+
+def _row(row: tuple[float, float, float, float, int, int, int, int, int, int]) -> Statistics:
+    total, squares, high, low, count, negative, zero, nan, positive_inf, negative_inf = row
+    return Statistics(
+        sum=_canonical(total),
+        sumsq=_canonical(squares),
+        max=_canonical(high),
+        min=_canonical(low),
+        count=count,
+        negative=negative,
+        zero=zero,
+        nan=nan,
+        positive_inf=positive_inf,
+        negative_inf=negative_inf,
+    )
+
+
+def _canonical(value: float) -> float:
+    """One NaN object for all, so that equal statistics compare equal."""
+    return math.nan if value != value else value
