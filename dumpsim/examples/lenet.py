@@ -16,7 +16,7 @@ from mindspore import dataset as ds
 from mindspore.common.initializer import Normal
 from mindspore.train import LossMonitor
 
-EPOCHS = 2
+EPOCHS = 4
 BATCH = 32
 TEST_SAMPLES = 297
 
@@ -44,23 +44,29 @@ class LeNet5(nn.Cell):
         return self.fc3(x)
 
 
-def load_digits():
-    """Pictures (n, 1, 32, 32) of float32 in 0..1, and labels (n,) of int32."""
-    with np.load(Path(__file__).with_name("digits.npz")) as data:
-        images, labels = data["images"], data["labels"]
-    images = images.reshape(-1, 8, 8).astype(np.float32) / 16
-    images = images.repeat(4, axis=1).repeat(4, axis=2)
-    return images[:, None], labels.astype(np.int32)
+class Digits:
+    """Pictures (1, 32, 32) of float32 in 0..1 with their labels."""
+
+    def __init__(self, first, last):
+        with np.load(Path(__file__).with_name("digits.npz")) as data:
+            images, labels = data["images"][first:last], data["labels"][first:last]
+        images = images.astype(np.float32)[:, None] / 16
+        self.images = images.repeat(4, axis=2).repeat(4, axis=3)
+        self.labels = labels.astype(np.int32)
+
+    def __getitem__(self, index):
+        return self.images[index], np.array(self.labels[index])
+
+    def __len__(self):
+        return len(self.labels)
 
 
 def main():
     """Train, then test."""
     context.set_context(mode=context.GRAPH_MODE)
     ms.set_seed(1)
-    images, labels = load_digits()
-    train = ds.NumpySlicesDataset(
-        {"image": images[:-TEST_SAMPLES], "label": labels[:-TEST_SAMPLES]}, shuffle=True
-    ).batch(BATCH, drop_remainder=True)
+    train = ds.GeneratorDataset(Digits(0, -TEST_SAMPLES), ["image", "label"], shuffle=True)
+    train = train.batch(BATCH, drop_remainder=True)
 
     net = LeNet5()
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
@@ -68,9 +74,10 @@ def main():
     model = Model(net, loss, optimizer)
     model.train(EPOCHS, train, callbacks=LossMonitor(20), dataset_sink_mode=False)
 
+    test = Digits(-TEST_SAMPLES, None)
     net.set_train(False)
-    scores = net(Tensor(images[-TEST_SAMPLES:])).asnumpy()
-    accuracy = (scores.argmax(axis=1) == labels[-TEST_SAMPLES:]).mean()
+    scores = net(Tensor(test.images)).asnumpy()
+    accuracy = (scores.argmax(axis=1) == test.labels).mean()
     print(f"accuracy on {TEST_SAMPLES} pictures that it never saw: {accuracy:.3f}")
 
 
