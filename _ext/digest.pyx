@@ -42,8 +42,8 @@ cdef bytes finished(int algorithm, const uint8_t *digest):
     return (<const char *> digest)[:16 if algorithm == DS_MD5 else 20]
 
 
-def many(list buffers, int algorithm, int level):
-    """Hex digests of the bytes of each buffer."""
+def many(list buffers, int algorithm, int level, stop):
+    """Hex digests of the bytes of each buffer; gives up with InterruptedError once `stop` (an Event) is set."""
     cdef Py_ssize_t count = len(buffers), held = 0, i
     cdef Py_buffer *views = NULL
     cdef ds_message *messages = NULL
@@ -66,6 +66,8 @@ def many(list buffers, int algorithm, int level):
             with nogil:
                 more = ds_batch_run(&batch, BUDGET)
             PyErr_CheckSignals()
+            if more and stop.is_set():
+                raise InterruptedError("digest was stopped")
         return [finished(algorithm, messages[i].digest).hex() for i in range(count)]
     finally:
         for i in range(held):

@@ -1,9 +1,11 @@
+from threading import Event
+
 from typing_extensions import Buffer
 
 MD5: int
 SHA1: int
 
-def many(buffers: list[Buffer], algorithm: int, level: int) -> list[str]: ...
+def many(buffers: list[Buffer], algorithm: int, level: int, stop: Event) -> list[str]: ...
 
 class Stream:
     def __init__(self, algorithm: int) -> None: ...

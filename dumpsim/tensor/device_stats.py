@@ -106,7 +106,7 @@ def _extremum(values: NDArray[Any], found: float, dtype: np.dtype[Any], name: st
 
 def _average(host: Statistics, held: np.dtype[Any], precision: str) -> Any:
     if held.kind in "iu":
-        return held.type(math.trunc(host.avg))
+        return held.type(min(math.trunc(host.avg), np.iinfo(held).max))  # 2**63 - 1 was rounded up
     if precision == "high":
         return _round(host.avg, held)
     return _round(float(_round(host.sum, held)) / host.count, held)

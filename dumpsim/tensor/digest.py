@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,7 @@ ALGORITHMS = {"md5": _digest.MD5, "sha1": _digest.SHA1}
 SLAB_BYTES = 1 << 20  # of an array that is not contiguous, copied at a time
 
 
-def digest(
-    arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _level: str | None = None
-) -> list[str]:
+def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _level: str | None = None) -> list[str]:
     """Hex digests of the bytes of each array, in C order and in the byte order that the array has.
 
     Parameters
@@ -65,18 +64,17 @@ def digest(
         if value.dtype.hasobject:
             raise BadInputError("an array of Python objects has no bytes of its own", where=f"arrays[{i}]")
     found = [""] * len(values)
+    stop = Event()
 
     def together(indices: Sequence[int]) -> None:
-        hexes = _digest.many([raw(values[i]) for i in indices], code, level)
+        hexes = _digest.many([raw(values[i]) for i in indices], code, level, stop)
         for i, text in zip(indices, hexes, strict=True):
             found[i] = text
 
     def alone(index: int) -> None:
-        found[index] = _strided(values[index], code)
+        found[index] = _strided(values[index], code, stop)
 
-    tasks: list[Callable[[], None]] = [
-        partial(alone, i) for i, v in enumerate(values) if not v.flags.c_contiguous
-    ]
+    tasks: list[Callable[[], None]] = [partial(alone, i) for i, v in enumerate(values) if not v.flags.c_contiguous]
     tasks += [
         partial(together, group)
         for group in _groups([(v.nbytes, i) for i, v in enumerate(values) if v.flags.c_contiguous], threads)
@@ -89,7 +87,8 @@ def digest(
             try:
                 for done in [pool.submit(task) for task in tasks]:
                     done.result()
-            except BaseException:
+            except BaseException:  # Ctrl-C too: the pool waits for its threads, so let them end soon
+                stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return found
@@ -106,8 +105,10 @@ def _groups(sizes: list[tuple[int, int]], count: int) -> list[list[int]]:
     return groups
 
 
-def _strided(array: NDArray[Any], code: int) -> str:
+def _strided(array: NDArray[Any], code: int, stop: Event) -> str:
     stream = _digest.Stream(code)
     for piece in slabs(array, array.dtype, max(1, SLAB_BYTES // array.itemsize), 0, array.size):
         stream.update(raw(piece))
+        if stop.is_set():
+            break
     return stream.hexdigest()

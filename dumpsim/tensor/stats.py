@@ -193,7 +193,9 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
         return _tree(_spread(contiguous, blocks, threads))
 
     def strided(begin: int, end: int) -> Statistics:
-        return _tree([_row(_stats.measure(raw(s), code, level)) for s in slabs(values, dtype, _stats.CHUNK, begin, end)])
+        return _tree(
+            [_row(_stats.measure(raw(s), code, level)) for s in slabs(values, dtype, _stats.CHUNK, begin, end)]
+        )
 
     blocks = [(i, min(i + BLOCK, values.size)) for i in range(0, values.size, BLOCK)]
     return _tree(_spread(strided, blocks, threads))
