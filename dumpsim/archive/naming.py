@@ -63,8 +63,8 @@ class NameRule:
 
         Examples
         --------
-        >>> record = Record(op_type="Add", op_name="Default/Add-op0", io="output", slot=0, dtype="float32", shape=(2, 3),
-        ...                 timestamp=1700000000000001)
+        >>> record = Record(op_type="Add", op_name="Default/Add-op0", io="output", slot=0, dtype="float32",
+        ...                 shape=(2, 3), timestamp=1700000000000001)
         >>> NameRule(dtype_in_name="title").npy(record)
         'Add.Default_Add-op0.0.0.1700000000000001.output.0.DefaultFormat.Float32.npy'
         """

@@ -16,9 +16,9 @@ _CONTROL = (
     *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR", "SO", "SI"),
     *("DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US"),
 )
-_SHORT = {8:
-"\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"} _EXPECTED = {"object key": "string literal", "object separator":
-"':'", "object": "'}'", "array": "']'"} _EMPTY = "attempting to parse an empty input; check that your input string or stream contains the expected JSON"
+_SHORT = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
+_EXPECTED = {"object key": "string literal", "object separator": "':'", "object": "'}'", "array": "']'"}
+_EMPTY = "attempting to parse an empty input; check that your input string or stream contains the expected JSON"
 
 
 class JsonTextError(ValueError):

@@ -414,8 +414,8 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-032",
         level="warning",
         when=_both(_is("op_debug_mode", 4), _OFF_ASCEND),
-        vendor="Abnormal dump is not supported on {target} backend, and none operator data would be saved when abnormal "
-        "dump is enabled. ",
+        vendor="Abnormal dump is not supported on {target} backend, and none operator data would be saved when "
+        "abnormal dump is enabled. ",
         what="op_debug_mode 4 saves no operator on {target}",
         function="ParseOpDebugMode",
         reads=("op_debug_mode",),
