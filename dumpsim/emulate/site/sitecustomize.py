@@ -1,6 +1,7 @@
 """Runs at the start of every process under `dumpsim run`: installs the import aliases, then hands on."""
 
-import contextlib
+import importlib.machinery
+import importlib.util
 import os
 import sys
 
@@ -13,6 +14,8 @@ if os.environ.get("DUMPSIM_RUN"):
 
 # a sitecustomize that stood behind this one still runs
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]
-sys.modules.pop("sitecustomize", None)
-with contextlib.suppress(ImportError):
-    import sitecustomize  # noqa: F401
+_next = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+if _next is not None and _next.loader is not None:
+    _module = importlib.util.module_from_spec(_next)
+    sys.modules["sitecustomize"] = _module
+    _next.loader.exec_module(_module)

@@ -1,0 +1,92 @@
+"""ls, show and stat as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rebuild import rebuild
+
+
+def dumpsim(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dumpsim", *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
+    )
+
+
+@pytest.fixture
+def tree(tmp_path):
+    rebuild("lenet_fwd", tmp_path)
+    return tmp_path
+
+
+def test_ls_is_tab_separated_when_piped(tree):
+    result = dumpsim("ls", tree, "--type", "conv2d")
+    head, *rows = result.stdout.splitlines()
+    assert head.split("\t")[3:6] == ["op_type", "op_name", "io"]
+    assert {row.split("\t")[4] for row in rows} >= {"Default/conv1-Conv2d/Conv2D-op0"}
+    assert "\x1b" not in result.stdout
+
+
+def test_ls_json_lines_are_the_same_rows(tree):
+    rows = [json.loads(line) for line in dumpsim("ls", tree, "--json").stdout.splitlines()]
+    assert len(rows) == len(dumpsim("ls", tree).stdout.splitlines()) - 1
+    assert {"op_name", "shape", "dtype", "path", "max"} <= rows[0].keys()
+
+
+def test_ls_summary_counts(tree):
+    (row,) = (json.loads(line) for line in dumpsim("ls", tree, "--summary", "--json").stdout.splitlines())
+    assert row["tensors"] == len(dumpsim("ls", tree, "--json").stdout.splitlines())
+    assert (row["graph"], row["iteration"]) == (0, 0)
+
+
+def test_paths_can_be_fed_to_other_tools(tree):
+    paths = dumpsim("ls", tree, "--paths", "--op", "*fc3*").stdout.splitlines()
+    assert paths
+    assert all(np.load(path).ndim <= 2 for path in paths)
+
+
+def test_show_has_histogram_and_values(tree):
+    result = dumpsim("show", tree, "--type", "BiasAdd", "--io", "output", "--limit", "1")
+    assert "█" in result.stdout
+    facts = json.loads(dumpsim("show", tree, "--type", "BiasAdd", "--io", "output", "--limit", "1", "--json").stdout)
+    array = np.load(facts["path"])
+    assert sum(facts["histogram"]["counts"]) == array.size
+    assert facts["max"] == pytest.approx(array.max())
+    assert np.allclose(facts["values"], array.reshape(-1)[:12])
+
+
+def test_stat_finds_bad_tensors_and_says_so_by_its_code(tmp_path):
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    for number, values in enumerate(([1.0, 2.0], [1.0, np.nan], [np.inf, 0.0])):
+        np.save(place / f"Op.Default_Op-op{number}.0.0.{number + 1}.output.0.DefaultFormat.npy", np.array(values))
+    assert dumpsim("stat", tmp_path).returncode == 0
+    result = dumpsim("stat", tmp_path, "--bad", "--json")
+    assert result.returncode == 1
+    assert [json.loads(line)["op_name"] for line in result.stdout.splitlines()] == ["Default_Op-op1", "Default_Op-op2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["ls", "/nonexistent"], 3, "does not exist"),
+        (["stat", "{tree}", "--columns", "maxx"], 2, "did you mean 'max'"),
+        (["ls", "{tree}", "--op", "nothing*"], 1, "nothing matches"),
+        (["ls", "{tree}", "--io", "in"], 2, "input, output"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_exit_codes(tree, arguments, code, text):
+    result = dumpsim(*(a.replace("{tree}", str(tree)) for a in arguments))
+    assert result.returncode == code
+    assert text in result.stderr
+
+
+def test_a_broken_file_is_unreadable_data_not_a_crash(tree):
+    path = next(tree.rglob("BiasAdd*fc1*output*.npy"))
+    path.write_bytes(path.read_bytes()[:200])
+    result = dumpsim("stat", tree)
+    assert result.returncode == 3
+    assert f"{path.name}: byte 128" in result.stderr
