@@ -48,13 +48,15 @@ def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatis
     array : array_like
         A tensor of any type; a type that a kernel lacks gives None for that statistic.
     precision : {"high", "low"}
-        ``device_stat_precision_mode``. High: avg and l2norm in float32. Low: they are in the input's type, and so is what the kernel
-        holds between its steps (the sum, the sum of squares), so float16 overflows to inf; integer averages lose their fraction.
+        ``device_stat_precision_mode``. High: avg and l2norm in float32. Low: they are in the input's type, and so is
+        what the kernel holds between its steps (the sum, the sum of squares), so float16 overflows to inf; integer
+        averages lose their fraction.
 
     Returns
     -------
     DeviceStatistics
-        max and min have the input's type. NaN anywhere makes all four NaN. An empty tensor gives None for all, as it has no row.
+        max and min have the input's type. NaN anywhere makes all four NaN. An empty tensor gives None for all, as it
+        has no row.
 
     Raises
     ------
@@ -63,8 +65,8 @@ def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatis
 
     Notes
     -----
-    Supported types and result types are the vendor's table [spec mindspore 4.4]; in which order the device adds is not documented,
-    so sums here are those of `statistics`, rounded once to the type that holds them.
+    Supported types and result types are the vendor's table [spec mindspore 4.4]; in which order the device adds is not
+    documented, so sums here are those of `statistics`, rounded once to the type that holds them.
 
     Examples
     --------

@@ -26,8 +26,8 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
     Parameters
     ----------
     arrays : sequence of array_like
-        Arrays of any shape, strides and type without Python objects. One message cannot be split, so many arrays in one call are
-        hashed side by side in SIMD lanes, and that is where the speed comes from.
+        Arrays of any shape, strides and type without Python objects. One message cannot be split, so many arrays in
+        one call are hashed side by side in SIMD lanes, and that is where the speed comes from.
     algorithm : {"md5", "sha1"}
         What to compute.
     threads : int

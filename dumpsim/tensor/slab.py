@@ -15,14 +15,13 @@ def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def slabs(array: NDArray[Any], dtype: np.dtype[Any], size: int, start: int, stop: int) -> Iterator[NDArray[Any]]:
-    """Elements `start` to `stop` in C order as contiguous arrays of `size` elements of `dtype`; the last may be shorter.
+    """Elements `start` to `stop` in C order as contiguous arrays of `size` elements of `dtype`, the last maybe shorter.
 
     All share one buffer: each is valid until the next is asked for.
     """
     buffer = np.empty(min(size, stop - start), dtype)
-    # numpy cannot iterate over the packed types of ml_dtypes with a cast, so the copy below does the casting
-    pieces = np.nditer(
-        array,
+    pieces: Any = np.nditer(  # numpy's stub has no setter of iterrange
+        [array],
         flags=["external_loop", "buffered", "ranged", "zerosize_ok"],
         op_flags=[["readonly"]],
         order="C",

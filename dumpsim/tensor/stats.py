@@ -1,7 +1,7 @@
 """Statistics of a tensor in one pass, mergeable over chunks, shards and ranks. [spec mindspore 4.2]"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
@@ -9,7 +9,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dumpsim._ext import stats as _stats
 from dumpsim.core.errors import BadInputError, DtypeError
@@ -46,8 +46,8 @@ WIDER: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(ml_dtypes.float8_e5m2): np.dtype(np.float16),
     np.dtype(ml_dtypes.float8_e4m3fn): np.dtype(np.float16),
 }
-# Threads and strided inputs work on blocks of this many elements. It is a power of two of chunks, so each block is one node of the
-# merge tree and the result does not depend on who measured it.
+# Threads and strided inputs work on blocks of this many elements. It is a power of two of chunks, so each block is one
+# node of the merge tree and the result does not depend on who measured it.
 BLOCK = _stats.CHUNK * 32
 
 
@@ -117,7 +117,8 @@ class Statistics:
     def merge(self, other: "Statistics") -> "Statistics":
         """Statistics of these elements followed by those of `other`.
 
-        Counts and extrema are exact. Sums are rounded once per merge, so another order of merging may change their last bits.
+        Counts and extrema are exact. Sums are rounded once per merge, so another order of merging may change their last
+        bits.
 
         Examples
         --------
@@ -146,16 +147,17 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
     Parameters
     ----------
     array : array_like
-        bool, (u)int8 to 64, float16, bfloat16, float32 or float64, of any shape, strides, alignment and byte order; int4, uint4 and
-        float8 of ml_dtypes are widened. Nothing is ever copied as a whole: inputs that are not contiguous use a buffer of a few MiB.
+        bool, (u)int8 to 64, float16, bfloat16, float32 or float64, of any shape, strides, alignment and byte order;
+        int4, uint4 and float8 of ml_dtypes are widened. Nothing is ever copied as a whole: inputs that are not
+        contiguous in native order go through a buffer of less than 1 MiB per thread.
     threads : int
         Threads that measure blocks of the array. The result is the same for any number.
 
     Returns
     -------
     Statistics
-        Integers are converted to double one by one, as the vendor does, so 64-bit values beyond 2**53 are rounded. Bit-identical for
-        any number of threads, any SIMD level and any strides.
+        Integers are converted to double one by one, as the vendor does, so 64-bit values beyond 2**53 are rounded.
+        Bit-identical for any number of threads, any SIMD level and any strides.
 
     Raises
     ------
@@ -166,8 +168,9 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
 
     Notes
     -----
-    Definitions are those of the host mode of statistic.csv [spec mindspore 4.2]: one NaN makes max and min NaN; avg and l2norm
-    propagate NaN and infinities; of equal extrema the first stays, so the sign of a zero is that of the first zero.
+    Definitions are those of the host mode of statistic.csv [spec mindspore 4.2]: one NaN makes max and min NaN; avg and
+    l2norm propagate NaN and infinities; of equal extrema the first stays, so the sign of a zero is that of the first
+    zero.
 
     Examples
     --------
@@ -215,7 +218,9 @@ def _code(dtype: np.dtype[Any]) -> tuple[int, np.dtype[Any]]:
     return CODES[native], native
 
 
-def _spread(measure: Any, blocks: Sequence[tuple[int, int]], threads: int) -> list[Statistics]:
+def _spread(
+    measure: Callable[[int, int], Statistics], blocks: Sequence[tuple[int, int]], threads: int
+) -> list[Statistics]:
     """Results of `measure(*block)` in the order of the blocks."""
     if threads == 1 or len(blocks) < 2:
         return [measure(*block) for block in blocks]

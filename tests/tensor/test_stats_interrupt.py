@@ -28,7 +28,8 @@ import mmap, os, signal, threading
 import numpy as np
 from dumpsim.tensor.digest import digest
 from dumpsim.tensor.stats import statistics
-zeros = np.frombuffer(mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ), np.uint8)
+pages = mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+zeros = np.frombuffer(pages, np.uint8)
 statistics([1.0])
 print("ready", flush=True)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
