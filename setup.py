@@ -19,8 +19,8 @@ MODULES = {
     "simd": ["cpu.c"],
     "stats": ["stats.c", "cpu.c"],
     "digest": ["digest.c", "cpu.c"],
-    "layout": ["layout.c"],
-    "cast": ["cast.c"],
+    "layout": ["layout.c", "cpu.c"],
+    "cast": ["cast.c", "cpu.c"],
 }
 
 setup(

@@ -11,6 +11,8 @@ from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffe
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
+from dumpsim._ext.common cimport ds_cpu_level
+
 cdef extern from "layout.h" nogil:
     enum:
         DS_MAX_DIMS
@@ -21,9 +23,8 @@ cdef extern from "layout.h" nogil:
     ctypedef struct ds_job:
         int64_t units
         int64_t unit_bytes
-    int ds_layout_plan(ds_job *job, const ds_dim *dim, int ndim, int esize, int level) noexcept
+    int ds_layout_plan(ds_job *job, const ds_dim *dim, int ndim, int esize, int level, int stream) noexcept
     void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin, int64_t end) noexcept
-    int ds_layout_best() noexcept
 
 MAX_DIMS = DS_MAX_DIMS
 
@@ -55,7 +56,7 @@ cdef int check(int64_t start, int64_t low, int64_t high, int64_t first, int64_t 
     return 0
 
 
-cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, int parts, int level,
+cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, int parts, int level, int stream,
              const unsigned char *stop) except -1:
     """Copy part `part` of `parts` of every region; strides in `regions` are counted in elements."""
     cdef ds_job job
@@ -96,7 +97,7 @@ cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, 
             continue
         check(dst_at, dst_low, dst_high, dst_first, dst_last, esize, "destination")
         check(src_at, src_low, src_high, src_first, src_last, esize, "source")
-        if ds_layout_plan(&job, dim, ndim, esize, level) != 0:
+        if ds_layout_plan(&job, dim, ndim, esize, level, stream) != 0:
             raise ValueError(f"no copy for elements of {esize} bytes")
         to = <char *>dst.buf + dst_at
         source = <const char *>src.buf + src_at
@@ -114,7 +115,8 @@ cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, 
     return 0
 
 
-def copy(dst, src, int itemsize, list regions, *, int part=0, int parts=1, int level=-1, stop=None):
+def copy(dst, src, int itemsize, list regions, *, int part=0, int parts=1, int level=-1, int stream=-1,
+         stop=None):
     """Copy regions `(dst_offset, src_offset, ((n, dst_stride, src_stride), ...))`, all counted in elements.
 
     Parameters
@@ -128,13 +130,15 @@ def copy(dst, src, int itemsize, list regions, *, int part=0, int parts=1, int l
     part, parts : int
         Do only this share of the work, so that threads can divide it.
     level : int
-        0 baseline, 1 AVX2; -1 the best that this CPU has.
+        0 baseline, 1 AVX2, 2 AVX-512 (the same code as 1); -1 the best that this CPU has.
+    stream : int
+        Whether stores bypass the cache: 0 never, 1 wherever possible, -1 if the region is large.
     stop : bytearray, optional
         Work ends soon after its first byte becomes non-zero.
     """
     cdef Py_buffer to, source, flag
     cdef bint have_flag = stop is not None
-    cdef int best = ds_layout_best()
+    cdef int best = ds_cpu_level()
     if not 0 <= part < parts:
         raise ValueError(f"part {part} of {parts}")
     if level > best:
@@ -148,7 +152,7 @@ def copy(dst, src, int itemsize, list regions, *, int part=0, int parts=1, int l
             if have_flag:
                 PyObject_GetBuffer(stop, &flag, PyBUF_STRIDES)
             try:
-                run(&to, &source, itemsize, regions, part, parts, best if level < 0 else level,
+                run(&to, &source, itemsize, regions, part, parts, best if level < 0 else level, stream,
                     <const unsigned char *>flag.buf if have_flag else NULL)
             finally:
                 if have_flag:
@@ -157,8 +161,3 @@ def copy(dst, src, int itemsize, list regions, *, int part=0, int parts=1, int l
             PyBuffer_Release(&source)
     finally:
         PyBuffer_Release(&to)
-
-
-def best_level():
-    """The highest level that this CPU and this build have."""
-    return ds_layout_best()

@@ -9,28 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define DS_X86 1
+#if DS_X86_LEVELS
 #include <immintrin.h>
-#else
-#define DS_X86 0
 #endif
 
-#ifndef TI_WIDE
-#define TI_WIDE 512   /* bytes of a tile along a side whose other side is narrow */
-#define TI_SQUARE 128 /* bytes of a tile along both sides when both are wide */
-#define TK 16         /* repeats of a block */
-#define RUN_A 16      /* runs of a copy tile along the destination's order */
-#define RUN_B 4096    /* bytes of a copy tile along the source's order */
-#endif
-#ifndef STREAM_FROM
-#define STREAM_FROM (16 << 20)
-#endif
-#define LINE 64            /* bytes of a cache line */
-#define NARROW 64          /* bytes of a side that counts as narrow */
-#define UNIT 16384         /* bytes of a transposed tile, with all its repeats */
-#define SCRATCH (4 * UNIT) /* the same with rows rounded up to cache lines */
-#define LONG_RUN (1 << 18) /* bytes of a run after which a unit ends */
+#define LINE 64                  /* bytes of a cache line */
+#define NARROW LINE              /* bytes of a side that counts as narrow */
+#define TILE_WIDE 512            /* bytes of a tile along a side whose other side is narrow */
+#define TILE_SQUARE 128          /* bytes of a tile along both sides when both are wide */
+#define REPEATS 16               /* repeats of a block that lie next to each other in the destination */
+#define SOURCE_REPEATS 64        /* repeats of a block that lie next to each other in the source */
+#define UNIT 20480               /* bytes of a transposed tile, with all its repeats */
+#define SCRATCH (4 * UNIT)       /* the same with rows rounded up to cache lines */
+#define RUNS 16                  /* runs of a copy tile along the destination's order */
+#define RUN_BYTES 4096           /* bytes of a copy tile along the source's order */
+#define LONG_RUN (1 << 18)       /* bytes of a run after which a unit ends */
+#define STREAM_FROM (16 << 20)   /* bytes of a region from which on stores bypass the cache */
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -72,9 +66,9 @@ SCALAR_TILE(scalar_8, uint64_t)
         }                                                                                                             \
     }
 
-#if DS_X86
-#define AVX2 __attribute__((target("avx2")))
-#define AVX2_INLINE __attribute__((target("avx2"), always_inline)) static inline
+#if DS_X86_LEVELS
+#define AVX2 DS_TARGET_AVX2
+#define AVX2_INLINE DS_TARGET_AVX2 __attribute__((always_inline)) static inline
 
 AVX2_INLINE __m256i pair(const char *low, const char *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
@@ -195,8 +189,8 @@ AVX2 static void avx2_2(char *dst, const char *src, int64_t ni, int64_t nj, int6
 typedef void (*tile_fn)(char *, const char *, int64_t, int64_t, int64_t, int64_t);
 
 static tile_fn pick_tile(int esize, int level) {
-#if DS_X86
-    if (level >= 1) return esize == 1 ? avx2_1 : esize == 2 ? avx2_2 : esize == 4 ? avx2_4 : avx2_8;
+#if DS_X86_LEVELS
+    if (level >= DS_AVX2) return esize == 1 ? avx2_1 : esize == 2 ? avx2_2 : esize == 4 ? avx2_4 : avx2_8;
 #endif
     (void)level;
     return esize == 1 ? scalar_1 : esize == 2 ? scalar_2 : esize == 4 ? scalar_4 : scalar_8;
@@ -244,28 +238,58 @@ static ds_mirror mirror(const ds_dim axis[DS_AXES], int esize) {
     return m;
 }
 
-#if DS_X86
+#if DS_X86_LEVELS
+/* Fewer than 64 bytes, without a call. */
+AVX2_INLINE void copy_short(char *dst, const char *src, int64_t bytes) {
+    if (bytes & 32) {
+        put(dst, _mm256_loadu_si256((const __m256i *)src));
+        dst += 32, src += 32;
+    }
+    if (bytes & 16) {
+        _mm_storeu_si128((__m128i *)dst, _mm_loadu_si128((const __m128i *)src));
+        dst += 16, src += 16;
+    }
+    if (bytes & 8) memcpy(dst, src, 8), dst += 8, src += 8;
+    if (bytes & 4) memcpy(dst, src, 4), dst += 4, src += 4;
+    if (bytes & 2) memcpy(dst, src, 2), dst += 2, src += 2;
+    if (bytes & 1) *dst = *src;
+}
+
 /* Store whole cache lines past the cache; the ragged ends, whose lines a neighbour will touch too, through it. */
 AVX2 static void stream_row(char *dst, const char *src, int64_t bytes) {
     int64_t head = smaller(bytes, -(int64_t)(uintptr_t)dst & (LINE - 1));
-    memcpy(dst, src, (size_t)head);
+    copy_short(dst, src, head);
     dst += head, src += head, bytes -= head;
     for (; bytes >= LINE; dst += LINE, src += LINE, bytes -= LINE) {
         __m256i low = _mm256_loadu_si256((const __m256i *)src), high = _mm256_loadu_si256((const __m256i *)src + 1);
         _mm256_stream_si256((__m256i *)dst, low);
         _mm256_stream_si256((__m256i *)dst + 1, high);
     }
-    memcpy(dst, src, (size_t)bytes);
+    copy_short(dst, src, bytes);
 }
 
-/* Transpose into a copy of the tile in cache, then stream its rows. */
-static void stream_tile(tile_fn tile, char *dst, const char *src, const ds_dim axis[DS_AXES], int esize) {
+/* Ask for the lines of one block of the source. */
+static void prefetch(const char *src, int64_t rows, int64_t step, int64_t bytes) {
+    if (step == bytes) { /* the rows follow each other */
+        bytes *= rows;
+        rows = 1;
+    }
+    for (int64_t j = 0; j < rows; j++) {
+        for (int64_t b = 0; b < bytes; b += LINE) _mm_prefetch(src + j * step + b, _MM_HINT_T0);
+    }
+}
+
+/* Transpose into a copy of the tile in cache, then stream its rows; the next tile lies `ahead` bytes further. */
+static void stream_tile(tile_fn tile, char *dst, const char *src, const ds_dim axis[DS_AXES], int esize, int64_t ahead) {
     _Alignas(LINE) char scratch[SCRATCH];
     ds_mirror m = mirror(axis, esize);
     ds_dim i = axis[DS_I], k = axis[DS_K];
     ds_dim outer = m.k_outside ? k : i, inner = m.k_outside ? i : k;
     int64_t outer_pitch = m.k_outside ? m.k : m.i, inner_pitch = m.k_outside ? m.i : m.k;
-    for (int64_t n = 0; n < k.n; n++) tile(scratch + n * m.k, src + n * k.s, i.n, axis[DS_J].n, m.i, axis[DS_J].s);
+    for (int64_t n = 0; n < k.n; n++) {
+        if (ahead) prefetch(src + n * k.s + ahead, axis[DS_J].n, axis[DS_J].s, i.n * esize);
+        tile(scratch + n * m.k, src + n * k.s, i.n, axis[DS_J].n, m.i, axis[DS_J].s);
+    }
     for (int64_t a = 0; a < outer.n; a++) {
         if (m.joined) {
             stream_row(dst + a * outer.d, scratch + a * outer_pitch, m.row * inner.n);
@@ -292,14 +316,6 @@ AVX2 static void stream_runs(char *dst, const char *src, ds_dim a, ds_dim b, int
 #endif
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
-
-int ds_layout_best(void) {
-#if DS_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) return 1;
-#endif
-    return 0;
-}
 
 /* Drop axes of one element, order by destination stride, join neighbours; returns the number of axes left. */
 static int normalise(ds_dim *out, const ds_dim *dim, int ndim) {
@@ -387,7 +403,7 @@ static void add_loop(ds_job *job, int axis, ds_dim dim, int64_t tile, int by_sou
     job->loop[at] = loop;
 }
 
-int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int level) {
+int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int level, int stream) {
     ds_dim dim[DS_MAX_DIMS];
     if (ndim > DS_MAX_DIMS || (esize != 1 && esize != 2 && esize != 4 && esize != 8)) return -1;
     memset(job, 0, sizeof *job);
@@ -408,12 +424,16 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
         axis[DS_J] = take(dim, &n, find_unit(dim, n, keep.d, keep.s));
         int64_t wide_i = axis[DS_I].n * esize, wide_j = axis[DS_J].n * esize;
         int k = -1;
+        int64_t repeats = REPEATS;
         if (wide_j <= NARROW) k = find_nearest(dim, n, 0, magnitude(axis[DS_I].d));
-        if (k < 0 && wide_i <= NARROW) k = find_nearest(dim, n, 1, magnitude(axis[DS_J].s));
+        if (k < 0 && wide_i <= NARROW) {
+            k = find_nearest(dim, n, 1, magnitude(axis[DS_J].s));
+            repeats = SOURCE_REPEATS;
+        }
         axis[DS_K] = take(dim, &n, k);
-        tile[DS_I] = (wide_j <= NARROW ? TI_WIDE : TI_SQUARE) / esize;
-        tile[DS_J] = (wide_i <= NARROW ? TI_WIDE : TI_SQUARE) / esize;
-        tile[DS_K] = larger(1, smaller(TK, UNIT / (smaller(tile[DS_I], axis[DS_I].n) * smaller(tile[DS_J], axis[DS_J].n) * esize)));
+        tile[DS_I] = (wide_j <= NARROW ? TILE_WIDE : TILE_SQUARE) / esize;
+        tile[DS_J] = (wide_i <= NARROW ? TILE_WIDE : TILE_SQUARE) / esize;
+        tile[DS_K] = larger(1, smaller(repeats, UNIT / (smaller(tile[DS_I], axis[DS_I].n) * smaller(tile[DS_J], axis[DS_J].n) * esize)));
     } else {
         job->kind = DS_COPY;
         ds_dim run = take(dim, &n, both);
@@ -421,8 +441,8 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
         axis[DS_K] = (ds_dim){bytes, 1, 1};
         axis[DS_I] = take(dim, &n, find_nearest(dim, n, 0, INT64_MAX));
         axis[DS_J] = take(dim, &n, find_nearest(dim, n, 1, INT64_MAX));
-        tile[DS_I] = bytes > LONG_RUN / RUN_A ? 1 : RUN_A;
-        tile[DS_J] = larger(1, RUN_B / bytes);
+        tile[DS_I] = bytes > LONG_RUN / RUNS ? 1 : RUNS;
+        tile[DS_J] = larger(1, RUN_BYTES / bytes);
         tile[DS_K] = LONG_RUN;
     }
     job->unit_bytes = job->kind == DS_COPY ? 1 : esize;
@@ -435,10 +455,11 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
     int64_t least = job->kind == DS_COPY ? 1 : esize;
     int64_t stretch_d = contiguous(axis, tile, least, 0), stretch_s = contiguous(axis, tile, least, 1);
     int by_source = stretch_s < stretch_d;
+    job->ahead = by_source && axis[DS_K].n > 1;
     for (int k = 0; k < DS_AXES; k++) add_loop(job, k, axis[k], tile[k], by_source);
     for (int k = 0; k < n; k++) add_loop(job, -1, dim[k], 1, by_source);
     for (int k = 0; k < job->nloops; k++) job->units *= job->loop[k].count;
-    job->stream = level >= 1 && job->units * job->unit_bytes >= STREAM_FROM;
+    job->stream = level >= DS_AVX2 && stream != 0 && (stream > 0 || job->units * job->unit_bytes >= STREAM_FROM);
     if (job->kind == DS_COPY && job->stream) { /* needs runs of whole words; the addresses are looked at in each unit */
         job->stream = axis[DS_K].n % 32 == 0;
         for (int k = 0; k < DS_AXES - 1; k++) job->stream &= axis[k].d % 32 == 0;
@@ -458,6 +479,9 @@ void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin,
         at[k] = rest % job->loop[k].count;
         rest /= job->loop[k].count;
     }
+#if DS_X86_LEVELS
+    int64_t ahead = job->nloops && job->ahead ? job->loop[job->nloops - 1].s * job->loop[job->nloops - 1].tile : 0;
+#endif
     for (int64_t unit = begin; unit < end; unit++) {
         ds_dim axis[DS_AXES];
         memcpy(axis, job->axis, sizeof axis);
@@ -471,9 +495,9 @@ void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin,
             if (loop->axis >= 0) axis[loop->axis].n = smaller(loop->tile, loop->n - start);
         }
         if (job->kind == DS_TRANSPOSE) {
-#if DS_X86
+#if DS_X86_LEVELS
             if (job->stream) {
-                stream_tile(tile, to, from, axis, job->esize);
+                stream_tile(tile, to, from, axis, job->esize, ahead);
             } else
 #endif
                 for (int64_t k = 0; k < axis[DS_K].n; k++) {
@@ -481,7 +505,7 @@ void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin,
                          axis[DS_J].s);
                 }
         } else {
-#if DS_X86
+#if DS_X86_LEVELS
             if (job->stream && (uintptr_t)to % 32 == 0) {
                 stream_runs(to, from, axis[DS_I], axis[DS_J], axis[DS_K].n);
             } else
@@ -490,7 +514,7 @@ void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin,
         }
         for (int k = job->nloops - 1; k >= 0 && ++at[k] == job->loop[k].count; k--) at[k] = 0;
     }
-#if DS_X86
+#if DS_X86_LEVELS
     if (job->stream) _mm_sfence();
 #endif
 }

@@ -2,7 +2,7 @@
 #ifndef DUMPSIM_LAYOUT_H
 #define DUMPSIM_LAYOUT_H
 
-#include <stdint.h>
+#include "dumpsim_ext.h"
 
 enum { DS_MAX_DIMS = 16, DS_MAX_LOOPS = DS_MAX_DIMS + 3 };
 
@@ -25,19 +25,16 @@ enum { DS_COPY, DS_TRANSPOSE };
  * DS_TRANSPOSE  source is contiguous along I, destination along J; K repeats the block.
  * DS_COPY       contiguous runs, whose bytes are axis K, tiled along I and J.                                */
 typedef struct {
-    int kind, esize, level, stream, nloops;
+    int kind, esize, level, stream, ahead, nloops;
     ds_dim axis[DS_AXES];
     ds_loop loop[DS_MAX_LOOPS];
     int64_t units, unit_bytes;
 } ds_job;
 
 /* Plan a copy of `ndim` axes; returns 0, or -1 if there are too many axes or the element size is unknown. */
-int ds_layout_plan(ds_job *job, const ds_dim *dim, int ndim, int esize, int level);
+int ds_layout_plan(ds_job *job, const ds_dim *dim, int ndim, int esize, int level, int stream);
 
 /* Run units begin <= u < end. Units write disjoint bytes, so that ranges may run on different threads. */
 void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin, int64_t end);
-
-/* Highest level that this CPU and this build have: 0 baseline, 1 avx2. */
-int ds_layout_best(void);
 
 #endif

@@ -11,6 +11,6 @@ def copy(
     part: int = 0,
     parts: int = 1,
     level: int = -1,
+    stream: int = -1,
     stop: bytearray | None = None,
 ) -> None: ...
-def best_level() -> int: ...

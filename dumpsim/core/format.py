@@ -118,9 +118,9 @@ def find(name: str) -> Format:
     --------
     >>> find("NC1HWC0_C04").c0
     4
-    >>> find("FRACTAL_N")
+    >>> find("FRACTAL_N")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dumpsim.core.errors.FormatError: unknown device format 'FRACTAL_N'; allowed: ... (did you mean 'FRACTAL_NZ'?) [DS-FMT-001]
+    dumpsim.core.errors.FormatError: unknown device format 'FRACTAL_N'; allowed: ... (did you mean 'FRACTAL_NZ'?) ...
     """
     try:
         return FORMATS[name]

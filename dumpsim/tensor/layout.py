@@ -1,472 +1,35 @@
 """Host layout to device layout and back.
 
-Every device layout is "split axes into blocks, permute, pad with zeros". A layout is one line in `_RULES`; a plan turns
-it into a few rectangular regions, lists of axes with a stride on the device and one on the host; the compiled kernel
-copies regions. Both directions use the same regions, so that one is the inverse of the other by construction.
+Every device layout is "split axes into blocks, permute, pad with zeros". `dumpsim.tensor.region` plans it as a few
+rectangular regions, the compiled kernel copies regions. Both directions use the same regions, so that one is the
+inverse of the other by construction.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dumpsim._ext import layout as _kernel
-from dumpsim.core.errors import FormatError, nearest
-from dumpsim.core.format import FRACTAL, HOST_ORDERS, Dialect, Format, cube_c0, dialect as _dialect, find
+from dumpsim.core.errors import FormatError
+from dumpsim.tensor.region import Layout, Piece, Shape, plan, strides
+from dumpsim.tensor.simd import level_number
 
 __all__ = ["device_shape", "to_device", "to_host"]
 
 Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
-Dim = tuple[int, int, int]  # extent, stride on the device, stride on the host, in elements
-Piece = tuple[int, int, tuple[Dim, ...]]  # offset on the device, offset on the host, axes
 
-_LIMIT = 1 << 62  # bytes; larger shapes are forged
-_ALIGN = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Where every element of a host tensor lies on the device."""
-
-    shape: Shape
-    regions: list[Piece]
-
-    @property
-    def padded(self) -> bool:
-        """Whether the device holds elements that no host element goes to."""
-        return math.prod(self.shape) != sum(math.prod(n for n, _, _ in dims) for _, _, dims in self.regions)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    """A layout as its device axes, outermost first, merged where the vendor merges them, and its blocks.
-
-    Axis `x` with a block appears as ``x1`` (which block) and ``x0`` (where in the block). Block 0 stands for C0.
-    """
-
-    device: tuple[tuple[str, ...], ...]
-    blocks: dict[str, int]
-
-
-def _rule(device: str, **blocks: int) -> _Rule:
-    return _Rule(device=tuple(tuple(part.split("*")) for part in device.split()), blocks=blocks)
-
-
-# [spec mindspore 10.2, 10.3] [spec ge 5.2]
-_RULES = {
-    "NCHW": _rule("n c h w"),
-    "NHWC": _rule("n h w c"),
-    "HWCN": _rule("h w c n"),
-    "CHWN": _rule("c h w n"),
-    "NCDHW": _rule("n c d h w"),
-    "NDHWC": _rule("n d h w c"),
-    "DHWCN": _rule("d h w c n"),
-    "DHWNC": _rule("d h w n c"),
-    "NC1HWC0": _rule("n c1 h w c0", c=0),
-    "NC1HWC0_C04": _rule("n c1 h w c0", c=0),
-    "NDC1HWC0": _rule("n d c1 h w c0", c=0),
-    "FRACTAL_Z": _rule("c1*h*w n1 n0 c0", c=0, n=FRACTAL),
-    "FRACTAL_Z_3D": _rule("d*c1*h*w n1 n0 c0", c=0, n=FRACTAL),
-    "FRACTAL_Z_3D_TRANSPOSE": _rule("d*n1*h*w c1 c0 n0", n=0, c=FRACTAL),
-}
-_MATRIX_NZ = _rule("n1 m1 m0 n0", m=FRACTAL, n=0)
-_MATRIX_Z = _rule("k1 n1 n0 k0", k=0, n=FRACTAL)  # FRACTAL_Z of a matrix, GE only [spec ge 5.2]
-
-_PADDED = {4: ("", "c", "ch", "chw", "nchw"), 5: ("", "c", "cd", "cdh", "cdhw", "ncdhw")}  # [spec mindspore 10.1]
-_ANY_RANK = ("ND", "DefaultFormat")
-
-
-def _up(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-def _strides(shape: Sequence[int]) -> Shape:
-    """Strides of a contiguous array, in elements."""
-    out: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        out.append(step)
-        step *= extent
-    return tuple(reversed(out))
-
-
-def _cut(extent: int, host: int, outer: int, inner: int, block: int, start: int = 0) -> list[Piece]:
-    """Pieces of an axis that begins at position `start` of an axis in blocks: head, whole blocks, tail."""
-    if outer == block * inner:  # blocks follow each other: no cut needed
-        return [(start * inner, 0, ((extent, inner, host),))]
-    head = min(extent, -start % block)
-    whole, tail = divmod(extent - head, block)
-    pieces: list[Piece] = []
-    if head:
-        pieces.append((start // block * outer + start % block * inner, 0, ((head, inner, host),)))
-    first = _up(start, block)
-    if whole:
-        pieces.append((first * outer, head * host, ((whole, outer, block * host), (block, inner, host))))
-    if tail:
-        done = head + whole * block
-        pieces.append(((first + whole) * outer, done * host, ((tail, inner, host),)))
-    return pieces
-
-
-def _cross(*axes: Iterable[Piece]) -> list[Piece]:
-    """Every combination of one piece of each axis."""
-    return [
-        (sum(p[0] for p in chosen), sum(p[1] for p in chosen), tuple(d for p in chosen for d in p[2]))
-        for chosen in product(*axes)
-    ]
-
-
-def _apply(rule: _Rule, axes: dict[str, tuple[int, int]], c0: int, lead: Sequence[tuple[int, int]] = ()) -> Plan:
-    """The plan of a rule for host axes {name: (extent, host stride)} below leading axes that stay."""
-    blocks = {name: size or c0 for name, size in rule.blocks.items()}
-    extents: dict[str, int] = {}
-    for name, (extent, _) in axes.items():
-        if name in blocks:
-            extents[name + "1"], extents[name + "0"] = _up(extent, blocks[name]), blocks[name]
-        else:
-            extents[name] = extent
-    flat = [name for part in rule.device for name in part]
-    step = dict(zip(flat, _strides([extents[name] for name in flat]), strict=True))
-    tile = math.prod(extents[name] for name in flat)
-    lead_steps = [s * tile for s in _strides([n for n, _ in lead])]
-    pieces = [[(0, 0, tuple((n, d, s) for (n, s), d in zip(lead, lead_steps, strict=True)))]]
-    for name, (extent, host) in axes.items():
-        if name in blocks:
-            pieces.append(_cut(extent, host, step[name + "1"], step[name + "0"], blocks[name]))
-        else:
-            pieces.append([(0, 0, ((extent, step[name], host),))])
-    shape = tuple(n for n, _ in lead) + tuple(math.prod(extents[name] for name in part) for part in rule.device)
-    return Plan(shape=shape, regions=_cross(*pieces))
-
-
-def _grouped(axes: dict[str, tuple[int, int]], c0: int, groups: int) -> Plan:
-    """FRACTAL_Z of a grouped convolution. [spec mindspore 10.4] [spec ge 5.3]
-
-    MindSpore's shape routine takes lcm(cout, C0) where its data routine takes lcm(cout, 16): for C0 = 32 its shape can
-    disagree with its own bytes. The rule of the data is followed here.
-    """
-    (total, n_step), (cin, c_step), (height, h_step), (width, w_step) = (axes[x] for x in "nchw")
-    if total % groups:
-        divisors = [d for d in range(1, min(total, 4096) + 1) if total % d == 0]
-        raise FormatError(
-            f"{groups} groups do not divide {total} output channels",
-            where="groups",
-            nearest=str(min(divisors, key=lambda d: abs(d - groups))) if divisors else None,
-            code="DS-FMT-004",
-        )
-    cout = total // groups
-    if not (cin and cout):
-        return Plan(shape=(0, 0, FRACTAL, c0), regions=[])
-    merged = min(math.lcm(math.lcm(cin, c0) // cin, math.lcm(cout, FRACTAL) // cout), groups)
-    blocks = _up(merged * cin, c0)
-    rows = _up(merged * cout, FRACTAL)
-    slab = rows * FRACTAL * c0
-    supers = _up(groups, merged)
-    plane = height * width * slab
-    regions: list[Piece] = []
-    for e in range(merged):
-        count = _up(groups - e, merged)
-        regions += _cross(
-            [
-                (
-                    e * cout * c0,
-                    e * cout * n_step,
-                    (
-                        (count, blocks * plane, merged * cout * n_step),
-                        (cout, c0, n_step),
-                        (height, width * slab, h_step),
-                        (width, slab, w_step),
-                    ),
-                )
-            ],
-            _cut(cin, c_step, plane, 1, c0, start=e * cin),
-        )
-    return Plan(shape=(supers * blocks * height * width, rows, FRACTAL, c0), regions=regions)
-
-
-def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
-    """FRACTAL_Z_C04: four channels, then width and height, as one axis k in blocks of C0. [spec ge 5.2]
-
-    MindSpore has the host-to-device half only, with blocks of 16; this is its inverse too. Its index rule goes on with
-    channels 4 and up where the last block of k has room; tensors with more channels than fit are refused, because
-    they would lose data. [spec mindspore 10.3]
-    """
-    (total, n_step), (channels, c_step), (height, _), (width, w_step) = (axes[x] for x in "nchw")
-    if c0 % 4:
-        raise FormatError(f"c0 {c0} is not a multiple of 4", where="c0", nearest=str(_up(c0, 4) * 4), code="DS-FMT-003")
-    pixels = height * width
-    k1 = _up(4 * pixels, c0)
-    n1 = _up(total, FRACTAL)
-    if _up(channels, 4) * 4 * pixels > k1 * c0:
-        raise FormatError(
-            f"FRACTAL_Z_C04 cannot hold {channels} channels of {height}x{width}",
-            where="shape",
-            allowed=("at most 4 channels",),
-            nearest="FRACTAL_Z",
-            code="DS-FMT-005",
-        )
-    outer = n1 * FRACTAL * c0
-    regions: list[Piece] = []
-    for first in range(0, channels if pixels else 0, 4):  # h and w are one axis: the host is contiguous here
-        regions += _cross(
-            [(0, first * c_step, ((min(4, channels - first), 1, c_step), (total, c0, n_step)))],
-            _cut(pixels, w_step, outer, 4, c0 // 4, start=first // 4 * pixels),
-        )
-    return Plan(shape=(k1, n1, FRACTAL, c0), regions=regions)
-
-
-def _diagonal(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
-    """C1HWNCoC0: every channel on the diagonal of a C0 x C0 square. [spec mindspore 10.3] [spec ge 5.2]"""
-    (total, n_step), (channels, c_step), (height, h_step), (width, w_step) = (axes[x] for x in "nchw")
-    square = c0 * c0
-    rest: tuple[Dim, ...] = (
-        (height, width * total * square, h_step),
-        (width, total * square, w_step),
-        (total, square, n_step),
-    )
-    regions = _cross([(0, 0, rest)], _cut(channels, c_step, height * width * total * square, c0 + 1, c0))
-    return Plan(shape=(_up(channels, c0), height, width, total, c0, c0), regions=regions)
-
-
-def _gates(
-    rows: tuple[int, int],
-    cols: tuple[int, int],
-    segments: Sequence[int],
-    hidden: int,
-    c0: int,
-    lead: Sequence[tuple[int, int]],
-) -> Plan:
-    """Weights of recurrent cells: row segments padded to 16, column gates padded to C0. [spec ge 5.2]
-
-    Blocks are (k1, n1) with the columns outside the rows in each block, as in FRACTAL_Z of a matrix. For C0 other than
-    16 a block of C0 columns by 16 rows is kept under the vendor's shape (..., 16, C0).
-    """
-    per_gate = _up(hidden, c0)
-    gates = cols[0] // hidden if hidden else 0
-    row_blocks = sum(_up(length, FRACTAL) for length in segments)
-    block = FRACTAL * c0
-    line = gates * per_gate * block
-    lead_steps = [s * row_blocks * line for s in _strides([n for n, _ in lead])]
-    outside: tuple[Dim, ...] = tuple((n, d, s) for (n, s), d in zip(lead, lead_steps, strict=True))
-    regions: list[Piece] = []
-    row = at = 0
-    for length in segments:
-        regions += _cross(
-            [(at * line, row * rows[1], (*outside, (gates, per_gate * block, hidden * cols[1])))],
-            _cut(length, rows[1], line, 1, FRACTAL),
-            _cut(hidden, cols[1], block, FRACTAL, c0),
-        )
-        row += length
-        at += _up(length, FRACTAL)
-    return Plan(shape=(*(n for n, _ in lead), row_blocks, gates * per_gate, FRACTAL, c0), regions=regions)
-
-
-def _lstm(axes: dict[str, tuple[int, int]], shape: Shape) -> Plan:
-    """FRACTAL_ZN_LSTM: weight of (input + hidden) x (4 hidden), N is 4 hidden and C is input + hidden."""
-    (total, n_step), (channels, c_step), (height, _), (width, _) = (axes[x] for x in "nchw")
-    hidden = total // 4
-    if total % 4 or channels < hidden or (height, width) != (1, 1):
-        raise FormatError(
-            f"{shape} is not the weight of an LSTM: needs N = 4*hidden, C = input + hidden, H = W = 1",
-            where="shape",
-            code="DS-FMT-005",
-        )
-    return _gates((channels, c_step), (total, n_step), (channels - hidden, hidden), hidden, FRACTAL, ())
-
-
-def _rnn_size(value: int | None, name: str, fmt: str) -> int:
-    """input_size or hidden_size, which the layouts of recurrent cells cannot do without."""
-    if value is None or isinstance(value, bool) or value <= 0:
-        raise FormatError(f"{fmt} needs a positive {name}, got {value!r}", where=name, code="DS-FMT-006")
-    return int(value)
-
-
-def _rnn(
-    shape: Shape, steps: Shape, c0: int, fmt: Format, rules: Dialect, input_size: int | None, hidden_size: int | None
-) -> Plan:
-    """FRACTAL_ZN_RNN and ND_RNN_BIAS. [spec mindspore 10.2] [spec ge 5.2]"""
-    hidden = _rnn_size(hidden_size, "hidden_size", fmt.name)
-    bias = fmt.name == "ND_RNN_BIAS"
-    least = 1 if bias else 2
-    if len(shape) < least:
-        raise FormatError(f"{fmt.name} needs at least {least} dimensions, got shape {shape}", code="DS-FMT-005")
-    if shape[-1] % hidden:
-        raise FormatError(
-            f"last dimension {shape[-1]} is not a multiple of hidden_size {hidden}",
-            where="shape",
-            nearest=str(max(1, round(shape[-1] / hidden)) * hidden),
-            code="DS-FMT-005",
-        )
-    if bias:
-        gates, per_gate = shape[-1] // hidden, _up(hidden, c0) * c0
-        device = (*shape[:-1], gates * per_gate)
-        out = _strides(device)
-        dims = [(n, d, s) for n, d, s in zip(shape[:-1], out, steps, strict=False)]
-        dims += [(gates, per_gate, hidden * steps[-1]), (hidden, 1, steps[-1])]
-        return Plan(shape=device, regions=[(0, 0, tuple(dims))])
-    inputs = _rnn_size(input_size, "input_size", fmt.name)
-    length = shape[-2]
-    if length == inputs + hidden:
-        segments = [inputs, hidden]
-    elif length in (inputs, hidden) or rules == "ge":  # GE pads whatever else as one segment
-        segments = [length]
-    else:
-        raise FormatError(
-            f"second last dimension {length} fits neither input_size nor hidden_size nor their sum",
-            where="shape",
-            allowed=(inputs, hidden, inputs + hidden),
-            nearest=str(min((inputs, hidden, inputs + hidden), key=lambda x: abs(x - length))),
-            code="DS-FMT-005",
-        )
-    lead = list(zip(shape[:-2], steps[:-2], strict=True))
-    return _gates((length, steps[-2]), (shape[-1], steps[-1]), segments, hidden, c0, lead)
-
-
-def _plain(shape: Shape, steps: Shape, order: Sequence[int] | None = None) -> Plan:
-    """The host's axes in another order, or as they are."""
-    order = range(len(shape)) if order is None else order
-    device = tuple(shape[k] for k in order)
-    dims = tuple((n, d, steps[k]) for n, d, k in zip(device, _strides(device), order, strict=True))
-    return Plan(shape=device, regions=[(0, 0, dims)])
-
-
-def _nz(shape: Shape, steps: Shape, c0: int, rules: Dialect) -> Plan:
-    """FRACTAL_NZ of any rank. [spec mindspore 10.2, 10.3] [spec ge 5.2]"""
-    if len(shape) < 2:
-        length = shape[0] if shape else 1
-        if rules == "mindspore" and (length == 1 or length % c0 == 0):
-            return _plain(shape, steps)  # MindSpore keeps such vectors as they are
-        return _apply(_MATRIX_NZ, {"m": (1, 0), "n": (length, steps[0] if steps else 0)}, c0)
-    lead = list(zip(shape[:-2], steps[:-2], strict=True))
-    return _apply(_MATRIX_NZ, {"m": (shape[-2], steps[-2]), "n": (shape[-1], steps[-1])}, c0, lead)
-
-
-def _host_axes(
-    fmt: Format, shape: Shape, steps: Shape, host_format: str | None, rules: Dialect
-) -> dict[str, tuple[int, int]]:
-    """Host axes by letter, missing ones of extent 1. [spec mindspore 10.1]"""
-    canonical = "NCHW" if fmt.rank == 4 else "NCDHW"
-    if host_format is None and rules == "ge" and len(shape) == fmt.rank:
-        host_format = fmt.ge_host
-    if host_format is None or host_format in _ANY_RANK or host_format == canonical:
-        if len(shape) > fmt.rank:
-            raise FormatError(
-                f"{fmt.name} takes at most {fmt.rank} dimensions, got shape {shape}", where="shape", code="DS-FMT-005"
-            )
-        letters = _PADDED[fmt.rank][len(shape)]
-    else:
-        allowed = [name for name, order in HOST_ORDERS.items() if len(order) == fmt.rank]
-        if host_format not in allowed:
-            raise FormatError(
-                f"{fmt.name} cannot be converted from {host_format!r}",
-                where="host_format",
-                allowed=[*_ANY_RANK, *allowed],
-                nearest=nearest(host_format, allowed),
-                code="DS-FMT-007",
-            )
-        letters = HOST_ORDERS[host_format]
-        if len(shape) != len(letters):
-            raise FormatError(
-                f"host_format {host_format} needs {len(letters)} dimensions, got shape {shape}",
-                where="shape",
-                code="DS-FMT-005",
-            )
-    axes = dict.fromkeys("nchw" if fmt.rank == 4 else "ncdhw", (1, 0))
-    axes.update(zip(letters, zip(shape, steps, strict=True), strict=True))
-    return axes
-
-
-def _plan(
-    shape: Shape,
-    steps: Shape,
-    dtype: np.dtype[Any],
-    format: str,
-    groups: int,
-    c0: int | None,
-    host_format: str | None,
-    input_size: int | None,
-    hidden_size: int | None,
-    dialect: str,
-) -> Plan:
-    """The plan of a layout, after every check that needs no data."""
-    fmt, rules = find(format), _dialect(dialect)
-    if dtype.itemsize not in (1, 2, 4, 8) or dtype.hasobject:
-        raise FormatError(
-            f"elements of type {dtype} have no device layout",
-            where="dtype",
-            allowed=("1, 2, 4 or 8 bytes",),
-            code="DS-FMT-008",
-        )
-    if any(n < 0 for n in shape) or math.prod(n for n in shape if n) * dtype.itemsize >= _LIMIT:
-        raise FormatError(f"{shape} is not a shape that memory can hold", where="shape", code="DS-FMT-005")
-    if not fmt.known:
-        raise FormatError(f"{fmt.name} is a name only: no index rule of it is documented", code="DS-FMT-009")
-    if isinstance(groups, bool) or not isinstance(groups, int | np.integer) or groups < 1:
-        raise FormatError(f"{groups!r} is not a number of groups", where="groups", nearest="1", code="DS-FMT-004")
-    if groups > 1 and fmt.name != "FRACTAL_Z":
-        raise FormatError(f"{fmt.name} has no groups", where="groups", allowed=(1,), nearest="1", code="DS-FMT-004")
-    recurrent = fmt.name in ("FRACTAL_ZN_RNN", "ND_RNN_BIAS")
-    if not recurrent and (input_size is not None or hidden_size is not None):
-        raise FormatError(
-            f"{fmt.name} has no use for input_size and hidden_size",
-            where="input_size, hidden_size",
-            allowed=("FRACTAL_ZN_RNN", "ND_RNN_BIAS"),
-            code="DS-FMT-006",
-        )
-    if c0 is not None and not fmt.blocked:
-        raise FormatError(f"{fmt.name} has no C0", where="c0", code="DS-FMT-003")
-    fixed = fmt.c0
-    if fmt.name == "FRACTAL_Z_C04" and rules == "mindspore":
-        fixed = FRACTAL  # 16 x 16 whatever the type [spec mindspore 10.2]
-    if fixed is not None and c0 not in (None, fixed):
-        raise FormatError(
-            f"{fmt.name} has C0 {fixed}, not {c0}", where="c0", allowed=(fixed,), nearest=str(fixed), code="DS-FMT-003"
-        )
-    block = cube_c0(dtype.name, itemsize=dtype.itemsize, dialect=rules, override=c0 if fixed is None else fixed)
-    if fmt.rank == 0:
-        if host_format is not None and host_format not in (*_ANY_RANK, *HOST_ORDERS):
-            raise FormatError(
-                f"unknown host format {host_format!r}",
-                where="host_format",
-                allowed=[*_ANY_RANK, *HOST_ORDERS],
-                nearest=nearest(host_format, [*_ANY_RANK, *HOST_ORDERS]),
-                code="DS-FMT-007",
-            )
-        if recurrent:
-            return _rnn(shape, steps, block, fmt, rules, input_size, hidden_size)
-        if fmt.name == "FRACTAL_NZ":
-            return _nz(shape, steps, block, rules)
-        if fmt.name == "ChannelLast" and len(shape) > 2:
-            return _plain(shape, steps, [0, *range(2, len(shape)), 1])
-        return _plain(shape, steps)
-    if fmt.dump == "copy" and host_format in (None, *_ANY_RANK, fmt.name):
-        return _plain(shape, steps)
-    if fmt.name == "FRACTAL_Z" and rules == "ge" and len(shape) == 2 and groups == 1:
-        return _apply(_MATRIX_Z, {"k": (shape[0], steps[0]), "n": (shape[1], steps[1])}, block)
-    if fmt.name == "FRACTAL_ZN_LSTM" and rules == "ge" and len(shape) == 2:  # HWCN without H and W
-        shape, steps = (1, 1, *shape), (0, 0, *steps)
-    axes = _host_axes(fmt, shape, steps, host_format, rules)
-    if fmt.name == "FRACTAL_ZN_LSTM":
-        return _lstm(axes, shape)
-    if fmt.name == "FRACTAL_Z_C04":
-        return _fractal_z_c04(axes, block)
-    if fmt.name == "C1HWNCoC0":
-        return _diagonal(axes, block)
-    if groups > 1:
-        return _grouped(axes, block, int(groups))
-    return _apply(_RULES[fmt.name], axes, block)
+_ALIGN = 64  # bytes of a cache line
+_SMALL = 1 << 16  # bytes below which alignment is worth nothing
 
 
 def _fresh(shape: Shape, dtype: np.dtype[Any], zero: bool) -> Array:
     """An array whose data begins on a cache line; zero pages cost nothing until they are written."""
     size = math.prod(shape) * dtype.itemsize
-    if size < 1 << 16:
+    if size < _SMALL:
         return np.zeros(shape, dtype) if zero else np.empty(shape, dtype)
     raw = (np.zeros if zero else np.empty)(size + _ALIGN, np.uint8)
     skip = -raw.ctypes.data % _ALIGN
@@ -492,19 +55,19 @@ def _target(out: Array | None, shape: Shape, dtype: np.dtype[Any], zero: bool, s
 
 def _copy(dst: Array, src: Array, regions: list[Piece], threads: int) -> None:
     """Run the kernel on this thread, or on several, stopping all of them when this one is interrupted."""
-    size = dst.dtype.itemsize
+    size, level = dst.dtype.itemsize, level_number()
     to, source = dst.view(f"u{size}"), src.view(f"u{size}")
     if threads == 1 or dst.nbytes < 1 << 20:
-        _kernel.copy(to, source, size, regions)
+        _kernel.copy(to, source, size, regions, level=level)
         return
     stop = bytearray(1)
     with ThreadPoolExecutor(threads - 1) as pool:
         try:
             others = [
-                pool.submit(_kernel.copy, to, source, size, regions, part=part, parts=threads, stop=stop)
+                pool.submit(_kernel.copy, to, source, size, regions, part=part, parts=threads, level=level, stop=stop)
                 for part in range(1, threads)
             ]
-            _kernel.copy(to, source, size, regions, part=0, parts=threads, stop=stop)
+            _kernel.copy(to, source, size, regions, part=0, parts=threads, level=level, stop=stop)
             for other in others:
                 other.result()
         except BaseException:
@@ -514,7 +77,13 @@ def _copy(dst: Array, src: Array, regions: list[Piece], threads: int) -> None:
 
 def _threads(threads: int) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
-        raise FormatError(f"{threads!r} is not a number of threads", where="threads", allowed=("1..256",), nearest="1")
+        raise FormatError(
+            f"{threads!r} is not a number of threads",
+            where="threads",
+            allowed=("1..256",),
+            nearest="1",
+            code="DS-FMT-012",
+        )
     return threads
 
 
@@ -558,9 +127,16 @@ def device_shape(
     (2, 7, 16, 32)
     """
     host = tuple(int(n) for n in shape)
-    return _plan(
-        host, _strides(host), np.dtype(dtype), format, groups, c0, host_format, input_size, hidden_size, dialect
-    ).shape
+    layout = Layout(
+        format=format,
+        groups=groups,
+        c0=c0,
+        host_format=host_format,
+        input_size=input_size,
+        hidden_size=hidden_size,
+        dialect=dialect,
+    )
+    return plan(host, strides(host), np.dtype(dtype), layout).shape
 
 
 def to_device(
@@ -632,9 +208,18 @@ def to_device(
     if odd or format == "FRACTAL_Z_C04":
         source = np.ascontiguousarray(source)
     steps = tuple(step // source.itemsize for step in source.strides) if source.itemsize else (0,) * source.ndim
-    plan = _plan(source.shape, steps, source.dtype, format, groups, c0, host_format, input_size, hidden_size, dialect)
-    result = _target(out, plan.shape, source.dtype, plan.padded, source)
-    _copy(result, source, plan.regions, threads)
+    layout = Layout(
+        format=format,
+        groups=groups,
+        c0=c0,
+        host_format=host_format,
+        input_size=input_size,
+        hidden_size=hidden_size,
+        dialect=dialect,
+    )
+    planned = plan(source.shape, steps, source.dtype, layout)
+    result = _target(out, planned.shape, source.dtype, planned.padded, source)
+    _copy(result, source, planned.regions, threads)
     return result
 
 
@@ -686,21 +271,31 @@ def to_host(
     >>> device = to_device(x, "FRACTAL_Z")
     >>> bool((to_host(device, "FRACTAL_Z", x.shape) == x).all())
     True
-    >>> to_host(device, "FRACTAL_Z", (2, 3, 999, 999))
+    >>> to_host(device, "FRACTAL_Z", (2, 3, 999, 999))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dumpsim.core.errors.FormatError: array: int8 FRACTAL_Z of (2, 3, 999, 999) has 510976512 bytes, got 2048 [DS-FMT-011]
+    dumpsim.core.errors.FormatError: array: int8 FRACTAL_Z of (2, 3, 999, 999) has 510976512 bytes, got 2048 ...
     """
     source = np.asarray(array)
     threads = _threads(threads)
     host = tuple(int(n) for n in shape)
-    plan = _plan(host, _strides(host), source.dtype, format, groups, c0, host_format, input_size, hidden_size, dialect)
-    if math.prod(plan.shape) != source.size:
+    layout = Layout(
+        format=format,
+        groups=groups,
+        c0=c0,
+        host_format=host_format,
+        input_size=input_size,
+        hidden_size=hidden_size,
+        dialect=dialect,
+    )
+    planned = plan(host, strides(host), source.dtype, layout)
+    needed = math.prod(planned.shape) * source.itemsize
+    if needed != source.nbytes:
         raise FormatError(
-            f"{source.dtype} {format} of {host} has {math.prod(plan.shape) * source.itemsize} bytes, got {source.nbytes}",
+            f"{source.dtype} {format} of {host} has {needed} bytes, got {source.nbytes}",
             where="array",
             code="DS-FMT-011",
         )
     result = _target(out, host, source.dtype, False, source)
     flat = np.ascontiguousarray(source).reshape(-1)
-    _copy(result, flat, [(h, d, tuple((n, hs, ds) for n, ds, hs in dims)) for d, h, dims in plan.regions], threads)
+    _copy(result, flat, [(h, d, tuple((n, hs, ds) for n, ds, hs in dims)) for d, h, dims in planned.regions], threads)
     return result
