@@ -1,0 +1,192 @@
+"""Reverse-mode gradients of captured graphs.
+
+`reverse` walks the nodes below one output backwards and asks every operator's rule (`OpDef.grad`) for the gradients of its
+operands. What the rules emit goes to a builder: `graph.gradient_nodes.NodeBuilder` makes graph nodes, the front end's eager
+builder runs operators at once. The walk is the same for both, so that PYNATIVE and graph gradients cannot differ.
+
+The order is the vendor's: gradients of a value are collected in the order of its users, and several of them are summed
+by one AddN in the scope of the value. [2.10 observed]
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.graph.graph import Constant, Node, Value, topological
+from dumpsim.ops.opdef import GradBuilder, OpDef
+
+__all__ = ["DIFFERENTIABLE", "Builder", "Parts", "needing", "reverse"]
+
+DIFFERENTIABLE = ("float", "complex")  # kinds of number types that carry gradients
+
+
+class Builder(GradBuilder, Protocol):
+    """What `reverse` needs of a builder beyond what the rules need."""
+
+    def backward_of(self, node: Node) -> AbstractContextManager[None]:
+        """Emit inside as the gradient of `node`."""
+        ...
+
+    def definition(self, op_type: str) -> OpDef:
+        """The table row of an operator."""
+        ...
+
+    def total(self, gradients: Sequence[Any], value: Value) -> Any:
+        """The sum of several gradients of `value`."""
+        ...
+
+    def zeros(self, abstract: Abstract) -> Any:
+        """A tensor of zeros."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """The gradient of a value with several tensors; None for a part that nobody used."""
+
+    abstract: TupleType
+    items: tuple[Any, ...]
+
+
+def reverse(
+    output: Value,
+    sens: Any,
+    wanted: Sequence[Value],
+    builder: Builder,
+    *,
+    nodes: Sequence[Node] | None = None,
+) -> list[Any]:
+    """Gradients of `output` with respect to the `wanted` values.
+
+    Parameters
+    ----------
+    output : Value
+        A tensor, or a tuple of tensors.
+    sens : symbol or Parts
+        The gradient of what follows with respect to `output`.
+    wanted : sequence of Value
+        Parameters or nodes.
+    builder : Builder
+        Takes what the rules emit.
+    nodes : sequence of Node, optional
+        The nodes of the forward pass in topological order; those below `output` by default.
+
+    Returns
+    -------
+    list
+        One symbol for each wanted value; None where `output` does not depend on it.
+
+    Raises
+    ------
+    UnsupportedError
+        An operator on the way has no gradient rule.
+    """
+    order = topological([output]) if nodes is None else list(nodes)
+    needed = needing(order, wanted)
+    collected: dict[int, list[Any]] = {}
+    _collect(collected, output, sens)
+    # gradients of a value come in the order of its users, the walk meets the users backwards: hence each is put in front
+    for node in reversed(order):
+        if id(node) not in needed or id(node) not in collected:
+            continue
+        dout = _summed(collected, node, builder)
+        for operand, gradient in reversed(list(zip(node.operands, _gradients(node, dout, builder), strict=True))):
+            if gradient is not None and id(operand) in needed:
+                _collect(collected, operand, gradient)
+    return [_summed(collected, value, builder) if id(value) in collected else None for value in wanted]
+
+
+def needing(order: Iterable[Node], wanted: Sequence[Value]) -> set[int]:
+    """Ids of the wanted values and of the nodes (in topological order) that depend on one of them."""
+    needed = {id(value) for value in wanted}
+    for node in order:
+        if any(id(operand) in needed for operand in node.operands):
+            needed.add(id(node))
+    return needed
+
+
+def _collect(collected: dict[int, list[Any]], value: Value, gradient: Any) -> None:
+    if not isinstance(value, Constant):
+        collected.setdefault(id(value), []).insert(0, gradient)
+
+
+def _summed(collected: Mapping[int, list[Any]], value: Value, builder: Builder) -> Any:
+    """The gradient of a value out of all that was collected for it."""
+    return _total(collected[id(value)], value.abstract, value, builder)
+
+
+def _total(gradients: Sequence[Any], abstract: Abstract, value: Value, builder: Builder) -> Any:
+    if not isinstance(abstract, TupleType):
+        return gradients[0] if len(gradients) == 1 else builder.total(gradients, value)
+    items: list[Any] = []
+    for index, item in enumerate(abstract.items):
+        found = [part for part in (_part(gradient, index, builder) for gradient in gradients) if part is not None]
+        items.append(_total(found, item, value, builder) if found else None)
+    return Parts(abstract=abstract, items=tuple(items))
+
+
+def _part(gradient: Any, index: int, builder: Builder) -> Any:
+    if isinstance(gradient, Parts):
+        return gradient.items[index]
+    if isinstance(gradient, tuple | list):
+        return gradient[index]
+    return builder.item(gradient, index)
+
+
+def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
+    """One gradient (or None) for every operand of a node."""
+    structural = _STRUCTURE.get(node.op_type)
+    if structural is not None:
+        return structural(node, dout)
+    if node.blocks:
+        raise UnsupportedError(
+            f"the gradient of control flow on tensors ({node.op_type}) is not emulated", code="DS-GRD-002"
+        )
+    definition = builder.definition(node.op_type)
+    if definition.stop or not _differentiable(node.abstract):
+        return [None] * len(node.operands)
+    if definition.grad is None:
+        raise UnsupportedError(f"operator {node.op_type!r} has no gradient", code="DS-GRD-001")
+    with builder.backward_of(node):
+        return list(definition.grad(builder, _symbols(node.operands), node, dout, node.attrs))
+
+
+def _symbols(operands: Sequence[Value]) -> list[Any]:
+    """Operands as rules take them: a tuple of tensors is a Python tuple."""
+    return [tuple(v.operands) if isinstance(v, Node) and v.op_type == "MakeTuple" else v for v in operands]
+
+
+def _differentiable(abstract: Abstract) -> bool:
+    return any(tensor.dtype.kind in DIFFERENTIABLE for tensor in _leaves(abstract))
+
+
+def _leaves(abstract: Abstract) -> Iterator[TensorType]:
+    if isinstance(abstract, TensorType):
+        yield abstract
+    elif isinstance(abstract, TupleType):
+        for item in abstract.items:
+            yield from _leaves(item)
+
+
+def _make_tuple(node: Node, dout: Any) -> Sequence[Any]:
+    items = dout.items if isinstance(dout, Parts) else dout
+    return list(items)
+
+
+def _tuple_get_item(node: Node, dout: Any) -> Sequence[Any]:
+    source, place = node.operands
+    assert isinstance(source.abstract, TupleType)
+    assert isinstance(place, Constant)
+    items = tuple(dout if i == place.value else None for i in range(len(source.abstract.items)))
+    return [Parts(abstract=source.abstract, items=items), None]
+
+
+def _first(node: Node, dout: Any) -> Sequence[Any]:
+    return [dout, *[None] * (len(node.operands) - 1)]
+
+
+# nodes without a kernel: gradients pass through them
+_STRUCTURE = {"MakeTuple": _make_tuple, "TupleGetItem": _tuple_get_item, "Depend": _first, "Load": _first}
