@@ -42,6 +42,8 @@ class Buffer:
         None while alive.
     version : int
         Serial number of the last write to it, unique in its memory.
+    fresh : bool
+        The block, or a part of it, was never used before.
     parts : list of Buffer
         Buffers planned inside this one (a workspace).
     """
@@ -56,6 +58,7 @@ class Buffer:
     dead: int | None = None
     version: int = 0
     block: int = -1
+    fresh: bool = False
     parts: "list[Buffer]" = field(default_factory=list)
 
     @property
@@ -176,6 +179,7 @@ class Memory:
         self._blocks[offset] = buffer
         insort(self._live, (address, offset))
         if offset + block > self._fresh:
+            buffer.fresh = True
             if fill:
                 start = max(offset, self._fresh)
                 self._bytes()[start : offset + block] = FILL

@@ -1,0 +1,142 @@
+"""One operator at once, as PYNATIVE runs it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
+from dumpsim.core.dtype import DType, dtype, from_numpy
+from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.device.device import COMPUTE_STREAM, Device
+from dumpsim.device.injector import Injector
+from dumpsim.device.overflow import narrow
+from dumpsim.device.stream import TaskFailure
+from dumpsim.device.task import Task, TaskKind
+from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.executor import aicore_error
+from dumpsim.runtime.place import Array
+
+__all__ = ["run_op"]
+
+_WIDENED = frozenset({"float16", "bfloat16"})
+
+
+def run_op(
+    device: Device,
+    definition: OpDef,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+    *,
+    output: Abstract,
+    counter: int,
+    private_formats: bool,
+    injector: Injector | None,
+) -> list[Array]:
+    """Launch one operator as a task and wait for it; the tensors of PYNATIVE are host arrays.
+
+    Parameters
+    ----------
+    operands : sequence
+        Arrays for tensors (number types as on the device), host values, tuples of these.
+    output : Abstract
+        The inferred type.
+    counter : int
+        Runs of this operator type so far, for random kernels.
+    private_formats : bool
+        The matrix unit computes in the chip's own number type.
+
+    Returns
+    -------
+    list of ndarray
+        The output tensors, tuples flattened; none shares memory with an operand.
+    """
+    leaves = list(_leaves(output))
+    results: list[Array] = []
+    cube = dtype(device.chip.cube_dtype) if private_formats and device.chip.cube_dtype is not None else None
+    if definition.name not in device.chip.cube_ops:
+        cube = None
+    full_name = f"Default/{definition.name}"
+
+    def work(task: Task) -> None:
+        faults = injector.launch(definition.name, full_name) if injector is not None else ()
+        for fault in faults:
+            if fault.kind == "aicore_error":
+                raise TaskFailure(aicore_error(device, task, fault.code))
+            if fault.kind == "out_of_memory":
+                size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, TensorType))
+                raise device.memory.out_of_memory(size, full_name)
+        values = [_widened(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
+        keywords = {**attrs, "counter": counter} if definition.random else attrs
+        with np.errstate(all="ignore"):
+            exact = list(_flat(definition.kernel(*values, **keywords)))
+        if len(exact) != len(leaves):
+            raise DeviceError(f"the kernel gave {len(exact)} results for {len(leaves)} outputs", where=definition.name)
+        overflow = False
+        for at in definition.updates:
+            held = operands[at]
+            stored, too_large = narrow(values[at], from_numpy(held.dtype), device.overflow)
+            overflow |= too_large
+            if stored is not held:
+                held[...] = stored
+        for slot, (leaf, result) in enumerate(zip(leaves, exact, strict=True)):
+            array = np.asarray(result)
+            for fault in faults:
+                if fault.kind == "overflow" and fault.output == slot and array.dtype.kind == "f":
+                    array = np.array(array)
+                    array.reshape(-1)[fault.index] = float(fault.value)
+            kind: DType = leaf.dtype
+            if cube is not None and kind.name == "float32":
+                array, too_large = narrow(array, cube, device.overflow)
+                overflow |= too_large
+            stored, too_large = narrow(array, kind, device.overflow)
+            overflow |= too_large
+            if any(np.may_share_memory(stored, held) for held in _arrays(operands)):
+                stored = stored.copy()
+            results.append(np.ascontiguousarray(stored).reshape(stored.shape))
+        if overflow and all(np.isfinite(v).all() for v in _arrays(values) if v.dtype.kind in "fV"):
+            device.status.set()
+
+    nbytes = sum(array.nbytes for array in _arrays(operands))
+    flops = sum(leaf.size for leaf in leaves if isinstance(leaf, TensorType))
+    cost = device.chip.prices.kernel_ns(flops, nbytes)
+    kind = TaskKind.of_engine(definition.engine)
+    device.stream(COMPUTE_STREAM).launch(Task(kind=kind, name=full_name, work=work, cost_ns=cost))
+    device.synchronize()
+    return results
+
+
+def _widened(operand: Any, cube: DType | None, device: Device, updated: bool) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(_widened(item, cube, device, updated) for item in operand)
+    if not isinstance(operand, np.ndarray):
+        return operand
+    if updated and not operand.flags.writeable:
+        raise BadInputError("the operand is updated in place, but its array is read-only")
+    if cube is not None and operand.dtype == np.float32 and not updated:
+        operand = narrow(operand, cube, device.overflow)[0]
+    return operand.astype(np.float32) if operand.dtype.name in _WIDENED else operand
+
+
+def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
+    if isinstance(abstract, (TensorType, ScalarType)):
+        yield abstract
+    elif isinstance(abstract, TupleType):
+        for item in abstract.items:
+            yield from _leaves(item)
+
+
+def _flat(result: Any) -> Iterator[Any]:
+    if isinstance(result, (tuple, list)):
+        for item in result:
+            yield from _flat(item)
+    elif result is not None:
+        yield result
+
+
+def _arrays(operands: Sequence[Any]) -> Iterator[Array]:
+    for operand in operands:
+        if isinstance(operand, np.ndarray):
+            yield operand
+        elif isinstance(operand, tuple):
+            yield from _arrays(operand)

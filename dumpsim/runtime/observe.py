@@ -1,0 +1,245 @@
+"""What the runtime tells its listeners: references to tensors, and the events around graphs, runs and tasks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.events import GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
+from dumpsim.core.irdoc import IrDoc
+from dumpsim.device.memory import Bytes
+from dumpsim.device.task import Task
+from dumpsim.runtime.place import PLAIN, Array, Place
+from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+
+__all__ = ["Observers", "host_array", "operand_refs", "place_ref"]
+
+_NOTHING = np.zeros(0, np.uint8)
+_BYTE = dtype("uint8")
+
+
+class Observers:
+    """The taps of a session; an event's tensors are gathered only for taps that want it."""
+
+    def __init__(self, rank: int) -> None:
+        self.taps: list[Tap] = []
+        self.rank = rank
+
+    def graph_compiled(self, plan: GraphPlan) -> None:
+        """Tell of a compiled kernel graph."""
+        if not self.taps:
+            return
+        kernel_graph = plan.kernel_graph
+        event = GraphEvent(
+            doc=kernel_graph.doc,
+            graph_id=kernel_graph.graph_id,
+            root_graph_id=kernel_graph.root_graph_id,
+            is_root=kernel_graph.is_root,
+            execution_order=tuple(call.node.ir_name or call.node.full_name for call in plan.calls),
+            rank=self.rank,
+        )
+        wanting = [tap for tap in self.taps if tap.wants(event)]
+        if wanting:
+            event = replace(event, constants=tuple(_constant_refs(kernel_graph.doc)))
+            for tap in wanting:
+                tap.graph_compiled(event)
+
+    def run_begin(self, plan: GraphPlan, run_count: int, kind: str) -> None:
+        """Tell that a root graph begins a run."""
+        event = self._run(plan, run_count, kind)
+        for tap in self.taps:
+            if tap.wants(event):
+                tap.run_begin(event)
+
+    def run_end(self, plan: GraphPlan, run_count: int, kind: str) -> None:
+        """Tell that a root graph has ended a run; its parameters are there to be read."""
+        event = self._run(plan, run_count, kind)
+        wanting = [tap for tap in self.taps if tap.wants(event)]
+        if wanting:
+            refs = tuple(place_ref(place, slot) for slot, place in enumerate(plan.parameters) if place.root.buffer)
+            event = replace(event, parameters=refs)
+            for tap in wanting:
+                tap.run_end(event)
+
+    def _run(self, plan: GraphPlan, run_count: int, kind: str) -> RunEvent:
+        return RunEvent(
+            root_graph_id=plan.kernel_graph.root_graph_id,
+            graph_id=plan.kernel_graph.graph_id,
+            run_count=run_count,
+            rank=self.rank,
+            kind=kind,
+        )
+
+    def task(self, plan: GraphPlan, call: Call, task: Task) -> "tuple[list[Tap], TaskEvent] | None":
+        """The event of a task and the taps that want it, None where none does."""
+        if not self.taps:
+            return None
+        node = call.node
+        event = TaskEvent(
+            op_type=node.op_type,
+            full_name=node.full_name,
+            graph_id=plan.kernel_graph.graph_id,
+            root_graph_id=plan.kernel_graph.root_graph_id,
+            operands=(),
+            outputs=(),
+            attrs=call.attrs,
+            task_id=task.task_id,
+            stream_id=task.stream_id,
+            time_ns=task.end_ns,
+            rank=self.rank,
+        )
+        wanting = [tap for tap in self.taps if tap.wants(event)]
+        if not wanting:
+            return None
+        return wanting, replace(
+            event,
+            operands=operand_refs(call.arguments, is_root=plan.kernel_graph.is_root),
+            outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
+            arguments=_arguments(call),
+        )
+
+    def before(self, wanted: "tuple[list[Tap], TaskEvent]") -> None:
+        """Tell that a kernel is about to run."""
+        taps, event = wanted
+        for tap in taps:
+            tap.before_task(event)
+
+    def after(self, wanted: "tuple[list[Tap], TaskEvent]", call: Call, plan: GraphPlan, **changes: Any) -> None:
+        """Tell that a kernel has run; the versions of what it wrote are new."""
+        taps, event = wanted
+        event = replace(
+            event,
+            operands=operand_refs(call.arguments, is_root=plan.kernel_graph.is_root),
+            outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
+            **changes,
+        )
+        for tap in taps:
+            tap.after_task(event)
+
+
+def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
+    """The reference to a tensor in device memory."""
+    buffer = place.memory()
+    kind = place.root.kind
+    if kind == "conversion" and place.root.source is not None:
+        kind = place.root.source.root.kind
+    origin = "device"
+    if kind == "constant":
+        origin = "constant"
+    elif kind == "input" and not is_root:
+        origin = "segment"
+    return TensorRef(
+        slot=slot,
+        dtype=place.dtype,
+        shape=place.shape,
+        device_dtype=place.device_dtype,
+        device_format=place.device_format,
+        device_shape=place.device_shape,
+        address=buffer.address,
+        nbytes=place.nbytes,
+        read=_reader(place),
+        version=buffer.version,
+        groups=place.groups,
+        origin=origin,
+        producer="" if kind == "constant" else place.name,
+        name=place.name if kind in ("input", "weight") else "",
+    )
+
+
+def operand_refs(arguments: Sequence[Argument], *, is_root: bool = True) -> tuple[TensorRef, ...]:
+    """References to a kernel's operands; operands that are tuples of tensors take one slot per tensor."""
+    refs: list[TensorRef] = []
+    for argument in _flat(arguments):
+        slot = len(refs)
+        if isinstance(argument, Place):
+            refs.append(place_ref(argument, slot, is_root=is_root))
+        else:
+            refs.append(_host_ref(host_array(argument.value, argument.abstract), slot))
+    return tuple(refs)
+
+
+def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
+    """A host constant as the array that a device would be given, None where it is no number.
+
+    Examples
+    --------
+    >>> from dumpsim.core.dtype import dtype
+    >>> host_array(True, ScalarType(dtype=dtype("bool")))[0]
+    array(True)
+    >>> items = (ScalarType(dtype=dtype("int64")),) * 2
+    >>> host_array((2, 3), TupleType(items=items))[0]
+    array([2, 3])
+    >>> host_array((), TupleType(items=())) is None
+    True
+    """
+    if isinstance(abstract, (ScalarType, TensorType)) and value is not None:
+        return np.asarray(value, dtype=abstract.dtype.numpy), abstract.dtype
+    if isinstance(abstract, TupleType) and abstract.items:
+        kinds = {item.dtype for item in abstract.items if isinstance(item, ScalarType)}
+        if len(kinds) == 1 and all(isinstance(item, ScalarType) for item in abstract.items):
+            kind = kinds.pop()
+            return np.asarray(value, dtype=kind.numpy), kind
+    return None
+
+
+def _host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") -> TensorRef:
+    """The reference to a constant that lies in no device memory."""
+    array, kind = content if content is not None else (_NOTHING, _BYTE)
+    flat: Bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    shape = tuple(array.shape)
+    return TensorRef(
+        slot=slot,
+        dtype=kind,
+        shape=shape,
+        device_dtype=kind,
+        device_format=PLAIN,
+        device_shape=shape,
+        address=0,
+        nbytes=flat.size,
+        read=lambda: flat,
+        origin="none" if content is None else "constant",
+        name=name,
+    )
+
+
+def _constant_refs(doc: IrDoc) -> Iterator[TensorRef]:
+    """The constants of a graph that are numbers, named by their number among all of them."""
+    from dumpsim.codecs.irproto import constants
+
+    for number, constant in enumerate(constants(doc)):
+        content = host_array(constant.value, constant.abstract)
+        if content is not None:
+            yield _host_ref(content, 0, f"data-{number}")
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    """Host operands by the name that the operator's definition gives them."""
+    names = call.definition.operands
+    return {
+        name: argument.value
+        for name, argument in zip(names, call.arguments, strict=False)
+        if isinstance(argument, HostValue)
+    }
+
+
+def _flat(arguments: Sequence[Argument]) -> Iterator[Place | HostValue]:
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _flat(argument)
+        elif argument is not None:
+            yield argument
+
+
+def _reader(place: Place) -> Callable[[], Bytes]:
+    buffer = place.memory()
+    memory, address, nbytes = buffer.memory, buffer.address, place.nbytes
+
+    def read() -> Bytes:
+        view = memory.view(address, nbytes)
+        view.flags.writeable = False
+        return view
+
+    return read

@@ -1,0 +1,169 @@
+"""A tensor on the device: its host type, how its bytes lie in memory, and the way between the two."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.device.chip import OverflowMode
+from dumpsim.device.memory import Buffer
+from dumpsim.device.overflow import narrow
+
+__all__ = ["PLAIN", "Array", "Place"]
+
+Array = np.ndarray[Any, Any]
+
+PLAIN = "DefaultFormat"
+_ANY = np.dtype(np.uint8)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Place:
+    """Where a tensor lies and what its bytes mean.
+
+    Attributes
+    ----------
+    name : str
+        Full name of the producing node, or parameter name.
+    kind : str
+        ``weight``, ``input``, ``constant``, ``activation`` or ``conversion``.
+    dtype, shape : host number type and shape
+    device_dtype, device_format, device_shape, groups : how the bytes lie
+    nbytes : int
+        Logical bytes on the device.
+    slot : int
+        Output slot of the producer.
+    scalar : bool
+        Kernels take and give it as a Python number.
+    base : Place or None
+        The tensor whose bytes these are (views, updated operands).
+    source : Place or None
+        Of a conversion: the tensor that is converted.
+    born, dead : int
+        First and last position in the execution order at which the bytes are needed.
+    """
+
+    name: str
+    kind: str
+    dtype: DType
+    shape: tuple[int, ...]
+    device_dtype: DType
+    device_format: str = PLAIN
+    groups: int = 1
+    slot: int = 0
+    scalar: bool = False
+    base: "Place | None" = None
+    source: "Place | None" = None
+    born: int = -1
+    dead: int = -1
+    offset: int = -1
+    storage: Any = None
+    value: Array | None = None
+    device_shape: tuple[int, ...] = ()
+    nbytes: int = 0
+    buffer: Buffer | None = None
+    _numpy: "np.dtype[Any]" = _ANY
+    _cached: Array | None = None
+    _cached_version: int = -1
+    _source_version: int = -1
+    _view: Array | None = None
+    _view_of: Buffer | None = None
+    _view_at: int = -1
+
+    def __post_init__(self) -> None:
+        if self.device_dtype.bits < 8 or self.device_dtype.name == "hifloat8":
+            raise UnsupportedError(
+                f"tensors of {self.device_dtype} in device memory are not emulated", where=self.name, code="DS-RUN-001"
+            )
+        self._numpy = self.device_dtype.numpy
+        if self.device_format == PLAIN:
+            self.device_shape = self.shape
+        else:
+            from dumpsim.tensor.layout import device_shape
+
+            self.device_shape = device_shape(self.shape, self._numpy, self.device_format, groups=self.groups)
+        count = 1
+        for dim in self.device_shape:
+            count *= dim
+        self.nbytes = count * self._numpy.itemsize
+
+    @property
+    def root(self) -> "Place":
+        """The place that owns the bytes."""
+        place = self
+        while place.base is not None:
+            place = place.base
+        return place
+
+    @property
+    def plain(self) -> bool:
+        """Whether the bytes lie as on the host."""
+        return self.device_format == PLAIN
+
+    def memory(self) -> Buffer:
+        """The buffer that holds the bytes now."""
+        buffer = self.root.buffer
+        assert buffer is not None, self.name
+        return buffer
+
+    def device_array(self) -> Array:
+        """The bytes as an array of device type and device shape: a view of memory."""
+        buffer = self.memory()
+        view = self._view
+        if view is None or self._view_of is not buffer or self._view_at != buffer.address:
+            raw = buffer.memory.view(buffer.address, self.nbytes)
+            view = self._view = raw.view(self._numpy).reshape(self.device_shape)
+            self._view_of, self._view_at = buffer, buffer.address
+        return view
+
+    def array(self) -> Array:
+        """The values in host layout, in the device's number type; a view of memory where the layout is plain.
+
+        A private layout is converted once per version of its buffer.
+        """
+        if self.device_format == PLAIN:
+            return self.device_array()
+        version = self.memory().version
+        from dumpsim.tensor.layout import to_host
+
+        if self._cached is None or self._cached_version != version:
+            self._cached = to_host(self.device_array(), self.device_format, self.shape, groups=self.groups)
+            self._cached_version = version
+        return self._cached
+
+    def put(self, values: Array) -> None:
+        """Write values (host layout, device number type) to memory, and end the version of the buffer."""
+        target = self.device_array()
+        if self.device_format == PLAIN:
+            target[...] = values.reshape(self.shape)
+            self.memory().touch()
+        else:
+            from dumpsim.tensor.layout import to_device
+
+            to_device(values.reshape(self.shape), self.device_format, groups=self.groups, out=target)
+            self.memory().touch()
+            # a view may show memory that somebody writes later
+            self._cached = values.reshape(self.shape) if values.base is None else None
+            self._cached_version = self.memory().version
+
+    def refresh(self, mode: OverflowMode | None) -> bool:
+        """Bring a conversion up to date with its source; True where a number did not fit its type."""
+        if self.base is not None:
+            return self.root.refresh(mode)
+        if self.source is None:
+            return False
+        overflow = self.source.refresh(mode)
+        version = self.source.memory().version
+        if self._source_version != version:
+            values, too_large = narrow(self.source.array(), self.device_dtype, mode)
+            self.put(values)
+            self._source_version = version
+            overflow |= too_large
+        return overflow
+
+    def forget(self) -> None:
+        """The tensor is dead: keep no converted copy of it."""
+        self._cached = None
+        self._source_version = -1

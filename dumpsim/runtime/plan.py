@@ -1,0 +1,476 @@
+"""The plan of a kernel graph before it runs: operands and outputs of kernels, how tensors lie, when memory is whose."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+
+from dumpsim.core.abstract import (
+    Abstract,
+    MonadType,
+    NoneType,
+    ScalarType,
+    TensorType,
+    TupleType,
+)
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.options import CompileOptions
+from dumpsim.device.chip import Chip
+from dumpsim.device.space import BLOCK_RULES, Space
+from dumpsim.device.task import TaskKind
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
+from dumpsim.graph.program import KernelGraph
+from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.place import PLAIN, Place
+
+__all__ = ["Argument", "Call", "GraphPlan", "HostValue", "places_of", "plan_graph"]
+
+# nodes that hand a value on or order side effects; no kernel stands behind them
+_FIRST = frozenset({"Load", "Depend", "StopGradient"})
+_TUPLES = frozenset({"MakeTuple", "MakeList"})
+_ITEMS = frozenset({"TupleGetItem", "ListGetItem"})
+_ENDLESS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostValue:
+    """An operand that never reaches the device: a number, a tuple of numbers, a string, a type, None."""
+
+    value: Any
+    abstract: Abstract
+
+
+# what an operand is: a tensor, a host value, a tuple of these, or an ordering token (None)
+Argument: TypeAlias = Union[Place, HostValue, tuple["Argument", ...], None]  # noqa: UP007 (it names itself)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Call:
+    """One kernel of the graph.
+
+    Attributes
+    ----------
+    node, definition
+        What is run.
+    arguments : tuple of Argument
+        Operands in order, ordering tokens left out.
+    outputs : tuple of Place
+    stored : tuple of bool
+        Whether the kernel's result has to be written to the output; False where the kernel wrote it in place.
+    attrs : mapping
+        Keywords of the kernel.
+    conversions : tuple of Place
+        Operands that are copies in another layout or type, to be brought up to date first.
+    """
+
+    node: Node
+    definition: OpDef
+    arguments: tuple[Argument, ...]
+    outputs: tuple[Place, ...]
+    stored: tuple[bool, ...]
+    attrs: Mapping[str, Any]
+    conversions: tuple[Place, ...]
+    kind: TaskKind
+    cost_ns: int
+    births: list[Place] = field(default_factory=list)
+    deaths: list[Place] = field(default_factory=list)
+    runs: int = 0
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class GraphPlan:
+    """A kernel graph, ready to run.
+
+    Attributes
+    ----------
+    calls : tuple of Call
+        In execution order.
+    parameters : tuple of Place
+        Of the graph's parameters, in order.
+    inputs : tuple of Place
+        Of the parameters that are not weights.
+    constants, weights : tuple of Place
+    planned : tuple of Place
+        Everything that lies in the workspace.
+    results : tuple of Argument
+        The graph's output tensors.
+    workspace : int
+        Bytes of the workspace.
+    """
+
+    kernel_graph: KernelGraph
+    calls: tuple[Call, ...]
+    parameters: tuple[Place, ...]
+    inputs: tuple[Place, ...]
+    constants: tuple[Place, ...]
+    weights: tuple[Place, ...]
+    planned: tuple[Place, ...]
+    results: tuple[Argument, ...]
+    workspace: int
+
+
+def plan_graph(
+    kernel_graph: KernelGraph, chip: Chip, options: CompileOptions, find: Callable[[str], OpDef]
+) -> GraphPlan:
+    """Plan a kernel graph.
+
+    Parameters
+    ----------
+    kernel_graph : KernelGraph
+    chip : Chip
+        Number formats and prices.
+    options : CompileOptions
+        `private_formats`, `memory_reuse` and `jit_level` count here.
+    find : callable
+        The definition of an operator type.
+
+    Raises
+    ------
+    UnsupportedError
+        For an operator that is not emulated.
+    """
+    return _Planner(kernel_graph, chip, options, find).plan()
+
+
+class _Planner:
+    def __init__(
+        self, kernel_graph: KernelGraph, chip: Chip, options: CompileOptions, find: Callable[[str], OpDef]
+    ) -> None:
+        self.kernel_graph = kernel_graph
+        self.chip = chip
+        self.private = options.private_formats
+        self.reuse = options.memory_reuse
+        self.rule = BLOCK_RULES["static" if options.jit_level == "O2" else "dynamic"]
+        self.find = find
+        self.known: dict[int, Argument] = {}
+        self.calls: dict[int, Call] = {}
+        self.constants: list[Place] = []
+        self.planned: list[Place] = []
+        self.conversions: dict[tuple[int, str, str, int], Place] = {}
+
+    def plan(self) -> GraphPlan:
+        graph = self.kernel_graph.graph
+        order = self.kernel_graph.order
+        kernels = {id(node) for node in order}
+        parameters = tuple(self._parameter(p) for p in graph.parameters)
+        for node in topological([*order, graph.output]):
+            if id(node) in kernels:
+                self._kernel(node)
+            else:
+                self.known[id(node)] = self._structural(node)
+        calls = tuple(self.calls[id(node)] for node in order if id(node) in self.calls)
+        results = tuple(_tensors(self._argument(graph.output))) if graph.output is not None else ()
+        workspace = self._lifetimes(calls, results)
+        return GraphPlan(
+            kernel_graph=self.kernel_graph,
+            calls=calls,
+            parameters=parameters,
+            inputs=tuple(p for p in parameters if p.kind == "input"),
+            constants=tuple(self.constants),
+            weights=tuple(p for p in parameters if p.kind == "weight"),
+            planned=tuple(self.planned),
+            results=results,
+            workspace=workspace,
+        )
+
+    # ------------------------------------------------------------- values
+    def _parameter(self, parameter: Parameter) -> Place:
+        abstract = parameter.abstract
+        place = Place(
+            name=parameter.name,
+            kind="weight" if parameter.is_weight else "input",
+            dtype=abstract.dtype,
+            shape=abstract.shape,
+            device_dtype=abstract.dtype,
+            storage=parameter.storage,
+        )
+        self.known[id(parameter)] = place
+        if not parameter.is_weight:
+            self.planned.append(place)
+        return place
+
+    def _argument(self, value: Value) -> Argument:
+        if id(value) in self.known:
+            return self.known[id(value)]
+        if isinstance(value, Constant):
+            argument: Argument = self._constant(value)
+        elif isinstance(value, Parameter):
+            raise UnsupportedError(f"parameter {value.name!r} is not a parameter of its graph", where=self._where())
+        else:
+            raise UnsupportedError(f"operand {value.full_name or value.op_type!r} has not run", where=self._where())
+        self.known[id(value)] = argument
+        return argument
+
+    def _constant(self, constant: Constant) -> Argument:
+        abstract = constant.abstract
+        if isinstance(abstract, MonadType):
+            return None
+        if isinstance(abstract, TensorType):
+            value = np.ascontiguousarray(constant.value, dtype=abstract.dtype.numpy).reshape(abstract.shape)
+            place = Place(
+                name=f"data-{len(self.constants)}",
+                kind="constant",
+                dtype=abstract.dtype,
+                shape=abstract.shape,
+                device_dtype=abstract.dtype,
+                value=value,
+            )
+            self.constants.append(place)
+            return place
+        return HostValue(value=constant.value, abstract=abstract)
+
+    def _structural(self, node: Node) -> Argument:
+        """The value of a node without a kernel."""
+        if node.op_type in _FIRST:
+            return self._argument(node.operands[0])
+        if node.op_type in _TUPLES:
+            return tuple(self._argument(operand) for operand in node.operands)
+        if node.op_type in _ITEMS:
+            of = self._argument(node.operands[0])
+            index = self._argument(node.operands[1])
+            assert isinstance(index, HostValue)
+            if isinstance(of, HostValue):
+                return HostValue(value=of.value[index.value], abstract=node.abstract)
+            assert isinstance(of, tuple), node.op_type
+            return of[index.value]
+        if isinstance(node.abstract, MonadType):
+            return None
+        definition = self.find(node.op_type)
+        if definition.view:
+            return self._view(node)
+        raise UnsupportedError(
+            f"operator {node.op_type!r} has a kernel, but is not in the execution order of its graph",
+            where=self._where(),
+        )
+
+    def _view(self, node: Node) -> Place:
+        operand = self._argument(node.operands[0])
+        abstract = node.abstract
+        assert isinstance(operand, Place)
+        assert isinstance(abstract, TensorType)
+        if not operand.plain:
+            operand = self._converted(operand, PLAIN, operand.dtype, 1)
+        return Place(
+            name=operand.name,
+            kind=operand.kind,
+            dtype=abstract.dtype,
+            shape=abstract.shape,
+            device_dtype=operand.device_dtype,
+            slot=operand.slot,
+            base=operand,
+        )
+
+    # ------------------------------------------------------------ kernels
+    def _kernel(self, node: Node) -> None:
+        definition = self.find(node.op_type)
+        if definition.view:
+            self.known[id(node)] = self._view(node)
+            return
+        cube = self.private and node.op_type in self.chip.cube_ops
+        groups = int(node.attrs.get("group", node.attrs.get("groups", 1)) or 1) if definition.formats else 1
+        wanted = definition.formats.get("in", {}) if self.private else {}
+        arguments: list[Argument] = []
+        for value in node.operands:
+            argument = self._argument(value)
+            if argument is None:
+                continue
+            at = len(arguments)
+            if at in definition.updates:
+                arguments.append(argument)
+            else:
+                arguments.append(self._fitted(argument, wanted.get(at), cube, groups))
+        conversions = tuple(
+            dict.fromkeys(
+                p for a in arguments for p in places_of(a) if p.root.source is not None
+            )  # in order, once each
+        )
+        outputs, stored = self._outputs(node, definition, arguments, cube)
+        cost = self._cost(node, definition, arguments, outputs)
+        self.calls[id(node)] = Call(
+            node=node,
+            definition=definition,
+            arguments=tuple(arguments),
+            outputs=outputs,
+            stored=stored,
+            attrs={**definition.attrs, **node.attrs},
+            conversions=conversions,
+            kind=TaskKind.of_engine(definition.engine),
+            cost_ns=cost,
+        )
+        self.known[id(node)] = _shaped(node.abstract, iter(outputs))
+
+    def _fitted(self, argument: Argument, device_format: str | None, cube: bool, groups: int) -> Argument:
+        """The operand in the layout and type that the kernel reads."""
+        if isinstance(argument, tuple):
+            return tuple(self._fitted(item, device_format, cube, groups) for item in argument)
+        if not isinstance(argument, Place):
+            return argument
+        if cube and argument.dtype.name == "float32" and self.chip.cube_dtype is not None:
+            kind = dtype(self.chip.cube_dtype)
+        elif device_format is not None:
+            kind = argument.device_dtype
+        else:
+            kind = argument.dtype
+        weight = device_format is not None and device_format.startswith("FRACTAL_Z")
+        return self._converted(argument, device_format or PLAIN, kind, groups if weight else 1)
+
+    def _converted(self, place: Place, device_format: str, kind: DType, groups: int) -> Place:
+        if place.device_format == device_format and place.device_dtype == kind and place.groups == groups:
+            return place
+        key = (id(place), device_format, kind.name, groups)
+        found = self.conversions.get(key)
+        if found is None:
+            found = Place(
+                name=place.name,
+                kind="conversion",
+                dtype=place.dtype,
+                shape=place.shape,
+                device_dtype=kind,
+                device_format=device_format,
+                groups=groups,
+                slot=place.slot,
+                source=place,
+            )
+            self.conversions[key] = found
+            self.planned.append(found)
+        return found
+
+    def _outputs(
+        self, node: Node, definition: OpDef, arguments: Sequence[Argument], cube: bool
+    ) -> tuple[tuple[Place, ...], tuple[bool, ...]]:
+        formats = definition.formats.get("out", {}) if self.private else {}
+        first = next((a for a in arguments if isinstance(a, Place)), None)
+        outputs: list[Place] = []
+        stored: list[bool] = []
+        for slot, abstract in enumerate(_leaves(node.abstract)):
+            kind = abstract.dtype
+            device = kind
+            device_format = formats.get(slot, PLAIN)
+            low = cube or (device_format != PLAIN and first is not None and first.device_dtype.name != "float32")
+            if low and kind.name == "float32" and self.chip.cube_dtype is not None:
+                device = dtype(self.chip.cube_dtype)
+            shape = abstract.shape if isinstance(abstract, TensorType) else ()
+            base = arguments[definition.alias[slot]] if slot in definition.alias else None
+            shared = isinstance(base, Place) and base.plain and base.root.source is None and device_format == PLAIN
+            place = Place(
+                name=node.full_name,
+                kind="activation",
+                dtype=kind,
+                shape=shape,
+                device_dtype=base.device_dtype if shared and isinstance(base, Place) else device,
+                device_format=device_format,
+                slot=slot,
+                scalar=isinstance(abstract, ScalarType),
+                base=base if shared and isinstance(base, Place) else None,
+            )
+            outputs.append(place)
+            stored.append(not (shared and definition.alias[slot] in definition.updates))
+            if not shared:
+                self.planned.append(place)
+        return tuple(outputs), tuple(stored)
+
+    def _cost(self, node: Node, definition: OpDef, arguments: Sequence[Argument], outputs: Sequence[Place]) -> int:
+        places = [*outputs, *(p for a in arguments for p in places_of(a))]
+        if definition.flops is not None:
+            flops = definition.flops([value.abstract for value in node.operands], node.attrs)
+        else:
+            flops = sum(p.nbytes // max(1, p.device_dtype.itemsize) for p in outputs)
+        return self.chip.prices.kernel_ns(flops, sum(p.nbytes for p in places))
+
+    # ----------------------------------------------------------- lifetimes
+    def _lifetimes(self, calls: Sequence[Call], results: Sequence[Argument]) -> int:
+        """Born, dead and offset of everything in the workspace; returns the size of the workspace."""
+        end = len(calls)
+        for place in self.planned:
+            if place.kind == "input":
+                place.dead = end  # `Parameter` files are written after the last kernel
+        for position, call in enumerate(calls):
+            for output in call.outputs:
+                if output.base is None:
+                    output.born = output.dead = position
+                else:
+                    _use(output, position)
+            for argument in call.arguments:
+                for place in places_of(argument):
+                    _use(place, position)
+        for argument in results:
+            for place in places_of(argument):
+                _use(place, end)
+        first_use: dict[int, int] = {}
+        for position, call in enumerate(calls):
+            for place in call.conversions:
+                root: Place | None = place.root
+                while root is not None and root.source is not None:
+                    first_use.setdefault(id(root), position)
+                    root = root.source.root
+        space = Space(_ENDLESS, reuse=self.reuse)
+        births: dict[int, list[Place]] = {}
+        deaths: dict[int, list[Place]] = {}
+        for place in self.planned:
+            if place.source is not None:
+                place.born = first_use.get(id(place), end)
+                place.dead = max(place.dead, place.born)
+            births.setdefault(place.born, []).append(place)
+            deaths.setdefault(place.dead, []).append(place)
+        for position in range(-1, end + 1):
+            for place in births.get(position, ()):
+                offset = space.take(self.rule.block(place.nbytes), self.rule.align)
+                assert offset is not None
+                place.offset = offset
+            if 0 <= position < end:
+                calls[position].births = births.get(position, [])
+                calls[position].deaths = deaths.get(position, [])
+            for place in deaths.get(position, ()):
+                space.give(place.offset)
+        return space.peak
+
+    def _where(self) -> str:
+        return f"kernel graph {self.kernel_graph.graph_id}"
+
+
+def _use(place: Place, position: int) -> None:
+    """Keep a tensor, and what it is made from, alive until `position`."""
+    root: Place | None = place.root
+    while root is not None:
+        root.dead = max(root.dead, position)
+        root = root.source.root if root.source is not None else None
+
+
+def places_of(argument: Argument) -> Iterator[Place]:
+    """The tensors of an argument, tuples flattened."""
+    if isinstance(argument, Place):
+        yield argument
+    elif isinstance(argument, tuple):
+        for item in argument:
+            yield from places_of(item)
+
+
+def _tensors(argument: Argument) -> Iterator[Argument]:
+    """The tensors and constants of a graph's output, tuples flattened, tokens left out."""
+    if isinstance(argument, tuple):
+        for item in argument:
+            yield from _tensors(item)
+    elif isinstance(argument, Place) and not argument.scalar:
+        yield argument
+
+
+def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
+    """What a kernel gives back, tuples flattened."""
+    if isinstance(abstract, (TensorType, ScalarType)):
+        yield abstract
+    elif isinstance(abstract, TupleType):
+        for item in abstract.items:
+            yield from _leaves(item)
+    elif not isinstance(abstract, (MonadType, NoneType)):
+        raise UnsupportedError(f"a kernel cannot give a {type(abstract).__name__}")
+
+
+def _shaped(abstract: Abstract, outputs: Iterator[Place]) -> Argument:
+    """The outputs of a kernel in the structure of its type."""
+    if isinstance(abstract, TupleType):
+        return tuple(_shaped(item, outputs) for item in abstract.items)
+    if isinstance(abstract, (TensorType, ScalarType)):
+        return next(outputs)
+    return None

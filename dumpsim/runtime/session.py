@@ -1,0 +1,355 @@
+"""A session: one process's (or one in-process rank's) device, clock, counters, listeners and compiled programs."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, NoneType, ScalarType, StringType, TensorType, TupleType, TypeType
+from dumpsim.core.clock import Clock, VirtualClock, WallClock
+from dumpsim.core.dtype import DType, dtype, from_numpy
+from dumpsim.core.events import Tap
+from dumpsim.core.options import CompileOptions
+from dumpsim.core.settings import RunSettings
+from dumpsim.device.chip import Chip, chip, chip_for
+from dumpsim.device.device import Device
+from dumpsim.device.disk import DiskFaults
+from dumpsim.device.injector import Injector
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.graph.program import Program
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
+from dumpsim.runtime.eager import run_op
+from dumpsim.runtime.executor import Executor
+from dumpsim.runtime.ids import Ids
+from dumpsim.runtime.observe import Observers
+from dumpsim.runtime.place import Array
+from dumpsim.runtime.storage import Weights
+
+if TYPE_CHECKING:
+    from dumpsim.device.faults import FaultPlan
+
+__all__ = ["Session"]
+
+_TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+
+
+class Session:
+    """The emulated machine as one process sees it.
+
+    Parameters
+    ----------
+    settings : RunSettings, optional
+        What `dumpsim run` was told, by default the environment's.
+    rank, device_id : int
+        Global rank, and number of the device in its server.
+    environment : mapping, optional
+        Environment variables, by default the process's, copied now.
+    scheduler : Scheduler, optional
+        Shared with other ranks of the same process.
+    find : callable
+        The definition of an operator type, by default `dumpsim.ops.table.find`.
+
+    Attributes
+    ----------
+    ids : Ids
+        Graph ids, operator numbers, CNode numbers.
+    clock : Clock
+        The rank's clock.
+    seed : int
+        Seed of everything random that the script does not seed itself.
+
+    Examples
+    --------
+    >>> from dumpsim.core.settings import RunSettings
+    >>> session = Session(RunSettings(chip="910A"), environment={})
+    >>> session.chip.name, session.target, session.ids.graph()
+    ('910A', 'Ascend', 0)
+    """
+
+    _current: ClassVar[Optional["Session"]] = None  # the one holder of process state
+
+    def __init__(
+        self,
+        settings: RunSettings | None = None,
+        *,
+        rank: int = 0,
+        device_id: int = 0,
+        environment: Mapping[str, str] | None = None,
+        scheduler: Scheduler | None = None,
+        find: Callable[[str], OpDef] = find,
+    ) -> None:
+        self.environment = dict(os.environ if environment is None else environment)
+        self.settings = RunSettings.from_environment(self.environment) if settings is None else settings
+        self.rank = rank
+        self.device_id = device_id
+        self.clock: Clock = WallClock() if self.settings.clock == "wall" else VirtualClock()
+        self.ids = Ids()
+        self.seed = self.settings.seed
+        self.observers = Observers(rank)
+        self._scheduler = scheduler
+        self._find = find
+        self._context_target: str | None = None
+        self._jit_level = "O0"
+        self._device: Device | None = None
+        self._weights: Weights | None = None
+        self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
+        self._eager_runs: dict[str, int] = {}
+        self._injector: Injector | None = None
+        if self.settings.faults:
+            from dumpsim.device.faults import load_plan
+
+            self.inject(load_plan(self.settings.faults))
+
+    # ----------------------------------------------------------- which one
+    @classmethod
+    def current(cls) -> "Session":
+        """The session of this process; made from the environment on first use."""
+        if cls._current is None:
+            cls._current = cls()
+        return cls._current
+
+    @classmethod
+    def use(cls, session: "Session | None") -> "Session | None":
+        """Make `session` the current one (None: the next use makes a new one) and return the one before."""
+        before, cls._current = cls._current, session
+        return before
+
+    @classmethod
+    def reset(cls) -> None:
+        """Forget the current session, for tests."""
+        cls._current = None
+
+    # -------------------------------------------------------------- device
+    @property
+    def target(self) -> str:
+        """``Ascend``, ``GPU`` or ``CPU``: of `dumpsim run`, else the script, else the chip, else Ascend. [decisions]"""
+        if self.settings.device is not None:
+            return _TARGETS[self.settings.device]
+        if self._context_target is not None:
+            return self._context_target
+        return chip(self.settings.chip).target if self.settings.chip else "Ascend"
+
+    @property
+    def chip(self) -> Chip:
+        """The chip of the target; ``--chip`` chooses among the target's own.
+
+        Raises
+        ------
+        BadInputError
+            Where ``--device`` and ``--chip`` do not go together.
+        """
+        name = self.settings.chip
+        if name and self.settings.device is None and chip(name).target != self.target:
+            name = None  # the script chose another target, the chip was for runs on its own
+        return chip_for(self.target, name)
+
+    @property
+    def device(self) -> Device:
+        """The device, made on first use."""
+        if self._device is None:
+            self._device = Device(
+                self.chip,
+                device_id=self.device_id,
+                rank=self.rank,
+                clock=self.clock,
+                scheduler=self._scheduler,
+                environment=self.environment,
+            )
+            if self._injector is not None and self._injector.memory_limit is not None:
+                self._device.memory.limit = min(self._device.memory.limit, self._injector.memory_limit)
+            self._weights = Weights(self._device)
+        return self._device
+
+    def configure(self, *, target: str | None = None, jit_level: str | None = None) -> None:
+        """Take what the script's context says.
+
+        A script that changes its device target starts with an empty device: programs are planned again on their next
+        run.
+
+        Raises
+        ------
+        BadInputError
+            For an unknown target.
+        """
+        if target is not None:
+            before = self.target
+            self._context_target = chip_for(target).target
+            if self.target != before and self._device is not None:
+                self._device.synchronize()
+                self._device = self._weights = None
+                self._executors.clear()
+        if jit_level is not None:
+            self._jit_level = jit_level or "O0"
+
+    def options(self, *, jit_level: str | None = None) -> CompileOptions:
+        """The options of compilation that follow from the settings, the context and the chip."""
+        level = jit_level or self._jit_level
+        return CompileOptions(
+            release=self.settings.mindspore,
+            target=self.target,
+            jit_level=level,
+            private_formats=self.chip.private_formats(level),
+        )
+
+    # ------------------------------------------------------------ listeners
+    def add_tap(self, tap: Tap) -> None:
+        """Let `tap` hear all further events."""
+        self.observers.taps.append(tap)
+
+    def remove_tap(self, tap: Tap) -> None:
+        """Let `tap` hear nothing more."""
+        self.observers.taps.remove(tap)
+
+    # --------------------------------------------------------------- faults
+    def inject(self, plan: "FaultPlan") -> Injector:
+        """Follow a fault plan from now on, instead of the one before."""
+        self._injector = Injector(plan, self.clock, rank=self.rank)
+        if self._device is not None:
+            memory = self._device.memory
+            limit = self._injector.memory_limit
+            memory.limit = memory.capacity if limit is None else min(memory.capacity, limit)
+        return self._injector
+
+    @property
+    def injector(self) -> Injector | None:
+        """The state of the fault plan."""
+        return self._injector
+
+    @property
+    def disk(self) -> DiskFaults | None:
+        """What writers of files ask before they write; None: the disk is healthy."""
+        return None if self._injector is None else self._injector.disk
+
+    # ------------------------------------------------------------- programs
+    def compile(self, program: Program, options: CompileOptions | None = None) -> Executor:
+        """Plan a program on the device and tell the taps of its kernel graphs; a program is compiled once.
+
+        Parameters
+        ----------
+        program : Program
+        options : CompileOptions, optional
+            By default `options()`.
+
+        Raises
+        ------
+        OutOfMemoryError
+            Where its weights and tensors do not fit.
+        UnsupportedError
+            For an operator that is not emulated.
+        """
+        found = self._executors.get(id(program))
+        if found is not None:
+            return found
+        device = self.device
+        assert self._weights is not None
+        self._weights.sweep()
+        options = self.options() if options is None else options
+        executor = Executor(program, device, options, self._weights, self.observers, self._find)
+        self._executors[id(program)] = executor
+        for plan in executor.plans:
+            self.observers.graph_compiled(plan)
+        return executor
+
+    def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Array]:
+        """Run a program once, compiling it first where that was not done.
+
+        Parameters
+        ----------
+        arguments : sequence of array_like
+            One per `Program.inputs`.
+        kind : str
+            ``train``, or ``dataset`` for the graph of a data sink.
+
+        Returns
+        -------
+        list of ndarray
+            One per `Program.outputs`.
+        """
+        return self.compile(program).execute(arguments, kind=kind, injector=self._injector)
+
+    def release(self, program: Program) -> None:
+        """Forget a compiled program and give its memory back."""
+        executor = self._executors.pop(id(program), None)
+        if executor is not None:
+            executor.release()
+
+    def run_op(
+        self,
+        definition: OpDef,
+        operands: Sequence[Any],
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        output: Abstract | None = None,
+    ) -> list[Array]:
+        """Run one operator at once (PYNATIVE): one task on the compute stream.
+
+        Parameters
+        ----------
+        definition : OpDef
+        operands : sequence
+            Arrays, host values, tuples of these.
+        attrs : mapping, optional
+            Keywords of the kernel; the definition's defaults where missing.
+        output : Abstract, optional
+            The inferred type where the caller knows it already.
+
+        Returns
+        -------
+        list of ndarray
+            Output tensors, tuples flattened.
+        """
+        keywords = {**definition.attrs, **(attrs or {})}
+        if output is None:
+            output = definition.infer([_abstract(operand) for operand in operands], keywords)
+        runs = self._eager_runs.get(definition.name, 0)
+        self._eager_runs[definition.name] = runs + 1
+        device = self.device
+        results = run_op(
+            device,
+            definition,
+            operands,
+            keywords,
+            output=output,
+            counter=runs,
+            private_formats=device.chip.private_formats(self._jit_level),
+            injector=self._injector,
+        )
+        if definition.updates and self._weights is not None:
+            self._weights.touch()
+        return results
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        if self._device is not None:
+            self._device.synchronize()
+
+    def generator(self, *key: int) -> np.random.Generator:
+        """A random generator that depends on the session's seed, its rank and `key` only."""
+        return np.random.default_rng([self.seed, self.rank, *key])
+
+    def executors(self) -> Iterable[Executor]:
+        """Compiled programs in the order of their compilation."""
+        return self._executors.values()
+
+
+def _abstract(operand: Any) -> Abstract:
+    """The type of an eager operand."""
+    if isinstance(operand, np.ndarray):
+        return TensorType(dtype=from_numpy(operand.dtype), shape=operand.shape)
+    if operand is None:
+        return NoneType()
+    if isinstance(operand, bool):
+        return ScalarType(dtype=dtype("bool"), value=operand)
+    if isinstance(operand, int):
+        return ScalarType(dtype=dtype("int64"), value=operand)
+    if isinstance(operand, float):
+        return ScalarType(dtype=dtype("float32"), value=operand)
+    if isinstance(operand, str):
+        return StringType(value=operand)
+    if isinstance(operand, DType):
+        return TypeType(value=operand)
+    items = tuple(_abstract(item) for item in operand)
+    constant = not any(isinstance(item, (TensorType, TupleType)) for item in items)
+    return TupleType(items=items, value=tuple(operand) if constant else None)

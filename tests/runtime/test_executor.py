@@ -1,0 +1,359 @@
+"""Programs built by hand, run on the emulated device."""
+
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, UnsupportedError
+from dumpsim.core.options import CompileOptions
+from dumpsim.graph.graph import Constant
+from dumpsim.graph.program import Branch, Loop, Move, Program, Run
+
+X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
+
+
+def test_a_line_of_kernels(net, session):
+    b = net()
+    x, y = b.input("x", (2, 3)), b.input("y", (2, 3))
+    program = b.program(b.op("ReLU", b.op("Add", x, b.op("Mul", x, y))))
+    s = session()
+    (out,) = s.execute(program, [X, X + 1])
+    assert out.dtype == np.float32
+    np.testing.assert_array_equal(out, np.maximum(X + X * (X + 1), 0))
+    # results are the caller's own
+    (again,) = s.execute(program, [X * 2, X])
+    np.testing.assert_array_equal(out, np.maximum(X + X * (X + 1), 0))
+    np.testing.assert_array_equal(again, np.maximum(2 * X + 2 * X * X, 0))
+
+
+def test_tuples_constants_attributes_and_views(net, session):
+    b = net()
+    x = b.input("x", (2, 3))
+    two = b.op("Split", x, items=((1, 3), (1, 3)))
+    first, second = b.op("TupleGetItem", two, 0), b.op("TupleGetItem", two, 1)
+    total = b.op("AddN", b.op("MakeTuple", first, second, b.constant(np.ones((1, 3), np.float32))), shape=(1, 3))
+    flat = b.op("Reshape", total, (3,), shape=(3,))
+    scaled = b.op("Scale", b.op("Depend", flat, 0), 2.0, bias=1.0)
+    out = b.op("MakeTuple", scaled, flat, x, b.constant(np.arange(3, dtype=np.int32)))
+    s = session()
+    got = s.execute(b.program(out), [X])
+    expected = X[0] + X[1] + 1
+    for a, e in zip(got, (expected * 2 + 1, expected, X, np.arange(3)), strict=True):
+        np.testing.assert_array_equal(a, e)
+    assert got[3].dtype == np.int32
+
+
+@pytest.mark.parametrize("name", ["910A", "910B", "GPU", "CPU"])
+def test_weights_stay_on_the_device_and_the_host_sees_updates(net, session, name):
+    b = net()
+    weight, moments = b.weight("w", np.ones((2, 3), np.float32)), b.weight("moments.w", np.zeros((2, 3), np.float32))
+    gradient = b.input("g", (2, 3))
+    program = b.program(b.op("ApplyMomentum", weight, moments, 0.5, gradient, 0.9))
+    s = session(name)
+    (out,) = s.execute(program, [X])
+    np.testing.assert_array_equal(out, 1 - X * np.float32(0.5))
+    np.testing.assert_array_equal(weight.storage._array, out)
+    np.testing.assert_array_equal(moments.storage._array, X)
+    held = weight.storage._array
+    s.execute(program, [X])
+    assert weight.storage._array is held  # by reference, without a copy
+    velocity = X * np.float32(0.9) + X
+    np.testing.assert_allclose(held, 1 - X * 0.5 - velocity * 0.5, rtol=1e-6)
+    # a new value of the host is uploaded
+    weight.storage._array = np.full((2, 3), 7, np.float32)
+    moments.storage._array = np.zeros((2, 3), np.float32)
+    (out,) = s.execute(program, [X])
+    np.testing.assert_array_equal(out, 7 - X * np.float32(0.5))
+
+
+def test_two_programs_share_a_weight(net, session, holder):
+    shared = holder(np.zeros((2,), np.float32))
+    writer, reader = net(graph_id=0), net(graph_id=1)
+    w, m = writer.weight("w", shared._array, shared), writer.weight("m", np.zeros(2, np.float32))
+    write = writer.program(writer.op("ApplyMomentum", w, m, 1.0, writer.input("g", (2,)), 0.0))
+    read = reader.program(reader.op("Neg", reader.weight("w", shared._array, shared)))
+    s = session()
+    s.execute(write, [np.array([1, 2], np.float32)])
+    np.testing.assert_array_equal(s.execute(read, [])[0], [1, 2])
+    assert sum(block.kind == "weight" for block in s.device.memory.blocks()) == 2
+
+
+@pytest.mark.parametrize(("kind", "numpy"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
+def test_low_precision_is_computed_in_float32_and_rounded_once(net, session, kind, numpy):
+    b = net()
+    x = b.input("x", (64,), kind)
+    y = b.input("y", (64,), kind)
+    program = b.program(b.op("Mul", x, y))
+    values = np.random.default_rng(0).normal(size=(2, 64)).astype(numpy)
+    (out,) = session().execute(program, list(values))
+    assert out.dtype == numpy
+    exact = values[0].astype(np.float32) * values[1].astype(np.float32)
+    assert out.tobytes() == exact.astype(numpy).tobytes()
+
+
+def test_in_place_updates_of_low_precision_weights(net, session):
+    b = net()
+    w, m = b.weight("w", np.ones(3, np.float16)), b.weight("m", np.zeros(3, np.float16))
+    program = b.program(b.op("ApplyMomentum", w, m, 0.5, b.input("g", (3,), "float16"), 0.0))
+    (out,) = session().execute(program, [np.array([1, 2, 4], np.float16)])
+    assert out.tolist() == [0.5, 0.0, -1.0]
+    assert w.storage._array.tolist() == [0.5, 0.0, -1.0]
+    assert w.storage._array.dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("chip", "environment", "expected", "flag"),
+    [
+        ("910A", {}, 65504.0, True),
+        ("910B", {}, np.inf, True),
+        ("910B", {"MS_ASCEND_CHECK_OVERFLOW_MODE": "SATURATION_MODE"}, 65504.0, True),
+        ("GPU", {}, np.inf, False),
+        ("CPU", {}, np.inf, False),
+    ],
+)
+def test_overflow_by_chip(net, session, recorder, chip, environment, expected, flag):
+    b = net()
+    x = b.input("x", (2,), "float16")
+    program = b.program(b.op("Neg", b.op("Mul", x, x)))
+    s = session(chip, environment=environment)
+    tap = recorder()
+    s.add_tap(tap)
+    (out,) = s.execute(program, [np.array([300, 2], np.float16)])
+    assert out.tolist() == [-expected, -4.0]
+    assert s.device.status.raised is flag
+    assert [event.overflow for event, _ in tap.of("after")] == [flag, False]  # Neg passes it on, it does not make it
+
+
+def test_a_random_kernel_hears_how_often_it_ran(net, session):
+    b = net()
+    program = b.program(b.op("Random", b.input("x", (2,))))
+    s = session()
+    assert [s.execute(program, [np.zeros(2, np.float32)])[0][0] for _ in range(3)] == [0, 1, 2]
+
+
+# ------------------------------------------------------------------ control flow
+def loop_program(net):
+    """while i < n: if i < 1: x = relu(x) else: x = x + x; i = i + 1  -- returns x"""
+    head, relu, double, step = (net(graph_id=i, is_root=i == 0, root_graph_id=0) for i in range(4))
+    n = head.input("n", ())
+    condition = head.kernel_graph(
+        head.op(
+            "MakeTuple",
+            head.op("Less", head.input("i", ()), n, kind="bool"),
+            head.op("Less", head.graph.parameters[1], 1.0, kind="bool"),
+        )
+    )
+    graphs = [
+        condition,
+        relu.kernel_graph(relu.op("ReLU", relu.input("x", (2, 3)))),
+        double.kernel_graph(double.op("Add", double.input("x", (2, 3)), double.graph.parameters[0])),
+        step.kernel_graph(step.op("Add", step.input("i", ()), np.array(1, np.float32))),
+    ]
+    # slots: 0 x, 1 n, 2 i, 3 i<n, 4 i<1
+    zero = Constant(value=np.float32(0), abstract=n.abstract)
+    return Program(
+        kernel_graphs=tuple(graphs),
+        steps=(
+            Move(target=2, source=zero),
+            Loop(
+                head=(Run(graph=0, arguments=(1, 2), results=(3, 4)),),
+                condition=3,
+                body=(
+                    Branch(
+                        condition=4,
+                        then=(Run(graph=1, arguments=(0,), results=(0,)),),
+                        otherwise=(Run(graph=2, arguments=(0,), results=(0,)),),
+                    ),
+                    Run(graph=3, arguments=(2,), results=(2,)),
+                ),
+            ),
+        ),
+        inputs=(relu.graph.parameters[0], n),
+        outputs=(0, 2),
+        slots=5,
+        name="loop",
+    )
+
+
+@pytest.mark.parametrize("chip", ["910A", "910B", "CPU"])
+@pytest.mark.parametrize("rounds", [0, 1, 4])
+def test_control_flow(net, session, chip, rounds):
+    s = session(chip)
+    program = loop_program(net)
+    for _ in range(2):
+        x, i = s.execute(program, [X, np.float32(rounds)])
+        expected = X
+        for at in range(rounds):
+            expected = np.maximum(expected, 0) if at < 1 else expected + expected
+        np.testing.assert_array_equal(x, expected)
+        assert i == rounds
+    assert not any(block.kind == "workspace" for block in s.device.memory.blocks())
+
+
+def test_control_flow_events(net, session, recorder):
+    s, tap = session("CPU"), recorder()
+    s.add_tap(tap)
+    s.execute(loop_program(net), [X, np.float32(2)])
+    assert [(e.graph_id, e.is_root, e.root_graph_id) for e, _ in tap.of("graph")] == [
+        (0, True, 0),
+        (1, False, 0),
+        (2, False, 0),
+        (3, False, 0),
+    ]
+    ran = [(e.graph_id, e.op_type) for e, _ in tap.of("after")]
+    head = [(0, "Less"), (0, "Less")]
+    assert ran == [*head, (1, "ReLU"), (3, "Add"), *head, (2, "Add"), (3, "Add"), *head]
+    origins = {(e.graph_id, r.slot): r.origin for e, _ in tap.of("after") for r in e.operands}
+    # a segment's inputs are handed over, its constants are its own; the second Less has a host constant
+    assert origins == {
+        (0, 0): "device",
+        (0, 1): "constant",
+        (1, 0): "segment",
+        (2, 0): "segment",
+        (2, 1): "segment",
+        (3, 0): "segment",
+        (3, 1): "constant",
+    }
+    ((end, parameters),) = tap.of("end")
+    assert end.run_count == 1
+    assert {name: v.tolist() for name, v in parameters.items()} == {"n": 2.0, "i": 2.0}
+
+
+# ------------------------------------------------------------------ errors
+def test_arguments_that_do_not_fit(net, session):
+    b = net()
+    program = b.program(b.op("Neg", b.input("x", (2, 3))))
+    s = session()
+    with pytest.raises(BadInputError, match=r"net: 2 arguments for 1 inputs"):
+        s.execute(program, [X, X])
+    with pytest.raises(BadInputError, match=r"x: the argument has shape \(3, 2\); allowed: \(2, 3\)"):
+        s.execute(program, [X.T])
+    np.testing.assert_array_equal(s.execute(program, [X])[0], -X)
+
+
+def test_a_kernel_that_breaks_its_word_is_named(net, session):
+    b = net()
+    with pytest.raises(DeviceError, match=r"Default/Wrong-op0: the kernel of Wrong gave shape \(1, 3\)"):
+        session().execute(b.program(b.op("Wrong", b.input("x", (2, 3)))), [X])
+
+
+def test_unknown_operators_and_weights_without_value(net, session, holder):
+    b = net()
+    node = b.op("Neg", b.input("x", (2,)))
+    node.op_type = "Nag"
+    with pytest.raises(UnsupportedError, match="'Nag'"):
+        session().compile(b.program(node))
+    b = net()
+    with pytest.raises(BadInputError, match="w: the weight has no value on the host"):
+        session().compile(b.program(b.op("Neg", b.weight("w", np.ones(2, np.float32), holder(None)))))
+
+
+def test_a_program_too_large_is_refused_when_it_is_compiled(net, session):
+    b = net()
+    x = b.input("x", (1 << 30, 10))
+    program = b.program(b.op("Neg", b.op("Neg", x)))
+    s = session()
+    with pytest.raises(OutOfMemoryError) as caught:
+        s.compile(program)
+    assert "alloc size" in str(caught.value)
+    assert "activation Default/Neg-op0" in caught.value.__notes__[0]
+    assert s.device.memory.used == 0
+
+
+# ------------------------------------------------------------------ determinism, size, speed
+def test_the_same_run_twice_is_the_same(net, session, recorder):
+    def record():
+        s, tap = session(), recorder()
+        s.add_tap(tap)
+        program = loop_program(net)
+        for _ in range(2):
+            s.execute(program, [X, np.float32(3)])
+        return [
+            (
+                kind,
+                getattr(event, "time_ns", 0),
+                getattr(event, "task_id", 0),
+                [(r.address, r.version) for r in (*getattr(event, "operands", ()), *getattr(event, "outputs", ()))],
+            )
+            for kind, event, _ in tap.log
+        ]
+
+    first, second = record(), record()
+    assert first == second
+    stamps = [t for kind, t, *_ in first if kind == "after"]
+    assert stamps == sorted(stamps)
+    assert len(set(stamps)) == len(stamps)
+
+
+def test_task_ids_count_on_per_stream_and_restart_per_model_at_o2(net, session, recorder):
+    for level, expected in (("O0", [0, 1, 2, 3]), ("O2", [0, 1, 0, 1])):
+        b = net()
+        program = b.program(b.op("Neg", b.op("Neg", b.input("x", (2,)))))
+        s, tap = session(), recorder()
+        s.add_tap(tap)
+        s.compile(program, CompileOptions(jit_level=level))
+        for _ in range(2):
+            s.execute(program, [np.zeros(2, np.float32)])
+        assert [e.task_id for e, _ in tap.of("after")] == expected
+        assert {e.stream_id for e, _ in tap.of("after")} == {0}
+
+
+def chain(net, length, shape=(4,)):
+    b = net()
+    value = b.input("x", shape)
+    for _ in range(length):
+        value = b.op("Neg", value)
+    return b.program(value)
+
+
+def test_memory_is_reused_unless_switched_off(net, session):
+    shape = (1024, 1024)
+    nbytes = 4 << 20
+    reused, kept = session(), session()
+    a, b = chain(net, 20, shape), chain(net, 20, shape)
+    plan = reused.compile(a).plans[0]
+    assert plan.workspace == 3 * nbytes  # the input, and two in turn
+    plan = kept.compile(b, CompileOptions(memory_reuse=False)).plans[0]
+    assert plan.workspace == 21 * nbytes
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    np.testing.assert_array_equal(reused.execute(a, [x])[0], x)
+    np.testing.assert_array_equal(kept.execute(b, [x])[0], x)
+
+
+def test_small_kernels_cost_little(net, session):
+    program = chain(net, 200)
+    s = session()
+    x = np.ones(4, np.float32)
+    s.execute(program, [x])
+    best = min(_timed(lambda: s.execute(program, [x])) for _ in range(7))
+    assert best < 0.1  # 0.01 s on an idle machine
+
+
+def _timed(action):
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def test_released_programs_give_their_memory_back(net, session):
+    s = session()
+    b = net()
+    program = b.program(b.op("Add", b.input("x", (2,)), np.ones(2, np.float32)))
+    s.execute(program, [np.zeros(2, np.float32)])
+    assert s.device.memory.used > 0
+    s.release(program)
+    assert s.device.memory.used == 0
+
+
+def test_weights_of_dropped_parameters_are_freed_at_the_next_compilation(net, session):
+    s = session()
+    b = net()
+    program = b.program(b.op("Neg", b.weight("w", np.ones(2, np.float32))))
+    s.execute(program, [])
+    s.release(program)
+    assert s.device.memory.used == 512
+    del b, program
+    s.compile(chain(net, 1))
+    assert s.device.memory.used == 0
