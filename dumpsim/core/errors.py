@@ -18,6 +18,7 @@ __all__ = [
     "FaultPlanError",
     "FormatError",
     "OutOfMemoryError",
+    "ScriptRuntimeError",
     "ScriptTypeError",
     "ScriptValueError",
     "UnreadableError",
@@ -134,6 +135,10 @@ class ScriptTypeError(DumpsimError, TypeError):
 
 class ScriptValueError(DumpsimError, ValueError):
     """The ValueError that the vendor raises for a script's mistake."""
+
+
+class ScriptRuntimeError(DumpsimError, RuntimeError):
+    """The RuntimeError that the vendor raises for a script's mistake."""
 
 
 class DeviceError(DumpsimError, RuntimeError):

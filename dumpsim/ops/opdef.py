@@ -14,17 +14,21 @@ __all__ = ["GradBuilder", "OpDef", "Symbol"]
 
 
 class Symbol(Protocol):
-    """A value of a graph, seen from a gradient rule: nothing but its type."""
+    """A value of a graph as a gradient rule sees it: nothing but its type."""
 
     @property
     def abstract(self) -> Abstract: ...
 
 
 class GradBuilder(Protocol):
-    """Emits the nodes of a gradient; the graph room implements it."""
+    """Emits the nodes of a gradient or of an expansion; the graph room implements it."""
 
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
-        """Add a node; operands are symbols or Python constants. Returns its output (a symbol)."""
+        """Add a node and return its output (a symbol).
+
+        Operands are symbols, host constants (numbers, tuples of numbers, DType, None), numpy arrays (constant tensors) and, for operators
+        that take a tuple of tensors, Python tuples of symbols.
+        """
         ...
 
     def item(self, value: Any, index: int) -> Any:
@@ -48,14 +52,17 @@ class OpDef:
     operands : tuple of str
         Names of the node's operands in order. Operands are tensors or host constants (numbers, tuples, types); operators that the
         vendor defines by yaml take their settings as operands (``MatMul(x, w, transpose_a, transpose_b)``), older ones as `attrs`.
-        A trailing name with ``*`` takes the rest (``AddN``, ``Concat`` take a tuple instead).
+        Operators of several tensors (``AddN``, ``Concat``, ``Stack``) take one operand that is a tuple; IR text shows it flattened.
+    defaults : tuple
+        Values of the trailing operands where a caller leaves them out.
     infer : callable
         ``infer(abstracts, attrs) -> Abstract``: type of the output; a TupleType for several outputs. Constants carry their value in
         the abstract. Raises ScriptValueError/ScriptTypeError as the vendor does for shapes and types that do not fit.
     kernel : callable
         ``kernel(*operands, **attrs)`` -> array or tuple of arrays. Tensors arrive as numpy arrays, constants as Python values.
         Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows the result, with the overflow rule of
-        its chip; `accumulate` says when that happens. Kernels never write their operands, unless `updates` names them.
+        its chip. Kernels never write their operands, unless `updates` names them. Results have the inferred shape and number type (float32
+        where the inferred type is float16 or bfloat16), may be views of operands and need not be contiguous.
     grad : callable or None
         ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None. None as the rule: the operator
         has no gradient, which is an error that names it; `stop` says that the gradient is zero.
@@ -73,8 +80,13 @@ class OpDef:
         ``mem`` or ``io``: takes and gives a monad.
     stop : bool
         Gradients end here (comparisons, ArgMax, random masks).
-    input_names, output_names : tuple of str
-        The primitive attributes of the same names, empty where the vendor has none.
+    input_names, output_names : list or tuple of str
+        The primitive attributes of the same names, empty where the vendor has none. Primitives made in Python show a list (``[x, w]``),
+        those made by a gradient rule a tuple (``(x, w)``).
+    composite : bool
+        Never reaches a kernel graph: the compiler expands it (`dumpsim.ops.expand`); the kernel is what PYNATIVE runs.
+    random : bool
+        The kernel takes a keyword `counter`, the number of times that this node ran before, so that each step draws other numbers.
     formats : mapping
         Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}}``.
     engine : str
@@ -88,15 +100,21 @@ class OpDef:
     infer: Infer
     kernel: Kernel
     grad: Grad | None = None
+    defaults: tuple[Any, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    printed: tuple[str, ...] = ()
+    promotes: tuple[int, ...] = ()
     prim_func: bool = False
     updates: tuple[int, ...] = ()
     alias: Mapping[int, int] = field(default_factory=dict)
     view: bool = False
     side_effect: str | None = None
     stop: bool = False
-    input_names: tuple[str, ...] = ()
-    output_names: tuple[str, ...] = ()
+    composite: bool = False
+    random: bool = False
+    input_names: Sequence[str] = ()
+    output_names: Sequence[str] = ()
     formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None

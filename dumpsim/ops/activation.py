@@ -1,0 +1,264 @@
+"""Activation functions with their gradient operators, and softmax."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract
+from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
+from dumpsim.ops.rules import FLOATS, axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+
+
+def _infer(name: str, floats: bool = True) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x = tensor_of(name, abstracts[0], "x", FLOATS if floats else ())
+        return output(x.dtype, x.shape)
+
+    return infer
+
+
+def _infer_grad(name: str, first: str = "dy", second: str = "x") -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, y = tensor_of(name, abstracts[0], first), tensor_of(name, abstracts[1], second)
+        return output(same_dtype(name, {first: x, second: y}), x.shape)
+
+    return infer
+
+
+def _by_slope(op_type: str, *, of_output: bool) -> Grad:
+    """``ReluGrad(dout, out)`` or ``ReLU6Grad(dout, x)``; host operands get no gradient."""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+        dx = b.emit(op_type, dout, out if of_output else operands[0])
+        return dx, *(None for _ in operands[1:])
+
+    return grad
+
+
+def _function(
+    name: str,
+    kernel: Callable[..., Any],
+    grad: Grad,
+    *more: str,
+    floats: bool = True,
+    defaults: tuple[Any, ...] = (),
+    names: bool = False,
+) -> OpDef:
+    return OpDef(
+        name=name,
+        operands=("x", *more),
+        defaults=defaults,
+        infer=_infer(name, floats),
+        kernel=np.errstate(all="ignore")(kernel),
+        grad=grad,
+        prim_func=not names,
+        input_names=["x"] if names else (),
+        output_names=["output"] if names else (),
+    )
+
+
+def _slope(
+    name: str, kernel: Callable[..., Any], second: str = "x", grad: Grad | None = None, names: bool = False
+) -> OpDef:
+    return OpDef(
+        name=name,
+        operands=("dy", second),
+        infer=_infer_grad(name, "dy", second),
+        kernel=np.errstate(all="ignore")(kernel),
+        grad=grad,
+        prim_func=not names,
+        input_names=("x",) if names else (),
+        output_names=("output",) if names else (),
+    )
+
+
+def _relu(x: Array) -> Array:
+    return x if np.asarray(x).dtype == np.bool_ else np.maximum(x, 0)
+
+
+def _grad_relu_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("ReluGrad", dout, operands[1]), None
+
+
+_C = sqrt(2 / np.pi)
+_A = 0.044715
+
+
+def _gelu(x: Array) -> Array:
+    """The tanh approximation. [2.10 observed]"""
+    return 0.5 * x * (1 + np.tanh(_C * (x + _A * x * x * x)))
+
+
+def _gelu_grad(dy: Array, x: Array, y: Array) -> Array:
+    t = np.tanh(_C * (x + _A * x * x * x))
+    return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * _C * (1 + 3 * _A * x * x))
+
+
+def _grad_gelu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return (b.emit("GeLUGrad", dout, operands[0], out),)
+
+
+def _fast_gelu(x: Array) -> Array:
+    return x / (1 + np.exp(-1.702 * np.abs(x))) * np.exp(0.851 * (x - np.abs(x)))
+
+
+def _fast_gelu_grad(dy: Array, x: Array) -> Array:
+    gate = 1 / (1 + np.exp(-1.702 * x))
+    return dy * (gate + 1.702 * x * gate * (1 - gate))
+
+
+def _hswish(x: Array) -> Array:
+    return x * np.clip(x + 3, 0, 6) / 6
+
+
+def _hswish_grad(dy: Array, x: Array) -> Array:
+    return dy * np.where(x <= -3, 0, np.where(x >= 3, 1, (2 * x + 3) / 6)).astype(x.dtype)
+
+
+def _hsigmoid(x: Array) -> Array:
+    return np.clip(x + 3, 0, 6) / 6
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    return np.where(np.signbit(x), small, np.ones_like(small)) / (1 + small)
+
+
+def _elu(x: Array, alpha: float = 1.0) -> Array:
+    return np.where(x > 0, x, (alpha * np.expm1(np.minimum(x, 0))).astype(x.dtype))
+
+
+def _elu_grad(dy: Array, y: Array) -> Array:
+    return np.where(y > 0, dy, dy * (y + 1))
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def _selu(x: Array) -> Array:
+    return _SELU_SCALE * np.where(x > 0, x, (_SELU_ALPHA * np.expm1(np.minimum(x, 0))).astype(x.dtype))
+
+
+def _selu_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    # the slope below 0 is out + scale * alpha, which Elu's operator does not give: the three nodes below are exact everywhere
+    x = operands[0]
+    steep = b.emit("Muls", b.emit("Exp", b.emit("Minimum", x, np.zeros((), x.abstract.dtype.numpy))), _SELU_ALPHA)
+    positive = b.emit("Greater", x, np.zeros((), x.abstract.dtype.numpy))
+    slope = b.emit("Select", positive, np.ones((), x.abstract.dtype.numpy), steep)
+    return (b.emit("Muls", b.emit("Mul", dout, slope), _SELU_SCALE),)
+
+
+def _grad_mish(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x = operands[0]
+    gate = b.emit("Tanh", b.emit("Softplus", x))
+    direct = b.emit("Mul", gate, dout)
+    through = b.emit("SoftplusGrad", b.emit("TanhGrad", gate, b.emit("Mul", x, dout)), x)
+    return (b.emit("Add", direct, through),)
+
+
+def _infer_softmax(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("Softmax", abstracts[0], "x", FLOATS)
+    for axis in ints_of("Softmax", abstracts[1], "axis"):
+        axis_of("Softmax", axis, len(x.shape), "axis")
+    return output(x.dtype, x.shape)
+
+
+@np.errstate(all="ignore")
+def _softmax(x: Array, axis: int | Sequence[int] = -1) -> Array:
+    axes = tuple(axis) if isinstance(axis, tuple | list) else axis
+    powers = np.exp(x - x.max(axis=axes, keepdims=True))
+    return powers / powers.sum(axis=axes, keepdims=True)
+
+
+def _grad_softmax(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    axis = constant(operands[1])
+    return b.emit("SoftmaxBackward", dout, out, axis[0] if isinstance(axis, tuple | list) else axis), None
+
+
+def _infer_log_softmax(name: str, axis_at: int) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x = tensor_of(name, abstracts[0], "logits", FLOATS)
+        axis_of(name, value_of(name, abstracts[axis_at], "axis"), len(x.shape), "axis")
+        return output(x.dtype, x.shape)
+
+    return infer
+
+
+@np.errstate(all="ignore")
+def _log_softmax(x: Array, axis: int = -1) -> Array:
+    centred = x - x.max(axis=axis, keepdims=True)
+    return centred - np.log(np.exp(centred).sum(axis=axis, keepdims=True))
+
+
+@np.errstate(all="ignore")
+def _log_softmax_grad(y: Array, dy: Array, axis: int = -1) -> Array:
+    return dy - np.exp(y) * dy.sum(axis=axis, keepdims=True)
+
+
+def _grad_log_softmax(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("LogSoftmaxGrad", out, dout, constant(operands[1])), None
+
+
+OPS = (
+    _function("ReLU", _relu, _by_slope("ReluGrad", of_output=True), floats=False),
+    _slope("ReluGrad", lambda dy, x: np.where(x > 0, dy, np.zeros_like(dy)), grad=_grad_relu_grad),
+    _function("ReLU6", lambda x: np.clip(x, 0, 6), _by_slope("ReLU6Grad", of_output=False), floats=False),
+    _slope("ReLU6Grad", lambda dy, x: np.where((x > 0) & (x < 6), dy, np.zeros_like(dy))),
+    _function("GeLU", _gelu, _grad_gelu),
+    OpDef(
+        name="GeLUGrad",
+        operands=("dy", "x", "y"),
+        infer=_infer_grad("GeLUGrad"),
+        kernel=np.errstate(all="ignore")(_gelu_grad),
+        prim_func=True,
+    ),
+    _function("FastGeLU", _fast_gelu, _by_slope("FastGeLUGrad", of_output=False)),
+    _slope("FastGeLUGrad", _fast_gelu_grad),
+    _function("HSwish", _hswish, _by_slope("HSwishGrad", of_output=False)),
+    _slope("HSwishGrad", _hswish_grad),
+    _function("HSigmoid", _hsigmoid, _by_slope("HSigmoidGrad", of_output=False)),
+    _slope("HSigmoidGrad", lambda dy, x: np.where((x > -3) & (x < 3), dy / 6, np.zeros_like(dy))),
+    _function("Elu", _elu, _by_slope("EluGrad", of_output=True), "alpha", defaults=(1.0,)),
+    _slope("EluGrad", _elu_grad, "y"),
+    _function("SeLU", _selu, _selu_grad, names=True),
+    _function("Softplus", _softplus, _by_slope("SoftplusGrad", of_output=False), names=True),
+    _slope("SoftplusGrad", lambda dy, x: dy * _sigmoid(x), names=True),
+    _function("Mish", lambda x: x * np.tanh(_softplus(x)), _grad_mish, names=True),
+    OpDef(
+        name="Softmax",
+        operands=("x", "axis"),
+        defaults=((-1,),),
+        infer=_infer_softmax,
+        kernel=_softmax,
+        grad=_grad_softmax,
+        prim_func=True,
+    ),
+    OpDef(
+        name="LogSoftmax",
+        operands=("logits", "axis"),
+        defaults=(-1,),
+        infer=_infer_log_softmax("LogSoftmax", 1),
+        kernel=_log_softmax,
+        grad=_grad_log_softmax,
+        prim_func=True,
+    ),
+    OpDef(
+        name="LogSoftmaxGrad",
+        operands=("logits", "grad", "axis"),
+        defaults=(-1,),
+        infer=_infer_log_softmax("LogSoftmaxGrad", 2),
+        kernel=_log_softmax_grad,
+        prim_func=True,
+    ),
+)

@@ -1,0 +1,204 @@
+"""How the compiler expands composite operators into operators that the backend has.
+
+Each expansion emits the nodes that MindSpore 2.10 puts into the kernel graph under ``Expand/_<Composite>/``, in their order. [2.10 observed]
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.dtype import DType
+from dumpsim.ops.gradient import number, shape_of
+from dumpsim.ops.opdef import GradBuilder
+from dumpsim.ops.rules import axis_of, constant
+
+__all__ = ["EXPANSIONS", "expand"]
+
+Expansion = Callable[[GradBuilder, Sequence[Any], Any], Any]
+
+
+def _as_number(operand: Any, result: Any) -> Any:
+    """A host number as a constant tensor of the result's number type; tensors stay."""
+    if isinstance(getattr(operand, "abstract", None), TensorType):
+        return operand
+    value = constant(operand)
+    return value if isinstance(value, np.ndarray) else np.asarray(value, result.dtype.numpy)
+
+
+def _cast(b: GradBuilder, x: Any, kind: DType) -> Any:
+    return x if x.abstract.dtype == kind else b.emit("Cast", x, kind)
+
+
+def _with_number(op_type: str) -> Expansion:
+    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+        x, other = operands[:2]
+        return b.emit(op_type, _cast(b, x, result.dtype), _as_number(other, result))
+
+    return run
+
+
+def _with_alpha(op_type: str) -> Expansion:
+    """``x + other * alpha``, the product as a node even of two constants."""
+
+    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+        x, other, alpha = operands
+        scaled = b.emit("Mul", _as_number(other, result), _as_number(alpha, result))
+        return b.emit(op_type, _as_number(x, result), scaled)
+
+    return run
+
+
+def _less(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("Less", operands[0], number(constant(operands[1]), operands[0]))
+
+
+def _sum(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, dim, keep, _ = operands
+    named = constant(dim)
+    axes = () if named is None else (named,) if isinstance(named, int) else tuple(named)
+    return b.emit("ReduceSum", _cast(b, x, result.dtype), axes, bool(constant(keep)), False)
+
+
+def _mean(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, dim, keep, _ = operands
+    named = constant(dim)
+    axes = () if named is None else (named,) if isinstance(named, int) else tuple(named)
+    return b.emit("ReduceMean", _cast(b, x, result.dtype), axes, bool(constant(keep)))
+
+
+def _zeros_like(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return _cast(b, b.emit("ZerosLike", operands[0]), result.dtype)
+
+
+def _softmax_backward(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    dout, out, dim = operands
+    total = b.emit("ReduceSum", b.emit("Mul", out, dout), (constant(dim),), True, False)
+    return b.emit("Mul", out, b.emit("Sub", dout, total))
+
+
+def _silu(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("Mul", operands[0], b.emit("Sigmoid", operands[0]))
+
+
+def _silu_grad(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    dout, x = operands
+    gate = b.emit("Sigmoid", x)
+    direct = b.emit("Mul", gate, dout)  # made first, used last: its number is the lower one
+    return b.emit("Add", b.emit("SigmoidGrad", gate, b.emit("Mul", x, dout)), direct)
+
+
+def _clamp(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, low, high = operands
+    if constant(low) is not None:
+        x = b.emit("Maximum", x, _as_number(low, result))
+    return x if constant(high) is None else b.emit("Minimum", x, _as_number(high, result))
+
+
+def _remainder(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("FloorMod", *operands)
+
+
+def _div_mod(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, y, rounding = operands
+    if constant(rounding) == 2:
+        return b.emit("FloorDiv", x, y)
+    quotient = b.emit("Div", x, y)
+    return b.emit("Trunc", quotient) if constant(rounding) == 1 else quotient
+
+
+def _matmul(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, y = operands
+    left, right = shape_of(x), shape_of(y)
+    if len(left) == 2 and len(right) == 2:
+        return b.emit("MatMul", x, y, False, False)
+    rows = left if len(left) > 1 else (1, *left)
+    columns = right if len(right) > 1 else (*right, 1)
+    if rows != left:
+        x = b.emit("Reshape", x, rows)
+    if columns != right:
+        y = b.emit("Reshape", y, columns)
+    if len(rows) == 2 and len(columns) == 2:
+        product = b.emit("MatMul", x, y, False, False)
+    else:
+        batch = np.broadcast_shapes(rows[:-2], columns[:-2])
+        if batch != rows[:-2]:
+            x = b.emit("BroadcastTo", x, (*batch, *rows[-2:]))
+        if batch != columns[:-2]:
+            y = b.emit("BroadcastTo", y, (*batch, *columns[-2:]))
+        product = b.emit("BatchMatMul", x, y, False, False)
+    return product if shape_of(product) == result.shape else b.emit("Reshape", product, result.shape)
+
+
+def _dense(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, weight, bias = operands
+    shape = shape_of(x)
+    rows = x if len(shape) == 2 else b.emit("Reshape", x, (-1, shape[-1]))
+    product = b.emit("MatMul", rows, weight, False, True)
+    if bias is not None and constant(bias) is not None:
+        product = b.emit("Add", product, bias)
+    return product if len(shape) == 2 else b.emit("Reshape", product, result.shape)
+
+
+def _pieces(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, sizes, dim = operands
+    shape = shape_of(x)
+    axis = axis_of("SplitWithSize", constant(dim), len(shape))
+    parts, start = [], 0
+    for size in constant(sizes):
+        begin = tuple(start if i == axis else 0 for i in range(len(shape)))
+        parts.append(b.emit("Slice", x, begin, tuple(size if i == axis else n for i, n in enumerate(shape))))
+        start += size
+    return b.emit("MakeTuple", *parts)
+
+
+def _scatter(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, dim, index, source = operands
+    return b.emit("TensorScatterElements", x, index, source, constant(dim), 0)
+
+
+EXPANSIONS: Mapping[str, Expansion] = {
+    "Muls": _with_number("Mul"),
+    "Divs": _with_number("Div"),
+    "PowTensorScalar": _with_number("Pow"),
+    "RemainderTensorScalar": _with_number("FloorMod"),
+    "AddScalar": _with_alpha("Add"),
+    "SubScalar": _with_alpha("Sub"),
+    "LessScalar": _less,
+    "SumExt": _sum,
+    "MeanExt": _mean,
+    "ZerosLikeExt": _zeros_like,
+    "SoftmaxBackward": _softmax_backward,
+    "SiLU": _silu,
+    "SiLUGrad": _silu_grad,
+    "ClampScalar": _clamp,
+    "RemainderTensorTensor": _remainder,
+    "DivMod": _div_mod,
+    "MatMulExt": _matmul,
+    "Dense": _dense,
+    "SplitWithSize": _pieces,
+    "InplaceScatterSrc": _scatter,
+}
+
+
+def expand(b: GradBuilder, op_type: str, operands: Sequence[Any], abstract: Any) -> Any:
+    """Emit the nodes that stand for a composite operator.
+
+    Parameters
+    ----------
+    b : GradBuilder
+        Takes the nodes; their scope is ``Expand/_<op_type>``.
+    op_type : str
+        A key of `EXPANSIONS`.
+    operands : sequence
+        Of the composite node, all of them: symbols, constants.
+    abstract : Abstract
+        The type of its output.
+
+    Returns
+    -------
+    symbol
+        What takes the place of the node.
+    """
+    return EXPANSIONS[op_type](b, operands, abstract)

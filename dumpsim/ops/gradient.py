@@ -1,0 +1,65 @@
+"""What gradient rules share: undoing a broadcast, zeros, and constant tensors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import ScalarType, TensorType
+from dumpsim.ops.opdef import GradBuilder
+from dumpsim.ops.rules import broadcast
+
+__all__ = ["is_variable", "number", "shape_of", "unbroadcast", "unbroadcast_pair"]
+
+
+def shape_of(symbol: Any) -> tuple[int, ...]:
+    """The shape of a tensor symbol; host numbers have shape ()."""
+    abstract = getattr(symbol, "abstract", None)
+    if isinstance(abstract, TensorType):
+        return abstract.shape
+    return tuple(np.shape(getattr(symbol, "value", symbol)))
+
+
+def is_variable(symbol: Any) -> bool:
+    """Whether a gradient to this operand can be wanted: a tensor that is not a constant."""
+    abstract = getattr(symbol, "abstract", None)
+    return isinstance(abstract, TensorType) and not abstract.constant
+
+
+def number(value: float, like: Any) -> np.ndarray[Any, Any]:
+    """A constant tensor of shape () with the number type of the tensor symbol `like`."""
+    abstract = like.abstract
+    assert isinstance(abstract, TensorType | ScalarType)
+    return np.asarray(value, abstract.dtype.numpy)
+
+
+def unbroadcast(b: GradBuilder, gradient: Any, target: Sequence[int], source: Sequence[int]) -> Any:
+    """Sum a gradient of shape `source` down to an operand of shape `target` that was broadcast.
+
+    Emits SumExt, then Reshape where leading dimensions go and others stay as 1. [2.10 observed]
+    """
+    target, source = tuple(target), tuple(source)
+    if target == source:
+        return gradient
+    missing = len(source) - len(target)
+    padded = (1,) * missing + target
+    axes = tuple(i for i, (n, m) in enumerate(zip(padded, source, strict=True)) if n == 1 and (m != 1 or i < missing))
+    if not axes:
+        return gradient
+    if not target:
+        return b.emit("SumExt", gradient, (), False, None)
+    keep = missing == 0
+    summed = b.emit("SumExt", gradient, axes, keep, None)
+    left = padded if keep else tuple(n for i, n in enumerate(source) if i not in axes)
+    return summed if left == target else b.emit("Reshape", summed, target)
+
+
+def unbroadcast_pair(b: GradBuilder, operands: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:
+    """The gradients of both operands of a broadcasting operator."""
+    shapes = [shape_of(operand) for operand in operands[:2]]
+    full = broadcast("gradient", *shapes)
+    first, second = (
+        unbroadcast(b, gradient, shape, full) if gradient is not None else None
+        for gradient, shape in zip(gradients, shapes, strict=True)
+    )
+    return first, second

@@ -1,0 +1,281 @@
+"""Functions of one tensor, element by element, and the conversion of number types."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
+from dumpsim.ops.rules import is_constant, output, same_dtype, tensor_of, value_of
+from dumpsim.ops.special import erf, erfc
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _infer(name: str, to_float: bool, result: str | None) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
+        x = tensor_of(name, abstracts[0], "input")
+        if result is not None:
+            return output(result, x.shape)
+        if to_float and x.dtype.kind in ("bool", "int", "uint"):
+            return output("float32", x.shape)
+        return output(x.dtype, x.shape)
+
+    return infer
+
+
+def _floating(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Integers enter a function of real numbers as float32."""
+
+    def run(x: Any) -> Any:
+        return kernel(np.asarray(x, np.float32) if np.asarray(x).dtype.kind in "iub" else x)
+
+    return run
+
+
+def _unary(
+    name: str,
+    kernel: Callable[..., Any],
+    grad: Grad | None = None,
+    *,
+    real: bool = True,
+    stop: bool = False,
+    result: str | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> OpDef:
+    return OpDef(
+        name=name,
+        operands=("input",),
+        infer=_infer(name, real, result),
+        kernel=np.errstate(all="ignore")(_floating(kernel) if real else kernel),
+        grad=grad,
+        fixed=fixed or {},
+        prim_func=True,
+        stop=stop,
+    )
+
+
+def _by_output(op_type: str) -> Grad:
+    """The vendor's gradient operator of the output: ``TanhGrad(out, dout)``."""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+        return (b.emit(op_type, out, dout),)
+
+    return grad
+
+
+def _by_input(op_type: str) -> Grad:
+    """The vendor's gradient operator of the input: ``AtanGrad(x, dout)``."""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+        return (b.emit(op_type, operands[0], dout),)
+
+    return grad
+
+
+def _times(slope: Callable[[GradBuilder, Any, Any], Any], dout_first: bool = True) -> Grad:
+    """A gradient that is a product; the vendor multiplies from either side."""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+        factor = slope(b, operands[0], out)
+        return (b.emit("Mul", dout, factor) if dout_first else b.emit("Mul", factor, dout),)
+
+    return grad
+
+
+def _grad_neg(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+    return (b.emit("Neg", dout),)
+
+
+def _grad_log(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+    return (b.emit("Div", dout, operands[0]),)
+
+
+def _grad_log1p(
+    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
+) -> Sequence[Any]:
+    return (b.emit("Div", dout, b.emit("AddScalar", operands[0], 1, 1)),)
+
+
+def _grad_reciprocal(
+    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
+) -> Sequence[Any]:
+    negative = b.emit("Neg", dout)
+    return (b.emit("Mul", negative, b.emit("Mul", out, out)),)
+
+
+def _gauss(sign: float) -> Callable[[GradBuilder, Any, Any], Any]:
+    def slope(b: GradBuilder, x: Any, out: Any) -> Any:
+        bell = b.emit("Exp", b.emit("Neg", b.emit("PowTensorScalar", x, 2)))
+        return b.emit("Muls", bell, sign * 2 / sqrt(pi))
+
+    return slope
+
+
+def _absolute(x: Any) -> Any:
+    return x if np.asarray(x).dtype == np.bool_ else np.abs(x)
+
+
+def _square(x: Any) -> Any:
+    return np.square(x)
+
+
+def _negative(x: Any) -> Any:
+    return np.negative(x)
+
+
+def _reciprocal(x: Any) -> Any:
+    return np.divide(np.asarray(1, np.asarray(x).dtype), x)
+
+
+def _sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)) without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(np.signbit(x), small, np.ones_like(small)) / (1 + small)
+
+
+def _round(x: Any, decimals: int = 0) -> Any:
+    return np.round(x, decimals)
+
+
+def _infer_round(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
+    x = tensor_of("Round", abstracts[0], "input")
+    return output(x.dtype, x.shape)
+
+
+def _infer_pair(name: str) -> Infer:
+    """A gradient operator: `y` or `x` and `dout` of one type and shape."""
+
+    def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
+        y = tensor_of(name, abstracts[0], "y")
+        dout = tensor_of(name, abstracts[1], "dy")
+        return output(same_dtype(name, {"y": y, "dy": dout}), y.shape)
+
+    return infer
+
+
+def _slope(
+    name: str, kernel: Callable[..., Any], operands: tuple[str, str] = ("y", "dy"), grad: Grad | None = None
+) -> OpDef:
+    return OpDef(
+        name=name,
+        operands=operands,
+        infer=_infer_pair(name),
+        kernel=np.errstate(all="ignore")(kernel),
+        grad=grad,
+        prim_func=True,
+    )
+
+
+def _grad_tanh_grad(
+    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
+) -> Sequence[Any]:
+    y, slope = operands
+    dy = b.emit("Mul", b.emit("Muls", b.emit("Mul", dout, slope), -2.0), y)
+    return dy, b.emit("TanhGrad", y, dout)
+
+
+def _grad_sigmoid_grad(
+    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
+) -> Sequence[Any]:
+    y, slope = operands
+    product = b.emit("Mul", dout, slope)
+    dy = b.emit("Sub", product, b.emit("Muls", b.emit("Mul", product, y), 2.0))
+    return dy, b.emit("SigmoidGrad", y, dout)
+
+
+def _target(abstract: Abstract) -> DType:
+    kind = value_of("Cast", abstract, "dtype") if is_constant(abstract) else None
+    if not isinstance(kind, DType):
+        raise ScriptTypeError(f"For 'Cast', the input 'dtype' expect a type, but got {kind!r}")
+    return kind
+
+
+def _infer_cast(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
+    return output(_target(abstracts[1]), tensor_of("Cast", abstracts[0], "input").shape)
+
+
+@np.errstate(all="ignore")
+def _cast(x: Any, kind: DType) -> Array:
+    return np.asarray(x).astype(kind.numpy)
+
+
+def _grad_cast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+    source = operands[0].abstract
+    assert isinstance(source, TensorType)
+    return b.emit("Cast", dout, source.dtype), None
+
+
+_LOG = {"shift": 0.0, "scale": 1.0, "cust_aicpu": "Log", "base": -1.0}  # printed and without effect [2.10 observed]
+
+OPS = (
+    _unary("Neg", _negative, _grad_neg, real=False),
+    _unary("Abs", _absolute, _times(lambda b, x, out: b.emit("Sign", x)), real=False),
+    _unary(
+        "Square", _square, _times(lambda b, x, out: b.emit("Muls", b.emit("PowTensorScalar", x, 1), 2.0)), real=False
+    ),
+    _unary("Sign", np.sign, real=False, stop=True),
+    _unary("Floor", np.floor, real=False, stop=True),
+    _unary("Ceil", np.ceil, real=False, stop=True),
+    _unary("Trunc", np.trunc, real=False, stop=True),
+    _unary("Rint", np.rint, real=False, stop=True),
+    _unary("Sqrt", np.sqrt, _by_output("SqrtGrad")),
+    _unary("Rsqrt", lambda x: _reciprocal(np.sqrt(x)), _by_output("RsqrtGrad")),
+    _unary("Reciprocal", _reciprocal, _grad_reciprocal),
+    _unary("Exp", np.exp, _times(lambda b, x, out: out)),
+    _unary("Expm1", np.expm1, _times(lambda b, x, out: b.emit("AddScalar", out, 1, 1))),
+    _unary("Log", np.log, _grad_log, fixed=_LOG),
+    _unary("Log1p", np.log1p, _grad_log1p),
+    _unary("Sin", np.sin, _times(lambda b, x, out: b.emit("Cos", x))),
+    _unary("Cos", np.cos, _times(lambda b, x, out: b.emit("Neg", b.emit("Sin", x)))),
+    _unary("Tan", np.tan, _times(lambda b, x, out: b.emit("AddScalar", b.emit("Square", out), 1, 1))),
+    _unary("Atan", np.arctan, _by_input("AtanGrad")),
+    _unary("Sinh", np.sinh, _times(lambda b, x, out: b.emit("Cosh", x), dout_first=False)),
+    _unary("Cosh", np.cosh, _times(lambda b, x, out: b.emit("Sinh", x), dout_first=False)),
+    _unary("Tanh", np.tanh, _by_output("TanhGrad")),
+    _unary("Sigmoid", _sigmoid, _by_output("SigmoidGrad")),
+    _unary("Erf", erf, _times(_gauss(1.0), dout_first=False)),
+    _unary("Erfc", erfc, _times(_gauss(-1.0), dout_first=False)),
+    _unary("IsNan", np.isnan, real=False, stop=True, result="bool"),
+    _unary("IsInf", np.isinf, real=False, stop=True, result="bool"),
+    _unary("IsFinite", np.isfinite, real=False, stop=True, result="bool"),
+    OpDef(
+        name="Round",
+        operands=("input", "decimals"),
+        defaults=(0,),
+        infer=_infer_round,
+        kernel=_round,
+        prim_func=True,
+        stop=True,
+    ),
+    _slope("SqrtGrad", lambda y, dy: dy / (2 * y)),
+    _slope("RsqrtGrad", lambda y, dy: dy * y * y * y / -2),
+    _slope("TanhGrad", lambda y, dy: dy * (1 - y * y), grad=_grad_tanh_grad),
+    _slope("SigmoidGrad", lambda y, dy: dy * (1 - y) * y, grad=_grad_sigmoid_grad),
+    _slope("AtanGrad", lambda x, dout: dout / (1 + x * x), ("x", "dout")),
+    OpDef(
+        name="Cast",
+        operands=("input", "dtype"),
+        infer=_infer_cast,
+        kernel=_cast,
+        grad=_grad_cast,
+        fixed={"is_backend_cast": False},
+        prim_func=True,
+        printed=(
+            "output_names",
+            "is_backend_cast",
+            "IsFeatureMapOutput",
+            "IsFeatureMapInputList",
+            "input_names",
+            "dst_type",
+        ),
+        input_names=("x", "dst_type"),
+        output_names=("output",),
+    ),
+)

@@ -1,0 +1,217 @@
+"""What shape rules share: reading operands, broadcasting, axes, and the vendor's errors for what does not fit."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dumpsim.core.abstract import Abstract, NoneType, ScalarType, StringType, TensorType, TupleType, TypeType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+
+__all__ = [
+    "FLOATS",
+    "axis_of",
+    "broadcast",
+    "constant",
+    "ints_of",
+    "is_constant",
+    "kept_shape",
+    "output",
+    "pair_of",
+    "same_dtype",
+    "size_of",
+    "tensor_of",
+    "tensors_in",
+    "tuple_of",
+    "value_of",
+    "vector",
+]
+
+FLOATS = ("bfloat16", "float16", "float32", "float64")
+
+Infer = Callable[[Sequence[Abstract], Mapping[str, Any]], Abstract]
+
+
+def output(number_type: DType | str, shape: Iterable[int]) -> TensorType:
+    """A tensor that an operator makes."""
+    return TensorType(dtype=dtype(number_type), shape=tuple(shape))
+
+
+def tuple_of(*items: Abstract) -> TupleType:
+    """The output of an operator with several outputs."""
+    return TupleType(items=items)
+
+
+def vector(numbers: Sequence[int]) -> str:
+    """A list of integers as the vendor's C++ prints it, ``[const vector]{2, 3}``."""
+    return "[const vector]{" + ", ".join(str(n) for n in numbers) + "}"
+
+
+def tensor_of(op: str, abstract: Abstract, name: str, kinds: Sequence[str] = ()) -> TensorType:
+    """The tensor type of an operand; host numbers count as tensors of shape ().
+
+    Raises
+    ------
+    ScriptTypeError
+        The operand is no tensor, or its number type is not one of `kinds` (names of types, or ``float``, ``int``, ...).
+    """
+    if isinstance(abstract, ScalarType):
+        abstract = TensorType(dtype=abstract.dtype, shape=(), constant=abstract.value is not None)
+    if not isinstance(abstract, TensorType):
+        what = type(abstract).__name__.removesuffix("Type")
+        raise ScriptTypeError(f"For primitive[{op}], the input argument[{name}] must be a tensor, but got {what}.")
+    if kinds and abstract.dtype.name not in kinds and abstract.dtype.kind not in kinds:
+        legal = ", ".join(
+            f"Tensor[{dtype(k).title}]" if k not in ("float", "int", "uint", "bool") else k for k in kinds
+        )
+        raise ScriptTypeError(
+            f"For primitive[{op}], the input argument[{name}] must be a type of {{{legal}}}, but got "
+            f"Tensor[{abstract.dtype.title}]."
+        )
+    return abstract
+
+
+def tensors_in(op: str, abstract: Abstract, name: str) -> tuple[TensorType, ...]:
+    """The tensors of an operand that is a tuple."""
+    if not isinstance(abstract, TupleType) or not abstract.items:
+        raise ScriptTypeError(f"For primitive[{op}], the input argument[{name}] must be a tuple of tensors.")
+    return tuple(tensor_of(op, item, f"{name}[{i}]") for i, item in enumerate(abstract.items))
+
+
+def is_constant(abstract: Abstract) -> bool:
+    """Whether the value of a host operand is known at compile time."""
+    if isinstance(abstract, TupleType):
+        return abstract.value is not None or all(is_constant(item) for item in abstract.items)
+    return isinstance(abstract, NoneType) or getattr(abstract, "value", None) is not None
+
+
+def _python_value(abstract: Abstract) -> Any:
+    if isinstance(abstract, NoneType):
+        return None
+    if isinstance(abstract, TupleType):
+        return abstract.value if abstract.value is not None else tuple(_python_value(item) for item in abstract.items)
+    if isinstance(abstract, ScalarType | StringType | TypeType):
+        return abstract.value
+    raise TypeError(type(abstract).__name__)
+
+
+def value_of(op: str, abstract: Abstract, name: str) -> Any:
+    """The Python value of a host operand.
+
+    Raises
+    ------
+    ScriptTypeError
+        The operand is a tensor, or only the run knows it.
+    """
+    if isinstance(abstract, TensorType) or not is_constant(abstract):
+        raise ScriptTypeError(
+            f"For '{op}', the input '{name}' must be a constant, but its value is known only when the graph runs."
+        )
+    return _python_value(abstract)
+
+
+def constant(operand: Any) -> Any:
+    """The Python value of a host operand that a gradient rule was given (a symbol or the value itself)."""
+    abstract = getattr(operand, "abstract", None)
+    if abstract is None or isinstance(abstract, TensorType):
+        return getattr(operand, "value", operand)
+    return _python_value(abstract)
+
+
+def ints_of(op: str, abstract: Abstract, name: str) -> tuple[int, ...]:
+    """A host operand that is an integer or a tuple of integers, as a tuple; None is ()."""
+    value = value_of(op, abstract, name)
+    if value is None:
+        return ()
+    if isinstance(value, int):
+        return (value,)
+    if isinstance(value, tuple | list) and all(isinstance(v, int) for v in value):
+        return tuple(value)
+    raise ScriptTypeError(f"For '{op}', the input '{name}' must be an int or a tuple of int, but got {value!r}.")
+
+
+def pair_of(value: Any) -> tuple[int, int]:
+    """Height and width of a setting given as one number, two, or four in NCHW order."""
+    if isinstance(value, int):
+        return value, value
+    *_, height, width = value
+    return int(height), int(width)
+
+
+def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int = 0) -> int:
+    """An axis counted from 0.
+
+    Raises
+    ------
+    ScriptValueError
+        It is not in ``[-rank, rank)``; `extra` widens the range (ExpandDims has one more).
+    """
+    low, high = -rank - extra, rank + extra
+    if rank == 0 and not extra:
+        low, high = -1, 1
+    if not low <= axis < high:
+        raise ScriptValueError(f"For primitive[{op}], the {name} must be in [{low},{high}), but got {axis}.")
+    return axis + rank + extra if axis < 0 and rank + extra else max(axis, 0)
+
+
+def broadcast(
+    op: str, first: Sequence[int], second: Sequence[int], names: tuple[str, str] = ("input1", "input2")
+) -> tuple[int, ...]:
+    """The shape of two operands against each other; -1 stands for a dimension that only the run knows.
+
+    Raises
+    ------
+    ScriptValueError
+        Two dimensions differ and neither is 1.
+    """
+    rank = max(len(first), len(second))
+    left = (1,) * (rank - len(first)) + tuple(first)
+    right = (1,) * (rank - len(second)) + tuple(second)
+    shape = []
+    for position, (a, b) in enumerate(zip(left, right, strict=True)):
+        if a == b or b == 1:
+            shape.append(a)
+        elif a in (1, -1):
+            shape.append(b)
+        elif b == -1:
+            shape.append(a)
+        else:
+            # quirk: the text numbers a dimension by rank + its place in the shorter shape [2.10 observed]
+            place = position - abs(len(first) - len(second))
+            raise ScriptValueError(
+                f"For '{op}', {names[0]}.shape and {names[1]}.shape need to broadcast. The value of "
+                f"{names[0]}.shape[{len(first) + place}] or {names[1]}.shape[{len(second) + place}] must be 1 or -1 when they "
+                f"are not the same, but got {names[0]}.shape = {list(first)} and {names[1]}.shape = {list(second)}"
+            )
+    return tuple(shape)
+
+
+def same_dtype(op: str, operands: Mapping[str, TensorType]) -> DType:
+    """The one number type of several operands.
+
+    Raises
+    ------
+    ScriptTypeError
+        They differ.
+    """
+    (first_name, first), *others = operands.items()
+    for name, other in others:
+        if other.dtype != first.dtype:
+            raise ScriptTypeError(
+                f"For '{op}', the type of '{name}' should be same as '{first_name}', but got '{first_name}' with type "
+                f"Tensor[{first.dtype.title}] and '{name}' with type Tensor[{other.dtype.title}]."
+            )
+    return first.dtype
+
+
+def kept_shape(shape: Sequence[int], axes: Iterable[int]) -> tuple[int, ...]:
+    """A shape whose `axes` (from 0) are 1."""
+    gone = set(axes)
+    return tuple(1 if i in gone else n for i, n in enumerate(shape))
+
+
+def size_of(shape: Iterable[int]) -> int:
+    """Number of elements of a shape."""
+    total = 1
+    for n in shape:
+        total *= n
+    return total

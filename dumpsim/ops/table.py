@@ -1,0 +1,92 @@
+"""The table of operator types: which module holds each; a module is loaded when one of its operators is first asked for."""
+
+from functools import cache
+from importlib import import_module
+
+from dumpsim.core.errors import UnsupportedError, nearest
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["MODULES", "find", "names"]
+
+# module of dumpsim.ops -> operator types in its table; adding an operator to a table means adding its name here
+MODULES: dict[str, str] = {
+    "activation": (
+        "ReLU ReluGrad ReLU6 ReLU6Grad GeLU GeLUGrad FastGeLU FastGeLUGrad HSwish HSwishGrad HSigmoid HSigmoidGrad "
+        "Elu EluGrad SeLU Softplus SoftplusGrad Mish Softmax LogSoftmax LogSoftmaxGrad"
+    ),
+    "arithmetic": "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 AddN AccumulateNV2",
+    "assign": "Assign AssignAdd AssignSub",
+    "compare": (
+        "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalXor LogicalNot Select "
+        "MaskedFill"
+    ),
+    "composite": (
+        "Muls Divs AddScalar SubScalar PowTensorScalar RemainderTensorScalar LessScalar SumExt MeanExt ZerosLikeExt "
+        "SoftmaxBackward SiLU SiLUGrad ClampScalar RemainderTensorTensor DivMod SplitWithSize InplaceScatterSrc"
+    ),
+    "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient",
+    "conv": "Conv2D Conv2DBackpropInput Conv2DBackpropFilter",
+    "create": "ZerosLike OnesLike Zeros Ones FillV2 FillScalar Range Eye Shape",
+    "loss": (
+        "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits SmoothL1Loss SmoothL1LossGrad "
+        "BinaryCrossEntropy BinaryCrossEntropyGrad L2Loss"
+    ),
+    "math": (
+        "Neg Abs Square Sign Floor Ceil Trunc Rint Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Atan Sinh "
+        "Cosh Tanh Sigmoid Erf Erfc IsNan IsInf IsFinite Round SqrtGrad RsqrtGrad TanhGrad SigmoidGrad AtanGrad Cast"
+    ),
+    "matrix": "MatMul BatchMatMul MatMulExt Dense BiasAdd BiasAddGrad",
+    "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad L2Normalize L2NormalizeGrad",
+    "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
+    "pool": "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad",
+    "reduce": (
+        "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
+        "ArgMinWithValue"
+    ),
+    "shape": "Reshape Flatten ExpandDims Squeeze Transpose BroadcastTo Tile ReverseV2 Pad PadV3 Triu Tril",
+}
+
+
+@cache
+def _places() -> dict[str, str]:
+    """Operator type -> module."""
+    return {name: module for module, listed in MODULES.items() for name in listed.split()}
+
+
+@cache
+def _table(module: str) -> dict[str, OpDef]:
+    """The operators of one module by type."""
+    return {op.name: op for op in import_module(f"dumpsim.ops.{module}").OPS}
+
+
+def names() -> tuple[str, ...]:
+    """Every operator type that the emulation has, sorted.
+
+    Examples
+    --------
+    >>> "MatMul" in names()
+    True
+    """
+    return tuple(sorted(_places()))
+
+
+def find(op_type: str) -> OpDef:
+    """The definition of an operator type.
+
+    Raises
+    ------
+    UnsupportedError
+        The emulation does not have it.
+
+    Examples
+    --------
+    >>> find("MatMul").operands
+    ('x', 'y', 'transpose_a', 'transpose_b')
+    """
+    try:
+        module = _places()[op_type]
+    except KeyError:
+        raise UnsupportedError(
+            f"operator {op_type!r} is not emulated", nearest=nearest(op_type, _places()), code="DS-OPS-001"
+        ) from None
+    return _table(module)[op_type]
