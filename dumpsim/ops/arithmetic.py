@@ -190,6 +190,10 @@ def _infer_sum(name: str) -> Infer:
     return infer
 
 
+def _count(abstracts: Sequence[Abstract], out: Abstract, attrs: Mapping[str, Any]) -> int:
+    return len(tensors_in("AddN", abstracts[0], "inputs"))
+
+
 def _sum(inputs: Sequence[Array]) -> Array:
     total = np.array(inputs[0])
     for x in inputs[1:]:
@@ -223,15 +227,11 @@ OPS = (
         infer=_infer_sum("AddN"),
         kernel=np.errstate(all="ignore")(_sum),
         grad=_grad_sum,
-        printed=(
-            "IsFeatureMapInputList",
-            "n",
-            "input_names",
-            "output_names",
-            "IsFeatureMapOutput",
-            "dyn_input_sizes",
-            "N",
-        ),
+        fixed={
+            "n": _count,
+            "N": _count,
+            "dyn_input_sizes": lambda abstracts, out, attrs: (_count(abstracts, out, attrs),),
+        },
         prim_func=True,
         input_names=["inputs"],
         output_names=["sum"],

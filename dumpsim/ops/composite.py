@@ -10,12 +10,22 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, NoneType, ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.ops.gradient import is_variable, number, shape_of, unbroadcast_pair
+from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of, unbroadcast_pair
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.promotion import operand_type
 from dumpsim.ops.reduce import axes_of, spread
 from dumpsim.ops.rules import (
-    axis_of, broadcast, constant, ints_of, kept_shape, output, same_dtype, size_of, tensor_of, tuple_of, value_of,
+    axis_of,
+    broadcast,
+    constant,
+    ints_of,
+    kept_shape,
+    output,
+    same_dtype,
+    size_of,
+    tensor_of,
+    tuple_of,
+    value_of,
 )  # fmt: skip
 
 __all__ = ["OPS", "sum_type"]
@@ -240,10 +250,7 @@ def _pieces(x: Array, sizes: Sequence[int], dim: int = 0) -> tuple[Array, ...]:
 
 
 def _grad_pieces(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    parts = [
-        part if part is not None else np.zeros(item.shape, item.dtype.numpy)
-        for part, item in zip(dout, out.abstract.items, strict=True)
-    ]
+    parts = [part_or_zeros(b, dout, i, out) for i in range(len(out.abstract.items))]
     return b.emit("Concat", tuple(parts), constant(operands[2])), None, None
 
 

@@ -208,20 +208,6 @@ _ATTRS: dict[str, Any] = {
     "group": 1,
     "format": "NCHW",
 }
-_HEAD = (
-    "IsFeatureMapInputList",
-    "kernel_size",
-    "mode",
-    "out_channel",
-    "input_names",
-    "pad",
-    "pad_mode",
-    "format",
-    "pad_list",
-)
-_MIDDLE = ("groups", "stride", "group", "dilation")
-_PRINTED = (*_HEAD, *_MIDDLE, "output_names", "IsFeatureMapOutput")
-_PRINTED_GRAD = (*_HEAD, *_MIDDLE, "data_format", "output_names", "IsFeatureMapOutput")
 
 # private formats of the 910A [decisions]
 OPS = (
@@ -233,7 +219,6 @@ OPS = (
         grad=_grad_conv,
         attrs=_ATTRS,
         fixed={"pad_list": _pads, "groups": _groups},
-        printed=_PRINTED,
         input_names=["x", "w"],
         output_names=["output"],
         formats={"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}},
@@ -247,7 +232,6 @@ OPS = (
         grad=_grad_input_grad,
         attrs=_ATTRS,
         fixed={"pad_list": _pads_of_sizes, "groups": _groups, "data_format": "NCHW"},
-        printed=_PRINTED_GRAD,
         input_names=("out_backprop", "filter", "input_sizes"),
         output_names=("output",),
         formats={"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}},
@@ -261,7 +245,6 @@ OPS = (
         grad=_grad_filter_grad,
         attrs=_ATTRS,
         fixed={"pad_list": _pads_of_input, "groups": _groups, "data_format": "NCHW"},
-        printed=_PRINTED_GRAD,
         input_names=("out_backprop", "input", "filter_sizes"),
         output_names=("output",),
         formats={"in": {0: "NC1HWC0", 1: "NC1HWC0"}, "out": {0: "FRACTAL_Z"}},

@@ -9,7 +9,7 @@ from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.ops.opdef import GradBuilder
 from dumpsim.ops.rules import broadcast
 
-__all__ = ["is_variable", "number", "shape_of", "unbroadcast", "unbroadcast_pair"]
+__all__ = ["is_variable", "number", "part", "part_or_zeros", "shape_of", "unbroadcast", "unbroadcast_pair"]
 
 
 def shape_of(symbol: Any) -> tuple[int, ...]:
@@ -24,6 +24,21 @@ def is_variable(symbol: Any) -> bool:
     """Whether a gradient to this operand can be wanted: a tensor that is not a constant."""
     abstract = getattr(symbol, "abstract", None)
     return isinstance(abstract, TensorType) and not abstract.constant
+
+
+def part(b: GradBuilder, dout: Any, index: int) -> Any:
+    """The gradient of output `index` of an operator with several outputs; None where nobody used it."""
+    items = getattr(dout, "items", dout)
+    return items[index] if isinstance(items, tuple | list) else b.item(dout, index)
+
+
+def part_or_zeros(b: GradBuilder, dout: Any, index: int, out: Any) -> Any:
+    """The gradient of output `index`, zeros where nobody used it."""
+    found = part(b, dout, index)
+    if found is not None:
+        return found
+    tensor = out.abstract.items[index]
+    return np.zeros(tensor.shape, tensor.dtype.numpy)
 
 
 def number(value: float, like: Any) -> np.ndarray[Any, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.gradient import part_or_zeros
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import constant, output, same_dtype, tensor_of, tuple_of, value_of
 
@@ -70,7 +71,7 @@ def _dense(logits: Array, labels: Array) -> tuple[Array, Array]:
 
 def _grad_dense(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     slope = b.item(out, 1)
-    return b.emit("Mul", slope, b.emit("ExpandDims", dout[0], -1)), None
+    return b.emit("Mul", slope, b.emit("ExpandDims", part_or_zeros(b, dout, 0, out), -1)), None
 
 
 def _infer_smooth(name: str, dout_at: int | None) -> Any:
@@ -176,7 +177,6 @@ OPS = (
         kernel=_sparse,
         grad=_grad_sparse,
         attrs={"is_grad": False, "sens": 1.0},
-        printed=("output_names", "IsFeatureMapOutput", "IsFeatureMapInputList", "input_names", "sens", "is_grad"),
         input_names=["features", "labels"],
         output_names=["output"],
     ),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
-from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import is_constant, output, same_dtype, tensor_of, value_of
@@ -265,16 +265,8 @@ OPS = (
         infer=_infer_cast,
         kernel=_cast,
         grad=_grad_cast,
-        fixed={"is_backend_cast": False},
+        fixed={"is_backend_cast": False, "dst_type": lambda abstracts, out, attrs: out.dtype},
         prim_func=True,
-        printed=(
-            "output_names",
-            "is_backend_cast",
-            "IsFeatureMapOutput",
-            "IsFeatureMapInputList",
-            "input_names",
-            "dst_type",
-        ),
         input_names=("x", "dst_type"),
         output_names=("output",),
     ),

@@ -17,7 +17,6 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 _NZ = {"in": {0: "FRACTAL_NZ", 1: "FRACTAL_NZ"}, "out": {0: "FRACTAL_NZ"}}  # [decisions: 910A]
-_PRINTED = ("IsFeatureMapOutput", "IsFeatureMapInputList", "right_format", "dst_type", "left_format")
 _FIXED: dict[str, Any] = {
     "right_format": "DefaultFormat",
     "dst_type": lambda abstracts, out, attrs: out.dtype,
@@ -110,7 +109,6 @@ def _product(name: str, infer: Callable[..., Abstract]) -> OpDef:
         kernel=_matmul,
         grad=_grad_product(name),
         fixed=_FIXED,
-        printed=_PRINTED,
         prim_func=True,
         formats=_NZ,
         flops=_flops,

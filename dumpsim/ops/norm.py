@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.gradient import part_or_zeros
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import constant, output, size_of, tensor_of, tuple_of, value_of, vector
 
@@ -64,7 +65,9 @@ def _grad_layer(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
     x, gamma, _, norm, params, epsilon = operands
     variance, mean = b.item(out, 2), b.item(out, 1)
     begin = constant(norm), constant(params)
-    slopes = b.emit("LayerNormGrad", x, dout[0], variance, mean, gamma, *begin, epsilon=constant(epsilon))
+    slopes = b.emit(
+        "LayerNormGrad", x, part_or_zeros(b, dout, 0, out), variance, mean, gamma, *begin, epsilon=constant(epsilon)
+    )
     return b.item(slopes, 0), b.item(slopes, 1), b.item(slopes, 2), None, None, None
 
 
@@ -163,7 +166,7 @@ def _grad_batch(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
         mean, variance = b.item(out, 3), b.item(out, 4)
     reserve = b.item(out, 2)
     settings = constant(training), constant(epsilon), constant(data_format)
-    slopes = b.emit("BatchNormGrad", dout[0], x, scale, mean, variance, reserve, *settings)
+    slopes = b.emit("BatchNormGrad", part_or_zeros(b, dout, 0, out), x, scale, mean, variance, reserve, *settings)
     return b.item(slopes, 0), b.item(slopes, 1), b.item(slopes, 2), *(None,) * (len(operands) - 3)
 
 
@@ -225,7 +228,9 @@ def _group(x: Array, num_groups: int, weight: Array, bias: Array, eps: float = 1
 def _grad_group(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     x, groups, weight, _, _ = operands
     mean, inverse = b.item(out, 1), b.item(out, 2)
-    slopes = b.emit("GroupNormGrad", dout[0], x, mean, inverse, weight, constant(groups), True, True, True)
+    slopes = b.emit(
+        "GroupNormGrad", part_or_zeros(b, dout, 0, out), x, mean, inverse, weight, constant(groups), True, True, True
+    )
     return b.item(slopes, 0), None, b.item(slopes, 1), b.item(slopes, 2), None
 
 
@@ -364,7 +369,6 @@ OPS = (
         kernel=_unit,
         grad=_grad_unit,
         attrs={"axis": 0, "epsilon": 1e-4},
-        printed=("IsFeatureMapOutput", "IsFeatureMapInputList", "axis", "epsilon"),
     ),
     OpDef(
         name="L2NormalizeGrad",

@@ -64,10 +64,17 @@ class OpDef:
         its chip. Kernels never write their operands, unless `updates` names them. Results have the inferred shape and number type (float32
         where the inferred type is float16 or bfloat16), may be views of operands and need not be contiguous.
     grad : callable or None
-        ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None. None as the rule: the operator
-        has no gradient, which is an error that names it; `stop` says that the gradient is zero.
+        ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None. Operands arrive as
+        `GradBuilder.emit` takes them; a tuple operand gets a tuple of gradients. `out` is the operator's output, of several outputs the
+        whole (use `b.item`); `dout` its gradient, of several outputs the parts (use `dumpsim.ops.gradient.part`). None as the rule: the
+        operator has no gradient, which is an error that names it; `stop` says that the gradient is zero.
     attrs : mapping
-        Primitive attributes with their defaults, in the order of the vendor's IR text.
+        Attributes with their defaults: keyword arguments of the kernel, and primitive attributes of the IR text.
+    fixed : mapping
+        Primitive attributes that the IR text shows and no kernel takes (``side_effect_mem``); a callable
+        ``(abstracts, output, attrs) -> value`` for those that follow from the operands (``pad_list``). See `dumpsim.ops.printed`.
+    promotes : tuple of int
+        Operands that the vendor converts to one number type before the operator, by nodes ``Cast``; see `dumpsim.ops.promotion`.
     prim_func : bool
         Defined by yaml in the real system: printed as ``PrimFunc_<name>``.
     updates : tuple of int
@@ -103,7 +110,6 @@ class OpDef:
     defaults: tuple[Any, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    printed: tuple[str, ...] = ()
     promotes: tuple[int, ...] = ()
     prim_func: bool = False
     updates: tuple[int, ...] = ()

@@ -8,7 +8,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, NoneType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError
-from dumpsim.ops.gradient import number, shape_of
+from dumpsim.ops.gradient import number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import axis_of, constant, ints_of, kept_shape, output, size_of, tensor_of, tuple_of, value_of
 
@@ -99,7 +99,7 @@ def _grad_mean(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
 def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     """The elements that equal the result share its gradient."""
     x = operands[0]
-    shape, axes, keep = _settings(operands)
+    shape, axes, _ = _settings(operands)
     kept = kept_shape(shape, axes)
     if kept != shape_of(out):
         dout, out = b.emit("Reshape", dout, kept), b.emit("Reshape", out, kept)
@@ -193,7 +193,7 @@ def _with_value(function: Callable[..., Any]) -> Callable[..., Any]:
 def _grad_with_value(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     x, axis, keep = operands[0], constant(operands[1]), bool(constant(operands[2]))
     zeros = b.emit("Zeros", shape_of(x), x.abstract.dtype)
-    index, slope = b.item(out, 0), dout[1]
+    index, slope = b.item(out, 0), part_or_zeros(b, dout, 1, out)
     if not keep:
         index, slope = b.emit("ExpandDims", index, axis), b.emit("ExpandDims", slope, axis)
     return b.emit("InplaceScatterSrc", zeros, axis, index, slope), None, None
