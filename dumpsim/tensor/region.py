@@ -121,10 +121,21 @@ def _cut(extent: int, host: int, outer: int, inner: int, block: int, start: int 
     return pieces
 
 
+def _join(dims: Iterable[Dim]) -> tuple[Dim, ...]:
+    """The same axes, neighbours made one where both sides allow it."""
+    out: list[Dim] = []
+    for n, device, host in dims:
+        if out and out[-1][1] == n * device and out[-1][2] == n * host:
+            out[-1] = (out[-1][0] * n, device, host)
+        elif n != 1:
+            out.append((n, device, host))
+    return tuple(out)
+
+
 def _cross(*axes: Iterable[Piece]) -> list[Piece]:
     """Every combination of one piece of each axis."""
     return [
-        (sum(p[0] for p in chosen), sum(p[1] for p in chosen), tuple(d for p in chosen for d in p[2]))
+        (sum(p[0] for p in chosen), sum(p[1] for p in chosen), _join(d for p in chosen for d in p[2]))
         for chosen in product(*axes)
     ]
 
@@ -314,7 +325,7 @@ def _rnn(shape: Shape, steps: Shape, c0: int, fmt: Format, layout: Layout) -> Pl
         out = strides(device)
         dims = [(n, d, s) for n, d, s in zip(shape[:-1], out, steps, strict=False)]
         dims += [(gates, per_gate, hidden * steps[-1]), (hidden, 1, steps[-1])]
-        return Plan(shape=device, regions=[(0, 0, tuple(dims))])
+        return Plan(shape=device, regions=[(0, 0, _join(dims))])
     inputs = _rnn_size(layout.input_size, "input_size", fmt.name)
     length = shape[-2]
     if length == inputs + hidden:
@@ -337,7 +348,7 @@ def _plain(shape: Shape, steps: Shape, order: Sequence[int] | None = None) -> Pl
     """The host's axes in another order, or as they are."""
     order = range(len(shape)) if order is None else order
     device = tuple(shape[k] for k in order)
-    dims = tuple((n, d, steps[k]) for n, d, k in zip(device, strides(device), order, strict=True))
+    dims = _join((n, d, steps[k]) for n, d, k in zip(device, strides(device), order, strict=True))
     return Plan(shape=device, regions=[(0, 0, dims)])
 
 
