@@ -116,6 +116,8 @@ class Profile:
         The dialect of statistic.csv; `csv_unique` keeps the first of repeated categories.
     over_long : str
         Number of an over-long name: the name's ``hash``, or what stands for the vendor's ``random`` number.
+    segment_inputs : bool
+        Inputs that a control-flow segment hands over are dumped.
     skip_tables : bool
         The fixed tables of operands and outputs that are never dumped apply.
     unwritable : str
@@ -167,6 +169,7 @@ class Profile:
     csv_trailing: bool = True
     csv_unique: bool = False
     over_long: str = "random"
+    segment_inputs: bool = True
     skip_tables: bool = True
     unwritable: str = "log"
     sink_error: bool = False
@@ -278,6 +281,7 @@ _BY_DEVICE: dict[str, dict[str, Any]] = {
         "metadata": True,
         "global_order": True,
         "graph_level": "own",
+        "segment_inputs": False,
         "skip_tables": False,
     },
 }

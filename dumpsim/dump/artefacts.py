@@ -1,0 +1,96 @@
+"""The files beside tensors: graphs, execution orders, copies of the configuration, arguments of kernels."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dumpsim.archive.sink import Sink
+from dumpsim.archive.tree import Tree
+from dumpsim.codecs import irproto, irtext
+from dumpsim.core.abstract import TensorType, tensors_of
+from dumpsim.core.errors import DumpConfigError
+from dumpsim.core.events import GraphEvent, TensorRef
+from dumpsim.core.irdoc import IrDoc
+
+__all__ = ["arguments_file", "check_types", "tensor_constants", "write_graph", "write_metadata"]
+
+_ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"  # [spec mindspore 8.1]
+
+Log = Callable[[str, str, str], None]
+
+
+def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: bytes, log: Log) -> None:
+    """``config.json`` and the copy of the dump config; files that are there stay. [spec mindspore 3.8]"""
+    config = json.dumps({"device_target": target, "ms_version": version}, separators=(",", ":"))
+    for name, data in (("config.json", config.encode()), ("data_dump.json", text)):
+        if sink.exists(tree.metadata, name):
+            function = "CopyDumpJsonToDir" if name == "data_dump.json" else "CopyMSCfgJsonToDir"
+            log("WARNING", function, f"The file: {tree.metadata}/{name} is already exist, skip copy it.")
+        else:
+            sink.write(tree.metadata, name, [data])
+
+
+def write_graph(sink: Sink, tree: Tree, event: GraphEvent) -> None:
+    """A kernel graph's IR in both forms, and its kernels in execution order. [spec mindspore 8]"""
+    number = event.graph_id
+    sink.write(tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()])
+    sink.write(tree.graphs, tree.pb(number), [irproto.encode(event.doc)])
+    order = "".join(f"{line}\n" for line in (_ORDER_TITLE, *event.execution_order))
+    sink.write(tree.execution_order, tree.order(number), [order.encode()])
+
+
+def check_types(doc: IrDoc) -> None:
+    """Refuse a graph with complex tensors, as the releases' exporter does on a CPU. [spec mindspore 8.2]
+
+    Raises
+    ------
+    DumpConfigError
+        Naming the node.
+    """
+    for node in doc.nodes:
+        abstracts = (*node.operand_types, *((node.output,) if node.output is not None else ()))
+        for abstract in abstracts:
+            if any(tensor.dtype.kind == "complex" for tensor in tensors_of(abstract)):
+                raise DumpConfigError(
+                    "dump cannot describe complex tensors in this release",
+                    where=node.full_name,
+                    vendor="Unexpected type Complex",
+                    code="DS-DMP-002",
+                )
+
+
+def tensor_constants(event: GraphEvent) -> tuple[TensorRef, ...]:
+    """The constants of a graph that are tensors; numbers, tuples and strings leave no file. [seed 001]"""
+    kinds = {f"data-{number}": found.abstract for number, found in enumerate(irproto.constants(event.doc))}
+    return tuple(ref for ref in event.constants if isinstance(kinds.get(ref.name), TensorType))
+
+
+def arguments_file(full_name: str, arguments: Mapping[str, Any], attrs: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Name and content of ``{op_type}.{op_name}.json``. [spec mindspore 3.11]
+
+    An operator whose arguments are known shows those, any other one its attributes.
+
+    Examples
+    --------
+    >>> name, data = arguments_file("Default/fc-Dense/MatMul-op0", {"transpose_b": True, "transpose_a": False}, {})
+    >>> name
+    'MatMul.Default_fc-Dense_MatMul-op0.json'
+    >>> print(data.decode())
+    {
+        "transpose_a": "False",
+        "transpose_b": "True"
+    }
+    """
+    last = full_name[full_name.rfind("/") + 1 :]
+    op_type = last[: last.rfind("-")] if "-" in last else last
+    scope = full_name.replace(".", "_").replace("/", "_")
+    shown = arguments or attrs
+    content = {name: _shown(value) for name, value in sorted(shown.items()) if value is not None}
+    return f"{op_type}.{scope}.json", json.dumps(content, indent=4, ensure_ascii=False).encode()
+
+
+def _shown(value: Any) -> str:
+    """An argument as text: ``True``, ``-1``, ``[0, 1]``."""
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_shown(item) for item in value) + "]"
+    return str(value)

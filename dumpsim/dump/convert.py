@@ -1,0 +1,187 @@
+"""From bytes in device memory to the array that a file holds: layout, number type, sample."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dumpsim.core.dtype import DTYPES, DType
+from dumpsim.core.errors import FormatError
+from dumpsim.core.events import TensorRef
+from dumpsim.core.format import FORMATS
+from dumpsim.tensor.layout import to_host
+
+__all__ = ["Conversion", "Converted", "NotDumped", "convert", "device_values"]
+
+_FLOAT32, _INT8, _UINT8 = DTYPES["float32"], DTYPES["int8"], DTYPES["uint8"]
+
+
+class NotDumped(Exception):
+    """A tensor that the vendor skips with a message; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """What becomes of a tensor's bytes.
+
+    Attributes
+    ----------
+    to_host : bool
+        Device layouts and number types are converted (``trans_flag``).
+    raw : bool
+        Bytes are copied as they are and labelled as if they had been converted. [spec mindspore 7]
+    float32 : bool
+        bfloat16 is stored as float32.
+    sample : int or None
+        Only this many elements are kept.
+    bug_compat : bool
+        Defects of packed types are copied. [spec mindspore 3.5]
+    """
+
+    to_host: bool = True
+    raw: bool = False
+    float32: bool = True
+    sample: int | None = None
+    bug_compat: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A tensor on the host.
+
+    Attributes
+    ----------
+    values : ndarray
+        In its own number type; a view of device memory where nothing had to change.
+    stored : ndarray
+        What the npy file holds.
+    dtype, stored_dtype : DType
+        Number type of `values` and of `stored`.
+    nbytes : int
+        Bytes that the statistics row states; packed types count packed.
+    """
+
+    values: NDArray[Any]
+    stored: NDArray[Any]
+    dtype: DType
+    stored_dtype: DType
+    format: str
+    nbytes: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the file's array."""
+        return self.stored.shape
+
+
+def convert(ref: TensorRef, how: Conversion) -> Converted:
+    """Convert one tensor.
+
+    Raises
+    ------
+    NotDumped
+        For a layout or number type that the vendor skips.
+    """
+    if how.raw:
+        values, dtype, label = _raw(ref), ref.dtype, "DefaultFormat"
+    elif how.to_host:
+        values, dtype, label = _host(ref), ref.dtype, "DefaultFormat"
+    else:
+        values, dtype, label = _view(ref, ref.device_dtype, ref.device_shape), ref.device_dtype, ref.device_format
+    nbytes = (values.size * dtype.bits + 7) // 8
+    if how.sample is not None and values.size > how.sample:
+        values = values.reshape(-1)[: how.sample]
+        nbytes = (values.size * dtype.bits + 7) // 8
+    values, stored, stored_dtype = _stored(values, dtype, how)
+    return Converted(values=values, stored=stored, dtype=dtype, stored_dtype=stored_dtype, format=label, nbytes=nbytes)
+
+
+def device_values(ref: TensorRef) -> NDArray[Any]:
+    """The elements in the device's number type, padding aside: what statistics kernels of the device see."""
+    if FORMATS[ref.device_format].dump == "copy":
+        return _view(ref, ref.device_dtype, ref.device_shape)
+    return to_host(_flat(ref, ref.device_dtype), ref.device_format, ref.shape, groups=ref.groups)
+
+
+def _host(ref: TensorRef) -> NDArray[Any]:
+    """Host layout and host number type."""
+    layout = FORMATS.get(ref.device_format)
+    if layout is None or layout.dump in ("unsupported", "unexpected"):
+        raise NotDumped(f"the dump does not convert {ref.device_format}")
+    if layout.dump == "copy":
+        values = _view(ref, ref.device_dtype, ref.shape)
+    else:
+        try:
+            values = to_host(_flat(ref, ref.device_dtype), ref.device_format, ref.shape, groups=ref.groups)
+        except FormatError as error:
+            raise NotDumped(f"{ref.device_format}: {error.what}") from error
+    if ref.dtype is ref.device_dtype or ref.dtype == ref.device_dtype:
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(ref.dtype.numpy)
+
+
+def _raw(ref: TensorRef) -> NDArray[Any]:
+    """As many device bytes as the host tensor has, whatever they mean."""
+    size = (prod(ref.shape) * ref.dtype.bits + 7) // 8
+    data = ref.read()
+    if size > data.size:
+        raise NotDumped("the host tensor is larger than the device tensor")
+    return _typed(data[:size], ref.dtype, ref.shape)
+
+
+def _view(ref: TensorRef, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The bytes as an array of this shape; nothing is copied."""
+    return _typed(ref.read(), dtype, shape)
+
+
+def _flat(ref: TensorRef, dtype: DType) -> NDArray[Any]:
+    return _typed(ref.read(), dtype, (-1,))
+
+
+def _typed(data: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Bytes as elements; packed types are unpacked."""
+    if dtype.name == "int4":
+        return _int4(data, shape)
+    if dtype.name == "uint1":
+        return np.unpackbits(data, count=None if shape == (-1,) else prod(shape)).reshape(shape)
+    if data.dtype != np.uint8:
+        data = data.view(np.uint8)
+    return data.view(dtype.numpy).reshape(shape)
+
+
+def _int4(data: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Low nibble first, sign-extended to int8; a shape that counts pairs gets its last axis doubled."""
+    nibbles = np.empty((data.size, 2), np.int8)
+    nibbles[:, 0] = (data << 4).view(np.int8) >> 4
+    nibbles[:, 1] = data.view(np.int8) >> 4
+    if shape != (-1,) and prod(shape) * 2 == nibbles.size and shape:
+        shape = (*shape[:-1], shape[-1] * 2)
+    flat = nibbles.reshape(-1)
+    return flat.reshape(shape) if shape == (-1,) else flat[: prod(shape)].reshape(shape)
+
+
+def _stored(values: NDArray[Any], dtype: DType, how: Conversion) -> tuple[NDArray[Any], NDArray[Any], DType]:
+    """The array of the file and its number type."""
+    if dtype.name == "bfloat16" and how.float32:
+        bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16).astype(np.uint32)
+        np.left_shift(bits, 16, out=bits)
+        return values, bits.view(np.float32).reshape(values.shape), _FLOAT32
+    if dtype.name == "int4":
+        return values, values, _INT8
+    if dtype.name == "uint1":
+        if how.bug_compat:
+            values = _uint1_with_defect(values)
+        return values, values, _UINT8
+    return values, values, dtype
+
+
+def _uint1_with_defect(values: NDArray[Any]) -> NDArray[Any]:
+    """quirk: of the last byte 8 - n % 8 values are written instead of n % 8. [spec mindspore 3.5]"""
+    tail = values.size % 8
+    found = values.copy().reshape(-1)
+    if tail:
+        found[values.size - tail + min(tail, 8 - tail) :] = 0
+    return found.reshape(values.shape)

@@ -1,0 +1,80 @@
+"""Which tensors of an event are wanted. Pure: no files, no clock, no bytes are read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dumpsim.core.events import TensorRef
+from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.operators import HOST_OPERANDS, USELESS_OUTPUTS
+from dumpsim.modes.profile import Profile
+
+__all__ = ["Selection", "choose_inputs", "choose_outputs", "choose_parameters", "is_selected"]
+
+IGNORE_USELESS = "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The wanted tensors of an operator, and those that are not dumped although the config asks for them."""
+
+    wanted: tuple[TensorRef, ...] = ()
+    skipped: tuple[tuple[int, str], ...] = ()  # slot, reason
+
+
+def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) -> bool:
+    """Whether ``dump_mode`` and ``kernels`` choose an operator.
+
+    In dump_mode 2 an operator carries the mark that set_dump left on it. [spec mindspore 2.3]
+    """
+    if config.dump_mode == 1:
+        return bool(config.kernels.match(full_name))
+    if config.dump_mode == 2:
+        return str(attrs.get("dump", "")).lower() == "true"
+    return True
+
+
+def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Selection:
+    """The operands that have bytes and that no table excludes."""
+    hidden = HOST_OPERANDS.get(op_type, frozenset()) if profile.skip_tables else frozenset()
+    return _choose(profile, refs, hidden, "the operand lives on the host")
+
+
+def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Selection:
+    """The outputs that have bytes and that no table excludes; `useless` keeps those of the table, too."""
+    hidden = USELESS_OUTPUTS.get(op_type, frozenset()) if profile.skip_tables and not useless else frozenset()
+    return _choose(profile, refs, hidden, "the output is known to be useless")
+
+
+def choose_parameters(config: DumpConfig, profile: Profile, refs: tuple[TensorRef, ...]) -> Selection:
+    """The graph inputs that get a Parameter file; they count as outputs. [spec mindspore 3.10, spec observed 1.4]"""
+    if not (profile.parameters and config.outputs) or config.dump_mode == 2:
+        return Selection()
+    named = tuple(ref for ref in refs if ref.name and (config.dump_mode == 0 or config.kernels.match(ref.name)))
+    return _choose(profile, named, frozenset(), "")
+
+
+def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int], why: str) -> Selection:
+    """Sort tensors into wanted and skipped."""
+    wanted: list[TensorRef] = []
+    skipped: list[tuple[int, str]] = []
+    for ref in refs:
+        reason = why if ref.slot in hidden else _reason(profile, ref)
+        if reason is None:
+            wanted.append(ref)
+        else:
+            skipped.append((ref.slot, reason))
+    return Selection(wanted=tuple(wanted), skipped=tuple(skipped))
+
+
+def _reason(profile: Profile, ref: TensorRef) -> str | None:
+    """Why a tensor cannot be dumped, None where it can. [spec mindspore 2.4]"""
+    if ref.origin == "none":
+        return "no address"
+    if ref.nbytes == 0:
+        return "no elements"
+    if ref.origin == "segment" and not profile.segment_inputs:
+        return "handed over by a control-flow segment"
+    if ref.dtype.name == "complex64" and profile.complex_numbers == "skip64":
+        return "complex64 is dropped"
+    return None

@@ -1,0 +1,114 @@
+"""``dumpsim-manifest.json``: what the vendor's tree does not say of a dump. It never stands inside a vendor tree.
+[design]"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TextIO
+
+from pydantic import BaseModel, ConfigDict
+
+from dumpsim.core.errors import DumpWriteError
+
+__all__ = ["FileEntry", "Manifest", "Spool", "path_for"]
+
+
+class FileEntry(BaseModel):
+    """One npy file, with the device's own ids, which names do not tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str  # relative to the rank's directory
+    full_name: str
+    task_id: int
+    stream_id: int
+    address: int
+    buffer_version: int
+    device_format: str
+    producer: str = ""
+
+
+class Manifest(BaseModel):
+    """The account of one rank's dump."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dumpsim: str
+    profile: str
+    target: str
+    chip: str
+    jit_level: str
+    rank: int
+    device_id: int
+    clock: str
+    seed: int
+    overrides: dict[str, str]
+    config: str
+    path: str
+    asked: int
+    captured: int
+    skipped: dict[str, int]
+    tensors: int
+    rows: int
+    written_files: int
+    written_bytes: int
+    iterations: list[int]
+    notes: list[str]
+    files: list[FileEntry] = []
+
+
+class Spool:
+    """Entries of the manifest, kept on disk until the end, so that a long dump needs no memory for them."""
+
+    def __init__(self) -> None:
+        self._file: TextIO | None = None
+
+    def add(self, *fields: Any) -> None:
+        """Keep one entry, its fields in the order of `FileEntry`."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - lives as long as the spool
+        self._file.write(json.dumps(fields, ensure_ascii=False) + "\n")
+
+    def finish(self, manifest: Manifest, path: str) -> None:
+        """Write the manifest, its entries streamed into place.
+
+        Raises
+        ------
+        DumpWriteError
+        """
+        head = json.dumps(manifest.model_dump(exclude={"files"}), indent=1, ensure_ascii=False)
+        names = tuple(FileEntry.model_fields)
+        part = f"{path}.part"
+        try:
+            with open(part, "w", encoding="utf-8") as out:
+                out.write(head.removesuffix("\n}") + ',\n "files": [')
+                separator = "\n  "
+                if self._file is not None:
+                    self._file.seek(0)
+                    for line in self._file:
+                        entry = dict(zip(names, json.loads(line), strict=True))
+                        out.write(separator + json.dumps(entry, ensure_ascii=False))
+                        separator = ",\n  "
+                out.write("\n ]\n}\n")
+            os.replace(part, path)
+        except OSError as error:
+            raise DumpWriteError(f"cannot be written: {error.strerror}", where=path, code="DS-ARC-011") from error
+        finally:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+def path_for(path: str, rank: int) -> str:
+    """The manifest's path of a rank: ranks beside the first get their number into the name.
+
+    Examples
+    --------
+    >>> path_for("dumpsim-manifest.json", 0), path_for("out/m.json", 3)
+    ('dumpsim-manifest.json', 'out/m-rank3.json')
+    """
+    if rank == 0:
+        return path
+    found = Path(path)
+    return str(found.with_name(f"{found.stem}-rank{rank}{found.suffix}"))

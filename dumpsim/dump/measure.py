@@ -1,0 +1,90 @@
+"""The cells of a statistics row. [spec mindspore 4.2-4.4]"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dumpsim.codecs.statcsv import FIELDS, number
+from dumpsim.tensor.device_stats import device_statistics
+from dumpsim.tensor.digest import digest
+from dumpsim.tensor.stats import Statistics, statistics
+
+__all__ = ["device_cells", "host_cells", "is_finite"]
+
+_DIGESTS = {"md5": "md5", "hash:md5": "md5", "hash": "sha1", "hash:sha1": "sha1"}
+_SLICE = 20480  # elements that 2.10 hashes at a time [spec mindspore 4.2]
+_LARGE = 1 << 23  # bytes from which threads pay
+_THREADS = min(4, os.cpu_count() or 1)
+
+
+def host_cells(
+    values: NDArray[Any], categories: Sequence[str]
+) -> tuple[tuple[str, ...], Statistics | None, tuple[tuple[str, str], ...]]:
+    """Cells in the order of the categories, and what they were made from.
+
+    Parameters
+    ----------
+    values : ndarray
+        The tensor in its own number type: bfloat16 is not widened, so that digests are those of the raw bytes.
+    categories : sequence of str
+        Names of ``statistic_category``.
+
+    Examples
+    --------
+    >>> host_cells(np.array([[1, 2, 3], [4, 5, 6]], np.float32), ("max", "min", "l2norm", "count"))[0]
+    ('6', '1', '9.53939', '6')
+    """
+    found: Statistics | None = None
+    if any(name in FIELDS for name in categories):
+        found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
+    digests: dict[str, str] = {}
+    cells: list[str] = []
+    for name in categories:
+        kind = _DIGESTS.get(name)
+        if kind is None:
+            cells.append(number(getattr(found, FIELDS[name])))
+            continue
+        if kind not in digests:
+            digests[kind] = digest([values], kind)[0] if kind == "md5" or values.size <= _SLICE else _sliced(values)
+        cells.append(digests[kind])
+    return tuple(cells), found, tuple(digests.items())
+
+
+def device_cells(values: NDArray[Any], categories: Sequence[str], precision: str) -> tuple[str, ...]:
+    """Cells as the device's kernels give them, ``null`` where a kernel does not take the number type.
+
+    Examples
+    --------
+    >>> device_cells(np.array([True, False]), ("max", "l2norm"), "high")
+    ('True', 'null')
+    """
+    found = device_statistics(values, precision)
+    return tuple(_printed(getattr(found, name)) for name in categories)
+
+
+def is_finite(values: NDArray[Any]) -> bool:
+    """Whether no element is infinite or NaN."""
+    found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
+    return not (found.nan or found.positive_inf or found.negative_inf)
+
+
+def _sliced(values: NDArray[Any]) -> str:
+    """SHA1 of the hex digests of consecutive slices. [spec mindspore 4.2]"""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    slices = [flat[start : start + _SLICE] for start in range(0, flat.size, _SLICE)]
+    return hashlib.sha1("".join(digest(slices, "sha1")).encode(), usedforsecurity=False).hexdigest()
+
+
+def _printed(value: Any) -> str:
+    """A numpy scalar as the device's result tensor prints it. [spec mindspore 4.3]"""
+    if value is None:
+        return number(None)
+    if isinstance(value, np.bool_):
+        return str(bool(value))
+    if isinstance(value, np.integer):
+        return str(int(value))
+    return number(float(value))

@@ -1,0 +1,241 @@
+"""One path for every tensor of every mode: copy, convert, measure, record, encode, write."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dumpsim.archive.record import Record
+from dumpsim.archive.sink import Sink
+from dumpsim.archive.tree import MAPPING, STATISTIC, Tree
+from dumpsim.codecs import mapping, npy, statcsv
+from dumpsim.core.clock import Clock
+from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.events import TensorRef
+from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
+from dumpsim.dump.measure import device_cells, host_cells
+from dumpsim.dump.summary import Tally
+from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.profile import Profile
+
+if TYPE_CHECKING:
+    from dumpsim.dump.manifest import Spool
+
+__all__ = ["Pipeline", "Source"]
+
+FILE_NS = 25_000  # what a small file costs the virtual clock [spec observed 1.2]
+BYTES_PER_NS = 1  # and its bytes, at 1 GB/s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where tensors come from: an operator of a graph in an iteration, and its side of the kernel."""
+
+    op_type: str
+    full_name: str
+    io: str
+    task_id: int
+    stream_id: int
+    rank: int
+    graph_id: int
+    iteration: int | None
+
+
+class Pipeline:
+    """Turns references to device memory into files.
+
+    At most one tensor is held at a time; a tensor that needs no conversion is written straight from device memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        config: DumpConfig,
+        tree: Tree,
+        sink: Sink,
+        tally: Tally,
+        clock: Clock,
+        seed: int,
+        manifest: bool,
+        log: Callable[[str, str, str], None],
+    ) -> None:
+        self._profile = profile
+        self._config = config
+        self._tree = tree
+        self._sink = sink
+        self._tally = tally
+        self._clock = clock
+        self._seed = seed
+        self._log = log
+        self._names = profile.names
+        self._csv = profile.csv
+        self._manifest = manifest
+        self._spool: Spool | None = None
+        self.plain = Conversion(bug_compat=profile.bug_compat)
+        sampled = config.sample_mode == 1 and profile.sampling
+        self._how = Conversion(
+            to_host=config.trans_flag or not profile.trans_flag,
+            raw=not config.enable and profile.async_conversion == "raw" and profile.target == "Ascend",
+            float32=profile.bfloat16 == "float32",
+            sample=config.sample_num if sampled else None,
+            bug_compat=profile.bug_compat,
+        )
+
+    # -- doors ---------------------------------------------------------------------------------------------------------
+
+    def tensor(self, directory: str, source: Source, ref: TensorRef) -> None:
+        """Dump one operand or output."""
+        config = self._config
+        if config.statistics and config.stat_calc_mode == "device":
+            self._device_row(directory, source, ref)
+            return
+        try:
+            found = convert(ref, self._how)
+        except NotDumped as reason:
+            self._log("WARNING", "", f"{source.full_name} {source.io}.{ref.slot}: {reason}")
+            self._tally.skip(str(reason))
+            return
+        self._tally.asked += 1
+        self._tally.captured += 1
+        record = self._record(source, ref, found)
+        if config.tensors:
+            self._npy(directory, record, ref, found)
+        if config.statistics:
+            self._row(directory, record, found)
+
+    def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
+        """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
+        source = Source(
+            op_type="Parameter",
+            full_name=ref.name,
+            io="output",
+            task_id=0,
+            stream_id=0,
+            rank=self._tree.rank,
+            graph_id=graph_id,
+            iteration=iteration,
+        )
+        self.tensor(directory, source, replace(ref, slot=0))
+
+    def constant(self, directory: str, ref: TensorRef, graph_id: int) -> None:
+        """Save one constant of a graph; statistics of constants do not exist. [spec mindspore 3.10]"""
+        source = Source(
+            op_type="Parameter",
+            full_name=ref.name,
+            io="output",
+            task_id=0,
+            stream_id=0,
+            rank=self._tree.rank,
+            graph_id=graph_id,
+            iteration=None,
+        )
+        found = convert(ref, self.plain)
+        self._tally.asked += 1
+        self._tally.captured += 1
+        self._npy(directory, self._record(source, ref, found), ref, found)
+
+    def guarded(self, action: Callable[[], object]) -> bool:
+        """Write; a failure ends the run, or is logged and counted, as the profile says. [decisions: unwritable path]"""
+        try:
+            action()
+        except DumpWriteError as error:
+            if self._profile.unwritable == "error":
+                raise
+            self._log("ERROR", "DumpToFile", str(error))
+            self._tally.note(f"not everything could be written: {error.what}")
+            return False
+        return True
+
+    def spool(self) -> "Spool":
+        """Entries for the manifest, kept until the end of the run."""
+        if self._spool is None:
+            from dumpsim.dump.manifest import Spool
+
+            self._spool = Spool()
+        return self._spool
+
+    # -- record --------------------------------------------------------------------------------------------------------
+
+    def _record(self, source: Source, ref: TensorRef, found: Converted) -> Record:
+        """The record of a converted tensor, stamped now."""
+        shown = self._profile.task_id == "device"
+        self._clock.advance(FILE_NS + found.nbytes // BYTES_PER_NS)
+        return Record(
+            op_type=source.op_type,
+            op_name=source.full_name,
+            io=source.io,
+            slot=ref.slot,
+            dtype=found.dtype.name,
+            stored_dtype=found.stored_dtype.name,
+            shape=found.shape,
+            timestamp=self._clock.stamp_us(),
+            format=found.format,
+            task_id=source.task_id if shown else 0,
+            stream_id=source.stream_id,
+            rank=source.rank,
+            graph_id=source.graph_id,
+            iteration=source.iteration,
+            nbytes=found.nbytes,
+        )
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _npy(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
+        """Write the tensor."""
+        if found.stored_dtype.descr is None:
+            self._log("WARNING", "", f"{record.dtype} has no npy form: {record.op_name} {record.io}.{record.slot}")
+            self._tally.captured -= 1
+            self._tally.skipped[f"{record.dtype} has no npy form"] += 1
+            return
+        name = self._names.npy(record)
+        place = directory[len(self._tree.rank_path) + 1 :]
+        short = self._names.short_name(name, salt=f"{self._seed}/{place}")
+        flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
+        head = npy.header(found.stored_dtype.descr, found.shape)
+        parts = [head, flat.reshape(-1).view(np.uint8).data]
+        if not self.guarded(lambda: self._sink.write(directory, short or name, parts)):
+            return
+        if short is not None:
+            self.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
+        self._tally.tensors += 1
+        if self._manifest:
+            self.spool().add(
+                f"{place}/{short or name}", record.op_name, record.task_id, record.stream_id, ref.address, ref.version,
+                ref.device_format, ref.producer,
+            )  # fmt: skip
+
+    def _row(self, directory: str, record: Record, found: Converted) -> None:
+        """Add a row with statistics of the host."""
+        if found.dtype.kind == "complex":
+            return  # only npy files hold complex numbers [seed 001]
+        cells, _, _ = host_cells(found.values, self._config.statistic_category)
+        self._line(directory, record, cells)
+
+    def _device_row(self, directory: str, source: Source, ref: TensorRef) -> None:
+        """Add a row with statistics of the device's kernels; its size is that of the allocation. [spec mindspore 4.1,
+        4.4]"""
+        values = device_values(ref)
+        self._tally.asked += 1
+        self._tally.captured += 1
+        found = Converted(
+            values=values,
+            stored=values,
+            dtype=ref.device_dtype,
+            stored_dtype=ref.device_dtype,
+            format=ref.device_format,
+            nbytes=ref.nbytes,
+        )
+        record = self._record(source, ref, found)
+        cells = device_cells(values, self._config.statistic_category, self._config.device_stat_precision_mode)
+        self._line(directory, record, cells)
+
+    def _line(self, directory: str, record: Record, cells: tuple[str, ...]) -> None:
+        """Write one row, after the header where the file is new."""
+        name = record.op_name if self._profile.csv_op_name == "raw" else self._names.shown_op_name(record.op_name)
+        line = statcsv.row(record, name, cells, self._csv)
+        if self._sink.is_new(directory, STATISTIC):
+            line = statcsv.header(self._config.statistic_category) + line
+        if self.guarded(lambda: self._sink.append(directory, STATISTIC, line)):
+            self._tally.rows += 1

@@ -1,0 +1,36 @@
+"""Operands and outputs of Ascend operators that no dump holds. [spec mindspore 3.9]"""
+
+__all__ = ["HOST_OPERANDS", "USELESS_OUTPUTS"]
+
+# operator type -> operands that live on the host or only carry an attribute
+HOST_OPERANDS: dict[str, frozenset[int]] = {
+    "Conv2DBackpropInput": frozenset({2}),
+    "KVCacheScatterUpdate": frozenset({0}),
+    "Ones": frozenset({0, 1}),
+    "Print": frozenset({0}),
+    "ReduceSum": frozenset({1}),
+    "Reshape": frozenset({1}),
+    "ResizeNearestNeighborV2Grad": frozenset({1}),
+    "Slice": frozenset({1, 2}),
+    "StandardNormal": frozenset({0}),
+    "StridedSlice": frozenset({1, 2, 3}),
+    "StridedSliceGrad": frozenset({1, 2, 3, 4}),
+    "Tile": frozenset({1}),
+    "Transpose": frozenset({1}),
+    "UniformInt": frozenset({0}),
+    "Zeros": frozenset({0, 1}),
+}
+
+# operator type -> outputs known to be useless, skipped while MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT is 1
+USELESS_OUTPUTS: dict[str, frozenset[int]] = {
+    "BatchNorm": frozenset({1, 2}),
+    "FlashAttentionScore": frozenset({2}),
+    "FlashAttentionScoreGrad": frozenset({3}),
+    "HistogramSummary": frozenset({0}),
+    "ImageSummary": frozenset({0}),
+    "Print": frozenset({0}),
+    "ScalarSummary": frozenset({0}),
+    "Send": frozenset({0}),
+    "TensorDump": frozenset({0}),
+    "TensorSummary": frozenset({0}),
+}
