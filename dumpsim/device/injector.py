@@ -50,7 +50,8 @@ class Injector:
                     self._launches.append((fault.op, fault))
                 case "out_of_memory":
                     assert fault.bytes is not None
-                    self.memory_limit = min(fault.bytes, self.memory_limit or fault.bytes)
+                    limit: int | None = self.memory_limit
+                    self.memory_limit = fault.bytes if limit is None else min(fault.bytes, limit)
                 case "disk_full":
                     room = fault.after_bytes if room is None else min(room, fault.after_bytes)
                 case "slow_disk":

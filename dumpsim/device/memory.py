@@ -150,7 +150,7 @@ class Memory:
         rule : str, optional
             Another block rule, such as ``communication``.
         fill : bool
-            Fill a fresh block with `FILL`.
+            Fill a fresh block with `FILL`; False: only behind the `size` bytes.
 
         Raises
         ------
@@ -180,9 +180,10 @@ class Memory:
         insort(self._live, (address, offset))
         if offset + block > self._fresh:
             buffer.fresh = True
-            if fill:
-                start = max(offset, self._fresh)
-                self._bytes()[start : offset + block] = FILL
+            start = max(offset, self._fresh)
+            if not fill:  # what is not filled will be written at once; only the padding stays
+                start = max(start, address - BASE_ADDRESS + size)
+            self._bytes()[start : offset + block] = FILL
             self._fresh = offset + block
         return buffer
 

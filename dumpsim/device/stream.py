@@ -85,6 +85,7 @@ class Stream:
         task.end_ns = self.tail_ns = start_ns + task.cost_ns
         if task.end_ns > clock.now_ns:
             clock.advance(task.end_ns - clock.now_ns)
+            task.end_ns = self.tail_ns = min(task.end_ns, clock.now_ns)  # a wall clock does not jump
         if task.work is None:
             return
         before = clock.now_ns

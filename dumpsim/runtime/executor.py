@@ -115,6 +115,7 @@ class Executor:
             raise
         self._workspaces[at] = workspace
         for place in plan.planned:
+            place.forget()
             address = workspace.address + place.offset
             if place.buffer is None:
                 alloc_size = -(-max(1, place.nbytes) // 512) * 512

@@ -195,7 +195,7 @@ class _Planner:
         if id(value) in self.known:
             return self.known[id(value)]
         if isinstance(value, Constant):
-            argument: Argument = self._constant(value)
+            argument = self._constant(value)
         elif isinstance(value, Parameter):
             raise UnsupportedError(f"parameter {value.name!r} is not a parameter of its graph", where=self._where())
         else:
@@ -234,7 +234,8 @@ class _Planner:
             if isinstance(of, HostValue):
                 return HostValue(value=of.value[index.value], abstract=node.abstract)
             assert isinstance(of, tuple), node.op_type
-            return of[index.value]
+            item: Argument = of[index.value]
+            return item
         if isinstance(node.abstract, MonadType):
             return None
         definition = self.find(node.op_type)

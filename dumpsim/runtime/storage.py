@@ -2,8 +2,8 @@
 
 A Parameter holds its value in ``_array``. Before a run the executor looks at it: if it is not the view of device memory
 that the last upload put there, the host has set a new value, and it is uploaded. After an upload ``_array`` *is* device
-memory, so that what a graph updates is seen by the host without a copy. A front end therefore replaces ``_array`` to set
-a value, and hands out copies of it, never the array itself.
+memory, so that what a graph updates is seen by the host without a copy. A front end therefore replaces ``_array`` to
+set a value, and hands out copies of it, never the array itself.
 """
 
 import weakref

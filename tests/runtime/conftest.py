@@ -1,4 +1,4 @@
-"""Networks built by hand, on operators of the tests' own, so that the runtime is tested without front end and tables."""
+"""Networks built by hand, on operators of the tests' own: the runtime without front end and tables."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dumpsim.core.abstract import ScalarType, TensorType, TupleType
-from dumpsim.core.dtype import dtype, from_numpy
+from dumpsim.core.abstract import NoneType, ScalarType, StringType, TensorType, TupleType, TypeType
+from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.events import TaskEvent
 from dumpsim.core.irdoc import IrDoc
@@ -22,6 +22,11 @@ FLOAT32 = dtype("float32")
 
 def _same(abstracts, attrs):
     return TensorType(dtype=abstracts[0].dtype, shape=abstracts[0].shape)
+
+
+def _split(abstracts, attrs):
+    kind, (rows, *rest) = abstracts[0].dtype, abstracts[0].shape
+    return TupleType(items=tuple(TensorType(dtype=kind, shape=(n, *rest)) for n in (1, rows - 1)))
 
 
 def _momentum(variable, accumulation, rate, gradient, momentum):
@@ -43,7 +48,7 @@ OPS = {
         _op("Neg", lambda x: -x, ("x",)),
         _op("AddN", lambda xs: sum(xs[1:], xs[0]), ("xs",), lambda a, _: _same(a[0].items, None)),
         _op("Less", lambda x, y: np.less(x, y), infer=lambda a, _: TensorType(dtype=dtype("bool"), shape=())),
-        _op("Split", lambda x: (x[:1], x[1:]), ("x",)),
+        _op("Split", lambda x: (x[:1], x[1:]), ("x",), _split),
         _op("MatMul", lambda x, y: x @ y, formats={"in": {0: "FRACTAL_NZ", 1: "FRACTAL_NZ"}, "out": {0: "FRACTAL_NZ"}}),
         _op(
             "Conv2D",
@@ -61,6 +66,7 @@ OPS = {
         ),
         _op("Scale", lambda x, factor, *, bias=0.0: x * factor + bias, ("x", "factor"), attrs={"bias": 0.0}),
         _op("Random", lambda x, *, counter: np.full_like(x, counter), ("x",), random=True),
+        _op("Same", lambda x, anything: x, ("x", "anything")),
         _op("Wrong", lambda x: x[:1], ("x",)),
     )
 }
@@ -112,6 +118,12 @@ class Net:
             abstract: Any = TensorType(dtype=from_numpy(value.dtype), shape=value.shape)
         elif isinstance(value, tuple):
             abstract = TupleType(items=tuple(self.constant(v).abstract for v in value), value=value)
+        elif value is None:
+            abstract = NoneType()
+        elif isinstance(value, str):
+            abstract = StringType(value=value)
+        elif isinstance(value, DType):
+            abstract = TypeType(value=value)
         else:
             name = {bool: "bool", int: "int64", float: "float32"}[type(value)]
             abstract = ScalarType(dtype=dtype(name), value=value)
@@ -223,9 +235,14 @@ def value(ref):
     return to_host(array, ref.device_format, ref.shape, groups=ref.groups)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def net():
     return Net
+
+
+@pytest.fixture(scope="session")
+def operators():
+    return find
 
 
 @pytest.fixture

@@ -1,0 +1,96 @@
+"""The memory plan: life times and addresses."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dumpsim.core.options import CompileOptions
+from dumpsim.device.chip import chip
+from dumpsim.runtime.plan import places_of, plan_graph
+
+programs = st.lists(
+    st.tuples(
+        st.sampled_from(["Add", "Neg", "MatMul", "Reshape", "ApplyMomentum"]), st.integers(0, 99), st.integers(0, 99)
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def build(net, steps):
+    b = net()
+    w, m = b.weight("w", np.ones((4, 4), np.float32)), b.weight("m", np.zeros((4, 4), np.float32))
+    values = [b.input("x", (4, 4)), b.input("y", (4, 4)), b.constant(np.eye(4, dtype=np.float32)), w]
+    for op_type, first, second in steps:
+        x, y = values[first % len(values)], values[second % len(values)]
+        if op_type == "Neg":
+            values.append(b.op("Neg", x))
+        elif op_type == "Reshape":
+            values.append(b.op("Reshape", x, (4, 4)))
+        elif op_type == "ApplyMomentum":
+            values.append(b.op("ApplyMomentum", w, m, 0.5, x, 0.5))
+        else:
+            values.append(b.op(op_type, x, y))
+    return b, b.op("MakeTuple", *values[3:])
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=programs, private=st.booleans(), reuse=st.booleans(), level=st.sampled_from(["O0", "O2"]))
+def test_tensors_that_live_together_never_share_bytes(net, operators, steps, private, reuse, level):
+    b, out = build(net, steps)
+    options = CompileOptions(private_formats=private, memory_reuse=reuse, jit_level=level)
+    plan = plan_graph(b.kernel_graph(out), chip("910A"), options, operators)
+    for at, one in enumerate(plan.planned):
+        assert one.offset % 512 == 0
+        assert one.offset + one.nbytes <= plan.workspace
+        for other in plan.planned[:at]:
+            apart = one.offset + one.nbytes <= other.offset or other.offset + other.nbytes <= one.offset
+            assert apart or (reuse and (one.dead < other.born or other.dead < one.born))
+    # whatever a kernel touches is alive at that moment
+    for position, call in enumerate(plan.calls):
+        for argument in (*call.arguments, *call.outputs):
+            for place in places_of(argument):
+                root = place.root
+                while root is not None:
+                    assert root.kind in ("weight", "constant") or root.born <= position <= root.dead
+                    root = root.source.root if root.source is not None else None
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=programs, reuse=st.booleans())
+def test_reuse_never_changes_a_value(net, operators, steps, reuse):
+    from dumpsim.core.settings import RunSettings
+    from dumpsim.runtime.session import Session
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-1, 2, (4, 4)).astype(np.float32) for _ in range(2))
+    results = []
+    for name, reuse_memory in (("CPU", False), ("910B", reuse)):
+        b, out = build(net, [step for step in steps if step[0] != "MatMul"])
+        session = Session(RunSettings(chip=name), environment={}, find=operators)
+        program = b.program(out)
+        session.compile(program, CompileOptions(memory_reuse=reuse_memory))
+        results.append([a.tobytes() for _ in range(2) for a in session.execute(program, [x, y])])
+    assert results[0] == results[1]
+
+
+def test_updates_and_views_share_the_bytes_of_their_operand(net, operators):
+    b = net()
+    w, m = b.weight("w", np.ones((4, 4), np.float32)), b.weight("m", np.zeros((4, 4), np.float32))
+    x = b.input("x", (4, 4))
+    updated = b.op("ApplyMomentum", w, m, 0.5, x, 0.5)
+    view = b.op("Reshape", x, (16,), shape=(16,))
+    plan = plan_graph(b.kernel_graph(b.op("MakeTuple", updated, view)), chip("910B"), CompileOptions(), operators)
+    assert [place.root.name for place in plan.results] == ["w", "x"]
+    assert plan.calls[0].stored == (False,)
+    assert [place.name for place in plan.planned] == ["x"]
+
+
+def test_a_long_graph_is_planned_without_recursion(net, operators):
+    b = net()
+    value = b.input("x", (2,))
+    for _ in range(5000):
+        value = b.op("Depend", b.op("Neg", value), 0)
+    plan = plan_graph(b.kernel_graph(value), chip("910B"), CompileOptions(), operators)
+    assert len(plan.calls) == 5000
+    assert plan.workspace == 3 * 512

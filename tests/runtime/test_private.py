@@ -1,0 +1,168 @@
+"""Private device formats and number types: real bytes in device layout, decoded to the right values."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.options import CompileOptions
+from dumpsim.tensor.layout import to_device
+
+RNG = np.random.default_rng(7)
+
+
+def conv_net(net):
+    b = net()
+    x = b.input("x", (2, 3, 4, 5))
+    w = b.weight("conv.weight", RNG.normal(size=(17, 3, 1, 1)).astype(np.float32))
+    conv = b.op("Conv2D", x, w, shape=(2, 17, 4, 5))
+    return b, x, w, b.op("Add", conv, b.op("Mul", conv, conv))
+
+
+def expected_conv(x, w):
+    low, kernel = x.astype(np.float16).astype(np.float32), w.astype(np.float16).astype(np.float32)
+    return np.einsum("nchw,oc->nohw", low, kernel[:, :, 0, 0]).astype(np.float16)
+
+
+def test_a_910a_computes_convolutions_in_float16_and_nc1hwc0(net, session, recorder):
+    b, _, w, out = conv_net(net)
+    x = RNG.normal(size=(2, 3, 4, 5)).astype(np.float32)
+    s, tap = session("910A"), recorder()
+    s.add_tap(tap)
+    program = b.program(out)
+    (got,) = s.execute(program, [x])
+    conv = expected_conv(x, w.storage._array)
+    wide = conv.astype(np.float32)
+    np.testing.assert_array_equal(got, wide + wide * wide)
+
+    event, values = next((e, v) for e, v in tap.of("after") if e.op_type == "Conv2D")
+    operands = [(r.device_format, r.device_dtype.name, r.device_shape, r.dtype.name, r.shape) for r in event.operands]
+    assert operands == [
+        ("NC1HWC0", "float16", (2, 1, 4, 5, 16), "float32", (2, 3, 4, 5)),
+        ("FRACTAL_Z", "float16", (1, 2, 16, 16), "float32", (17, 3, 1, 1)),
+    ]
+    (ref,) = event.outputs
+    assert (ref.device_format, ref.device_dtype.name, ref.dtype.name) == ("NC1HWC0", "float16", "float32")
+    assert ref.nbytes == 2 * 2 * 4 * 5 * 16 * 2
+    np.testing.assert_array_equal(values["in", 0], x.astype(np.float16))
+    np.testing.assert_array_equal(values["out", 0], conv)
+    # operators that know no private format read host layout and type
+    event, values = next((e, v) for e, v in tap.of("after") if e.op_type == "Mul")
+    assert [(r.device_format, r.device_dtype.name) for r in event.operands] == [("DefaultFormat", "float32")] * 2
+    np.testing.assert_array_equal(values["in", 0], wide)
+
+
+def test_the_bytes_in_memory_are_the_layouts(net, session):
+    b, _, w, out = conv_net(net)
+    x = RNG.normal(size=(2, 3, 4, 5)).astype(np.float32)
+    s = session("910A")
+    seen = []
+
+    class Tap:
+        def wants(self, event):
+            return getattr(event, "op_type", "") == "Conv2D"
+
+        def before_task(self, event):
+            pass
+
+        def after_task(self, event):
+            seen.append([ref.read().tobytes() for ref in (*event.operands, *event.outputs)])
+
+    s.add_tap(Tap())
+    s.execute(b.program(out), [x])
+    conv = expected_conv(x, w.storage._array)
+    assert seen == [
+        [
+            to_device(x.astype(np.float16), "NC1HWC0").tobytes(),
+            to_device(np.asarray(w.storage._array).astype(np.float16), "FRACTAL_Z").tobytes(),
+            to_device(conv, "NC1HWC0").tobytes(),
+        ]
+    ]
+
+
+def test_each_chip_at_each_level(net, session):
+    for chip, level, private in (
+        ("910A", "O0", True),
+        ("910B", "O0", False),
+        ("910B", "O2", True),
+        ("CPU", "O0", False),
+    ):
+        b, *_, out = conv_net(net)
+        s = session(chip)
+        plan = s.compile(b.program(out), s.options(jit_level=level)).plans[0]
+        assert (plan.calls[0].outputs[0].device_format == "NC1HWC0") is private
+
+
+def test_a_layout_is_converted_once_per_version(net, session, monkeypatch):
+    import dumpsim.tensor.layout as layout
+
+    counts = {"to_host": 0, "to_device": 0}
+    for name in counts:
+        real = getattr(layout, name)
+
+        def counted(*args, _name=name, _real=real, **keywords):
+            counts[_name] += 1
+            return _real(*args, **keywords)
+
+        monkeypatch.setattr(layout, name, counted)
+    b = net()
+    x = b.input("x", (2, 3, 4, 5))
+    w = b.weight("w", np.ones((3, 3, 1, 1), np.float32))
+    value = b.op("Conv2D", x, w)
+    other = b.op("Conv2D", x, w)
+    for _ in range(5):
+        value = b.op("Add", value, b.op("Mul", other, value))
+    s = session("910A")
+    s.execute(b.program(value), [np.ones((2, 3, 4, 5), np.float32)])
+    # two conversions into the convolutions and their two outputs; the outputs' host values are at hand
+    assert counts == {"to_device": 4, "to_host": 0}
+
+
+def test_updated_weights_are_converted_again(net, session):
+    b = net()
+    w, m = b.weight("w", np.ones((4, 4), np.float32)), b.weight("m", np.zeros((4, 4), np.float32))
+    x = b.input("x", (4, 4))
+    before = b.op("MatMul", x, w)
+    updated = b.op("ApplyMomentum", w, m, 1.0, x, 0.0)
+    after = b.op("MatMul", x, w)
+    b.order = [before, updated, after]
+    s = session("910A")
+    eye = np.eye(4, dtype=np.float32)
+    for step in range(3):
+        first, second = s.execute(b.program(b.op("MakeTuple", before, b.op("Depend", after, updated))), [eye])
+        np.testing.assert_array_equal(first, 1 - eye * step)
+        np.testing.assert_array_equal(second, 1 - eye * (step + 1))
+
+
+def test_a_view_of_a_private_tensor_is_brought_back_first(net, session):
+    b = net()
+    x = b.input("x", (2, 3))
+    product = b.op("MatMul", x, b.constant(np.full((3, 2), 2, np.float32)), shape=(2, 2))
+    flat = b.op("Reshape", product, (4,), shape=(4,))
+    out = b.op("MakeTuple", b.op("Neg", flat), flat)
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got = session("910A").execute(b.program(out), [values])
+    expected = (values @ np.full((3, 2), 2, np.float32)).reshape(4)
+    np.testing.assert_array_equal(got[0], -expected)
+    np.testing.assert_array_equal(got[1], expected)
+
+
+def test_a_cast_into_float16_saturates_and_raises_the_flag(net, session):
+    b = net()
+    program = b.program(b.op("MatMul", b.input("x", (1, 1)), b.input("y", (1, 1))))
+    s = session("910A")
+    (out,) = s.execute(program, [np.full((1, 1), 1e6, np.float32), np.full((1, 1), 0.5, np.float32)])
+    assert out.tolist() == [[32752.0]]
+    assert s.device.status.raised
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_reuse_does_not_change_results(net, session, reuse):
+    b, *_, out = conv_net(net)
+    x = np.random.default_rng(3).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    w = np.random.default_rng(4).normal(size=(17, 3, 1, 1)).astype(np.float32)
+    b.graph.parameters[1].storage._array = w
+    s = session("910A")
+    program = b.program(out)
+    s.compile(program, CompileOptions(private_formats=True, memory_reuse=reuse))
+    wide = expected_conv(x, w).astype(np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(s.execute(program, [x])[0], wide + wide * wide)

@@ -1,0 +1,274 @@
+"""Sessions: which device, counters, listeners, eager operators."""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dumpsim.core.clock import START_NS
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.core.events import RunEvent
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.device.faults import make_plan
+from dumpsim.runtime.ids import Ids
+from dumpsim.runtime.session import Session
+
+X = np.array([1, -2, 3], np.float32)
+FLOAT16 = dtype("float16")
+
+
+@pytest.mark.parametrize(
+    ("settings", "script", "expected"),
+    [
+        ({}, None, ("Ascend", "910B")),
+        ({}, "CPU", ("CPU", "CPU")),
+        ({"device": "gpu"}, "CPU", ("GPU", "GPU")),
+        ({"chip": "910A"}, None, ("Ascend", "910A")),
+        ({"chip": "910A"}, "CPU", ("CPU", "CPU")),
+        ({"chip": "CPU"}, None, ("CPU", "CPU")),
+        ({"chip": "910A", "device": "ascend"}, "CPU", ("Ascend", "910A")),
+    ],
+)
+def test_the_target_comes_from_the_settings_then_the_script_then_ascend(settings, script, expected):
+    s = Session(RunSettings(**settings), environment={})
+    s.configure(target=script)
+    assert (s.target, s.chip.name) == expected
+
+
+def test_a_chip_of_another_device_is_refused():
+    s = Session(RunSettings(device="cpu", chip="910A"), environment={})
+    with pytest.raises(BadInputError, match="910A is not a chip of CPU"):
+        _ = s.device
+    with pytest.raises(BadInputError, match="Ascendd"):
+        s.configure(target="Ascendd")
+
+
+def test_changing_the_target_starts_with_an_empty_device(operators, net, session):
+    b = net()
+    w = b.weight("w", X)
+    program = b.program(b.op("Neg", w))
+    s = Session(RunSettings(), environment={}, find=operators)
+    assert s.execute(program, [])[0].tolist() == (-X).tolist()
+    first = s.device
+    s.configure(target="CPU")
+    assert s.device is not first
+    assert s.device.chip.name == "CPU"
+    assert s.execute(program, [])[0].tolist() == (-X).tolist()
+
+
+def test_options_follow_the_chip():
+    s = Session(RunSettings(chip="910A", mindspore="2.7"), environment={})
+    assert (s.options().release, s.options().private_formats) == ("2.7", True)
+    s = Session(RunSettings(), environment={})
+    assert s.options().private_formats is False
+    s.configure(jit_level="O2")
+    assert (s.options().private_formats, s.options().jit_level) == (True, "O2")
+
+
+def test_the_current_session_is_one_per_process_and_can_be_swapped(monkeypatch):
+    monkeypatch.setenv(VARIABLE, RunSettings(device="cpu", seed=5).to_text())
+    before = Session.use(None)
+    try:
+        made = Session.current()
+        assert (made.target, made.seed) == ("CPU", 5)
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(Session.current()))
+        thread.start()
+        thread.join()
+        assert seen == [made]
+        mine = Session(RunSettings(), environment={})
+        assert Session.use(mine) is made
+        assert Session.current() is mine
+        Session.reset()
+        assert Session.current() not in (mine, made)
+    finally:
+        Session.use(before)
+
+
+def test_sessions_share_nothing(operators, net, holder):
+    shared = holder(np.zeros(3, np.float32))
+    nets = []
+    for _ in range(2):
+        b = net()
+        w, m = b.weight("w", shared._array, shared), b.weight("m", np.zeros(3, np.float32))
+        nets.append(b.program(b.op("ApplyMomentum", w, m, 1.0, b.input("g", (3,)), 0.0)))
+    sessions = [Session(RunSettings(), environment={}, find=operators) for _ in range(2)]
+    for at in (0, 1, 0):  # the Parameter's value goes along from device to device
+        sessions[at].execute(nets[at], [X])
+    assert shared._array.tolist() == (-3 * X).tolist()
+    assert [s.ids.graph() for s in sessions] == [0, 0]
+
+
+def test_ids_count_over_all_networks():
+    ids = Ids()
+    assert [ids.full_name("Default", "ReLU") for _ in range(2)] == ["Default/ReLU-op0", "Default/ReLU-op1"]
+    assert ids.full_name("Default/conv1-Conv2d", "ReLU") == "Default/conv1-Conv2d/ReLU-op0"
+    assert [ids.cnode() for _ in range(3)] == [0, 1, 2]
+
+
+def test_random_numbers_depend_on_seed_rank_and_key():
+    def draw(seed=0, rank=0, key=0):
+        return Session(RunSettings(seed=seed), rank=rank, environment={}).generator(key).random()
+
+    assert draw() == draw()
+    assert len({draw(), draw(seed=1), draw(rank=1), draw(key=1)}) == 4
+
+
+# ------------------------------------------------------------------ listeners
+def test_what_a_tap_hears(net, session, recorder):
+    b = net()
+    x, w = b.input("x", (3,)), b.weight("fc.weight", X)
+    total = b.op("Add", x, w)
+    scaled = b.op("Scale", total, 2.0, bias=0.5)
+    joined = b.op("AddN", b.op("MakeTuple", scaled, total, b.constant(X)), shape=(3,))
+    s, tap = session("910B"), recorder()
+    s.add_tap(tap)
+    program = b.program(joined)
+    for _ in range(2):
+        s.execute(program, [X])
+    assert [entry[0] for entry in tap.log] == ["graph", *(["begin", *["before", "after"] * 3, "end"] * 2)]
+    ((graph, _),) = tap.of("graph")
+    assert graph.execution_order == ("Default/Add-op0", "Default/Scale-op0", "Default/AddN-op0")
+    assert [e.run_count for e, _ in tap.of("begin")] == [0, 1]
+    assert [e.run_count for e, _ in tap.of("end")] == [1, 2]
+    assert isinstance(tap.of("end")[0][0], RunEvent)
+    assert [r.name for r in tap.of("end")[0][0].parameters] == ["x", "fc.weight"]
+    add, scale, addn = tap.of("after")[:3]
+    assert [(r.producer, r.name, r.origin, r.address != 0) for r in add[0].operands] == [
+        ("x", "x", "device", True),
+        ("fc.weight", "fc.weight", "device", True),
+    ]
+    assert [(r.producer, r.slot) for r in scale[0].operands] == [("Default/Add-op0", 0), ("", 1)]
+    assert scale[0].operands[1].shape == ()
+    assert scale[1]["in", 1] == 2.0
+    assert scale[0].attrs == {"bias": 0.5}
+    assert scale[0].arguments == {"factor": 2.0}
+    assert scale[1]["out", 0].tolist() == (4 * X + 0.5).tolist()
+    assert [(r.slot, r.origin) for r in addn[0].operands] == [(0, "device"), (1, "device"), (2, "constant")]
+
+
+def test_operands_before_and_after_an_update(net, session, recorder):
+    b = net()
+    w, m = b.weight("w", X), b.weight("m", np.zeros(3, np.float32))
+    program = b.program(b.op("ApplyMomentum", w, m, 1.0, b.input("g", (3,)), 0.0))
+    s, tap = session(), recorder()
+    s.add_tap(tap)
+    s.execute(program, [np.ones(3, np.float32)])
+    assert tap.of("before")[0][1]["in", 0].tolist() == X.tolist()
+    after, values = tap.of("after")[0]
+    assert values["in", 0].tolist() == (X - 1).tolist()
+    assert after.outputs[0].address == after.operands[0].address
+    assert after.operands[0].version != tap.of("before")[0][0].operands[0].version
+
+
+def test_an_idle_tap_is_asked_once_a_task_and_gets_nothing(net, session, recorder):
+    b = net()
+    s, tap = session(), recorder(interested=False)
+    s.add_tap(tap)
+    s.execute(b.program(b.op("Neg", b.op("Neg", b.input("x", (3,))))), [X])
+    assert tap.log == []
+    assert tap.asked == 1 + 1 + 2 + 1  # graph, begin, two kernels, end
+    s.remove_tap(tap)
+    s.execute(b.program(b.op("Neg", b.graph.parameters[0])), [X])
+    assert tap.asked == 5
+
+
+def test_readers_cannot_write(net, session):
+    b = net()
+
+    class Tap:
+        def wants(self, event):
+            return hasattr(event, "operands")
+
+        def before_task(self, event):
+            with pytest.raises(ValueError, match="read-only"):
+                event.operands[0].read()[0] = 1
+
+        def after_task(self, event):
+            pass
+
+    s = session()
+    s.add_tap(Tap())
+    s.execute(b.program(b.op("Neg", b.input("x", (3,)))), [X])
+
+
+def test_kinds_of_host_operands(net, session, recorder):
+    b = net()
+    s, tap = session("CPU"), recorder()
+    s.add_tap(tap)
+    x = b.input("x", (3,))
+    for value in (True, 3, 2.5, (2, 3), (), "same", None, FLOAT16):
+        b.op("Same", x, b.constant(value))
+    s.execute(b.program(b.op("MakeTuple", *b.order)), [X])
+    refs = [event.operands[1] for event, _ in tap.of("after")]
+    assert [(r.dtype.name, r.shape, r.origin) for r in refs[:4]] == [
+        ("bool", (), "constant"),
+        ("int64", (), "constant"),
+        ("float32", (), "constant"),
+        ("int64", (2,), "constant"),
+    ]
+    assert [r.origin for r in refs[4:]] == ["none"] * 4
+    assert [values["in", 1].tolist() for _, values in tap.of("after")[:4]] == [True, 3, 2.5, [2, 3]]
+    assert {r.address for r in refs} == {0}
+
+
+# ------------------------------------------------------------------ eager
+def test_eager_operators_run_as_tasks(operators, session):
+    s = session()
+    (out,) = s.run_op(operators("Add"), [X, X])
+    assert out.tolist() == (2 * X).tolist()
+    first, second = s.run_op(operators("Split"), [X])
+    assert (first.tolist(), second.tolist()) == ([1], [-2, 3])
+    assert s.device.stream(0).ids.take() == (2, 0)
+    assert s.clock.now_ns > START_NS
+
+
+@pytest.mark.parametrize(("chip", "expected"), [("910A", 65504.0), ("910B", np.inf), ("CPU", np.inf)])
+def test_eager_results_are_stored_as_the_chip_does(operators, session, chip, expected):
+    s = session(chip)
+    big = np.array([300], np.float16)
+    assert s.run_op(operators("Mul"), [big, big])[0].tolist() == [expected]
+    assert s.device.status.raised is (chip != "CPU")
+    small = np.array([1.5], ml_dtypes.bfloat16)
+    assert s.run_op(operators("Add"), [small, small])[0].dtype == ml_dtypes.bfloat16
+
+
+def test_eager_matmul_of_a_910a_is_float16(operators, session):
+    x = np.array([[1 + 2**-12]], np.float32)
+    assert session("910A").run_op(operators("MatMul"), [x, x])[0].tolist() == [[1.0]]
+    assert session("910B").run_op(operators("MatMul"), [x, x])[0].tolist() == (x @ x).tolist()
+
+
+def test_eager_updates_write_their_operands_and_results_do_not_share_them(operators, session):
+    s = session()
+    w, m = np.ones(3, np.float32), np.zeros(3, np.float16)
+    (out,) = s.run_op(operators("ApplyMomentum"), [w, m, 0.5, X, 0.0])
+    assert w.tolist() == (1 - X / 2).tolist()
+    assert m.tolist() == X.tolist()
+    w[:] = 0
+    assert out.tolist() == (1 - X / 2).tolist()
+    w.flags.writeable = False
+    with pytest.raises(BadInputError, match="read-only"):
+        s.run_op(operators("ApplyMomentum"), [w, m, 0.5, X, 0.0])
+
+
+def test_eager_updates_of_weights_reach_the_graphs(operators, net, session):
+    b = net()
+    w = b.weight("w", np.eye(3, dtype=np.float32))
+    program = b.program(b.op("MatMul", b.input("x", (3, 3)), w))
+    s = session("910A")
+    x = np.eye(3, dtype=np.float32)
+    s.execute(program, [x])
+    s.run_op(operators("ApplyMomentum"), [w.storage._array, np.zeros((3, 3), np.float32), 1.0, x * 2, 0.0])
+    assert s.execute(program, [x])[0].tolist() == (-x).tolist()
+
+
+def test_eager_faults(operators, session):
+    s = session()
+    s.inject(make_plan([{"kind": "overflow", "op": "Add", "nth": 2}, {"kind": "aicore_error", "op": "Mul"}]))
+    assert s.run_op(operators("Add"), [X, X])[0].tolist() == (2 * X).tolist()
+    assert s.run_op(operators("Add"), [X, X])[0][0] == np.inf
+    with pytest.raises(DeviceError, match="fault kernel_name=Default/Mul"):
+        s.run_op(operators("Mul"), [X, X])
