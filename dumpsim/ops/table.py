@@ -27,6 +27,11 @@ MODULES: dict[str, str] = {
     "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient",
     "conv": "Conv2D Conv2DBackpropInput Conv2DBackpropFilter",
     "create": "ZerosLike OnesLike Zeros Ones FillV2 FillScalar Range Eye Shape",
+    "index": (
+        "StridedSlice StridedSliceGrad Slice SliceGrad Gather UnsortedSegmentSum GatherD GatherDGradV2 GatherNd "
+        "ScatterNd TensorScatterUpdate TensorScatterElements OneHot"
+    ),
+    "join": "Concat Split Stack Unstack",
     "loss": (
         "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits SmoothL1Loss SmoothL1LossGrad "
         "BinaryCrossEntropy BinaryCrossEntropyGrad L2Loss"
@@ -38,7 +43,9 @@ MODULES: dict[str, str] = {
     "matrix": "MatMul BatchMatMul MatMulExt Dense BiasAdd BiasAddGrad",
     "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad L2Normalize L2NormalizeGrad",
     "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
+    "order": "TopK Sort Unique CumSum CumProd",
     "pool": "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad",
+    "random": "Dropout DropoutGrad StandardNormal UniformReal UniformInt",
     "reduce": (
         "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
         "ArgMinWithValue"
