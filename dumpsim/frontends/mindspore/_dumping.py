@@ -1,0 +1,115 @@
+"""Starts the dump that the environment asks for, and ends it with the process."""
+
+import atexit
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from dumpsim.core.errors import DumpWriteError
+from dumpsim.frontends.mindspore import log
+
+if TYPE_CHECKING:
+    from dumpsim.dump.service import DumpService
+    from dumpsim.runtime.session import Session
+
+__all__ = ["dump_of", "ensure_dump", "finish_dump"]
+
+_SOURCE = "mindspore/ccsrc/tools/data_dump"
+_LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3}
+
+
+class _Dumps:
+    """The dumps of this process, one per session."""
+
+    def __init__(self) -> None:
+        self.of: WeakKeyDictionary[Session, DumpService | None] = WeakKeyDictionary()
+        self.hooked = False
+
+
+_DUMPS = _Dumps()  # the one holder of process state
+
+
+def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None) -> "DumpService | None":
+    """The session's dump, started on the first call, as the real system does at the first compile.
+
+    Parameters
+    ----------
+    session : Session
+    environment : mapping, optional
+        By default the process's, read now: a script may set ``MINDSPORE_DUMP_CONFIG`` until its first compile.
+        [spec observed 1.5]
+
+    Raises
+    ------
+    DumpConfigError
+        For a config that the vendor refuses; the next compile reads the file again, as the vendor does.
+    """
+    if session in _DUMPS.of:
+        return _DUMPS.of[session]
+    found = dict(os.environ) if environment is None else environment
+    if not found.get("MINDSPORE_DUMP_CONFIG"):
+        _DUMPS.of[session] = None  # nothing of the dump is loaded where none is asked for
+        return None
+    from dumpsim.dump.service import SessionInfo, start
+
+    service = start(
+        SessionInfo(
+            target=session.target,
+            chip=session.chip.name,
+            jit_level=session.options().jit_level,
+            rank=session.rank,
+            device_id=session.device_id,
+            release=session.settings.mindspore,
+            clock=session.clock,
+            settings=session.settings,
+            disk=session.disk,
+            log=_log,
+        ),
+        found,
+    )
+    _DUMPS.of[session] = service
+    if service is not None:
+        session.add_tap(service)
+        if not _DUMPS.hooked:
+            _DUMPS.hooked = True
+            atexit.register(_finish_all)
+    return service
+
+
+def dump_of(session: "Session") -> "DumpService | None":
+    """The session's dump if one was started."""
+    return _DUMPS.of.get(session)
+
+
+def finish_dump(session: "Session") -> None:
+    """End the session's dump: its manifest, and its summary on stderr."""
+    service = _DUMPS.of.pop(session, None)
+    if service is None:
+        return
+    session.remove_tap(service)
+    try:
+        summary = service.finish()
+    except DumpWriteError as error:
+        print(f"dumpsim: {error}", file=sys.stderr)
+        return
+    if not session.settings.quiet:
+        print(summary, file=sys.stderr, flush=True)
+
+
+def _finish_all() -> None:
+    """End every dump of the process."""
+    for session in list(_DUMPS.of):
+        finish_dump(session)
+
+
+def _log(level: str, function: str, text: str) -> None:
+    """A line as the vendor's C++ side prints it. [spec observed 1.11]"""
+    if _LEVELS[level] < int(log.get_level()):
+        return
+    now = datetime.now(UTC)
+    stamp = f"{now:%Y-%m-%d-%H:%M:%S}.{now.microsecond // 1000:03}.{now.microsecond % 1000:03}"
+    place = f" [{_SOURCE}] {function}]" if function else " [dumpsim]"
+    print(f"[{level}] ME({os.getpid()},0,python):{stamp}{place} {text}", file=sys.stderr, flush=True)
