@@ -97,6 +97,7 @@ class Session:
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
         self._eager_runs: dict[str, int] = {}
         self._injector: Injector | None = None
+        self._closers: list[Callable[[], object]] = []
         if self.settings.faults:
             from dumpsim.device.faults import load_plan
 
@@ -319,6 +320,21 @@ class Session:
         if definition.updates and self._weights is not None:
             self._weights.touch()
         return results
+
+    def at_close(self, action: Callable[[], object]) -> None:
+        """Call `action` when the session is closed; the last one that was given is called first."""
+        self._closers.append(action)
+
+    def close(self) -> None:
+        """Call what was given to `at_close`, each once, even where one of them fails."""
+        first: BaseException | None = None
+        while self._closers:
+            try:
+                self._closers.pop()()
+            except BaseException as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def synchronize(self) -> None:
         """Wait for the device."""
