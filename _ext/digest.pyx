@@ -1,7 +1,8 @@
 # What is C here: the hash functions and the lanes (src/digest.c). What is Python: which algorithm, strides, and threads
 # (dumpsim.tensor.digest).
 #
-# The dispatcher guarantees: contiguous buffers of raw bytes, an algorithm of DS_MD5, DS_SHA1 and a level that the CPU has.
+# The dispatcher guarantees: contiguous buffers of raw bytes, an algorithm of DS_MD5, DS_SHA1 and a level that the CPU
+# has (a higher one is lowered, never executed).
 """MD5 and SHA1 of many buffers side by side, or of one stream."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer

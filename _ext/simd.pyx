@@ -1,4 +1,5 @@
-# What is C here: the question to the CPU. What is Python: names of levels, the environment variable (dumpsim.tensor.simd).
+# What is C here: the question to the CPU. What is Python: names of levels and the environment variable
+# (dumpsim.tensor.simd).
 """Which SIMD levels this CPU has."""
 
 from dumpsim._ext.common cimport ds_cpu_level

@@ -160,48 +160,72 @@ HALF(half_bf16, bf16_to_float)
 #if VECTOR == 512
 #define VD __m512d
 #define WIDE 8
-#define VD_ZERO _mm512_setzero_pd
+#define VD_SET _mm512_set1_pd
 #define VD_STORE _mm512_storeu_pd
 #define VD_ADD _mm512_add_pd
 #define VD_FMA _mm512_fmadd_pd
-#define F32_VD(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
-#define F16_VD(p) _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
-#define BF16_VD(p)                                                                                                      \
-    _mm512_cvtps_pd(_mm256_castsi256_ps(                                                                                \
-        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16)))
 #else
 #define VD __m256d
 #define WIDE 4
-#define VD_ZERO _mm256_setzero_pd
+#define VD_SET _mm256_set1_pd
 #define VD_STORE _mm256_storeu_pd
 #define VD_ADD _mm256_add_pd
 #define VD_FMA _mm256_fmadd_pd
-#define F32_VD(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
-#define F16_VD(p) _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(p))))
-#define BF16_VD(p)                                                                                                      \
-    _mm256_cvtps_pd(                                                                                                    \
-        _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)(p))), 16)))
 #endif
 
-/* Sums of 16 elements at p, one in each lane; the product is exact, so the fused form rounds the same. Named variables, not
- * arrays: gcc 12 leaves copies of an array of vectors on the stack. */
-#define SUM(TO_VD, p, g)                                                                                                \
+/* Sums of 16 elements at p, one in each lane. Products are exact, so the fused form rounds like an addition. PLUS is one of
+ * two ways to the same sum: ADD, and FUSE, which leaves the adders to the conversions of 16-bit types at the price of a
+ * register. Named variables, not arrays: gcc 12 keeps arrays of vectors in memory. */
+#define ADD(s, d) VD_ADD(s, d)
+#define FUSE(s, d) VD_FMA(d, VD_SET(1.0), s)
+#define TAKE(PLUS, g, value)                                                                                            \
     {                                                                                                                   \
-        const VD d = TO_VD((p) + g * WIDE);                                                                             \
-        s##g = VD_ADD(s##g, d);                                                                                         \
+        const VD d = value;                                                                                             \
+        s##g = PLUS(s##g, d);                                                                                           \
         q##g = VD_FMA(d, d, q##g);                                                                                      \
     }
 #define STORE(g)                                                                                                        \
     VD_STORE(out->sum + g * WIDE, s##g);                                                                                \
     VD_STORE(out->sumsq + g * WIDE, q##g);
 #if VECTOR == 512
-#define DECLARE VD s0 = VD_ZERO(), s1 = s0, q0 = s0, q1 = s0;
-#define SUMS(TO_VD, p) SUM(TO_VD, p, 0) SUM(TO_VD, p, 1)
+#define DECLARE                                                                                                         \
+    VD s0 = VD_SET(0.0), s1 = s0, q0 = s0, q1 = s0;
 #define STORES STORE(0) STORE(1)
+#define F32_HALF(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
+#define SUMS_F32(p) TAKE(ADD, 0, F32_HALF(p)) TAKE(ADD, 1, F32_HALF((p) + 8))
+#define F16_HALF(p) _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
+#define SUMS_F16(p) TAKE(FUSE, 0, F16_HALF(p)) TAKE(FUSE, 1, F16_HALF((p) + 8))
+#define BF16_HALF(p)                                                                                                    \
+    _mm512_cvtps_pd(_mm256_castsi256_ps(                                                                                \
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16)))
+#define SUMS_BF16(p) TAKE(FUSE, 0, BF16_HALF(p)) TAKE(FUSE, 1, BF16_HALF((p) + 8))
 #else
-#define DECLARE VD s0 = VD_ZERO(), s1 = s0, s2 = s0, s3 = s0, q0 = s0, q1 = s0, q2 = s0, q3 = s0;
-#define SUMS(TO_VD, p) SUM(TO_VD, p, 0) SUM(TO_VD, p, 1) SUM(TO_VD, p, 2) SUM(TO_VD, p, 3)
+#define DECLARE                                                                                                         \
+    VD s0 = VD_SET(0.0), s1 = s0, s2 = s0, s3 = s0, q0 = s0, q1 = s0, q2 = s0, q3 = s0;
 #define STORES STORE(0) STORE(1) STORE(2) STORE(3)
+#define F32_QUARTER(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
+#define SUMS_F32(p)                                                                                                     \
+    TAKE(ADD, 0, F32_QUARTER(p))                                                                                        \
+    TAKE(ADD, 1, F32_QUARTER((p) + 4))                                                                                  \
+    TAKE(ADD, 2, F32_QUARTER((p) + 8))                                                                                  \
+    TAKE(ADD, 3, F32_QUARTER((p) + 12))
+#define F16_QUARTER(p) _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(p))))
+#define SUMS_F16(p)                                                                                                     \
+    TAKE(FUSE, 0, F16_QUARTER(p))                                                                                       \
+    TAKE(FUSE, 1, F16_QUARTER((p) + 4))                                                                                 \
+    TAKE(FUSE, 2, F16_QUARTER((p) + 8))                                                                                 \
+    TAKE(FUSE, 3, F16_QUARTER((p) + 12))
+/* a bfloat16 with 16 zero bits below it is a float */
+#define BF16_LOW(u) _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), u)))
+#define BF16_HIGH(u) _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpackhi_epi16(_mm_setzero_si128(), u)))
+#define SUMS_BF16(p)                                                                                                    \
+    {                                                                                                                   \
+        const __m128i a = _mm_loadu_si128((const __m128i *)(p)), b = _mm_loadu_si128((const __m128i *)((p) + 8));       \
+        TAKE(FUSE, 0, BF16_LOW(a))                                                                                      \
+        TAKE(FUSE, 1, BF16_HIGH(a))                                                                                     \
+        TAKE(FUSE, 2, BF16_LOW(b))                                                                                      \
+        TAKE(FUSE, 3, BF16_HIGH(b))                                                                                     \
+    }
 #endif
 
 /* one element behind the last full group of 16 */
@@ -222,7 +246,7 @@ TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
     __m256i below = _mm256_setzero_si256(), zeros = _mm256_setzero_si256();
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        SUMS(F32_VD, x + i)
+        SUMS_F32(x + i)
         for (int h = 0; h < LANES; h += 8) {
             const __m256 v = _mm256_loadu_ps(x + i + h);
             max = _mm256_max_ps(v, max); /* a NaN in v leaves max as it is */
@@ -251,7 +275,7 @@ TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
 /* 16-bit floats: extrema and counts on the bits, as integers in the order of the values (key = bits with the body of
  * negative numbers flipped). NaN and the two zeros come out wrong here; `finish` looks again where they matter. Two passes
  * over each cached block, since the accumulators of both do not fit into 16 registers. */
-#define HALF(NAME, TO_VD, WIDEN)                                                                                        \
+#define HALF(NAME, SUMS, WIDEN)                                                                                         \
     TARGET static void LEVEL(NAME)(lanes_t *out, const uint16_t *x, int64_t n)                                          \
     {                                                                                                                   \
         DECLARE                                                                                                         \
@@ -262,7 +286,7 @@ TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
         for (int64_t start = 0; start < whole; start += BLOCK) {                                                        \
             const int64_t end = start + BLOCK < whole ? start + BLOCK : whole;                                          \
             for (int64_t i = start; i < end; i += LANES) {                                                              \
-                SUMS(TO_VD, x + i)                                                                                      \
+                SUMS(x + i)                                                                                             \
             }                                                                                                           \
             for (int64_t i = start; i < end; i += LANES) {                                                              \
                 const __m256i u = _mm256_loadu_si256((const __m256i *)(x + i));                                         \
@@ -293,24 +317,32 @@ TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
             LEVEL(tail)(out, l, WIDEN(x[whole + l]));                                                                   \
     }
 
-HALF(half_f16, F16_VD, f16_to_float)
-HALF(half_bf16, BF16_VD, bf16_to_float)
+HALF(half_f16, SUMS_F16, f16_to_float)
+HALF(half_bf16, SUMS_BF16, bf16_to_float)
 
 #undef HALF
 #undef DECLARE
-#undef SUM
-#undef SUMS
+#undef ADD
+#undef FUSE
+#undef TAKE
 #undef STORE
 #undef STORES
+#undef SUMS_F32
+#undef SUMS_F16
+#undef SUMS_BF16
+#undef F32_QUARTER
+#undef F16_QUARTER
+#undef F32_HALF
+#undef F16_HALF
+#undef BF16_HALF
+#undef BF16_LOW
+#undef BF16_HIGH
 #undef VD
 #undef WIDE
-#undef VD_ZERO
+#undef VD_SET
 #undef VD_STORE
 #undef VD_ADD
 #undef VD_FMA
-#undef F32_VD
-#undef F16_VD
-#undef BF16_VD
 #endif
 #undef LANED
 
