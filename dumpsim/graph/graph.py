@@ -11,7 +11,7 @@ from typing import Any
 from dumpsim.core.abstract import Abstract, MonadType, TensorType
 from dumpsim.core.irdoc import SourceLine
 
-__all__ = ["Constant", "Graph", "Node", "Parameter", "Value", "topological"]
+__all__ = ["Constant", "Graph", "Node", "Parameter", "Value", "is_monad", "reachable", "topological", "uses"]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -53,7 +53,8 @@ class Node:
     candidate: str = ""  # as in `IrNode.candidate`
     device_dtypes: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)  # e.g. {"dump": "true"}
-    call_scope: str | None = None  # scope of the call whose body holds the node, where it is another one
+    call_scope: str | None = None  # scope of the call whose body holds the node
+    block_scope: str | None = None  # the same, of the innermost branch or function
     call_name: str = ""  # variable that took the result of that call
     blocks: "tuple[Graph, ...]" = ()  # of control nodes: branches, loop condition and body
 
@@ -105,3 +106,29 @@ def topological(roots: Iterable[Value | None]) -> list[Node]:
 def is_monad(value: Value) -> bool:
     """Whether a value is a side-effect token."""
     return isinstance(value.abstract, MonadType)
+
+
+def uses(node: Node) -> list[Value]:
+    """What a node needs: its operands, and the values of outer graphs that its blocks use."""
+    found = list(node.operands)
+    for block in node.blocks:
+        inside = {id(n) for n in block.trail} | {id(p) for p in block.parameters}
+        values = [v for n in block.trail for v in uses(n)]
+        if isinstance(block.output, Node):
+            values += [block.output] if id(block.output) in inside else block.output.operands
+        elif block.output is not None:
+            values.append(block.output)
+        found += [v for v in values if id(v) not in inside and not isinstance(v, Constant)]
+    return found
+
+
+def reachable(roots: Iterable[Value | None]) -> set[int]:
+    """Ids of the nodes that `roots` need, through blocks too."""
+    seen: set[int] = set()
+    pending = [root for root in roots if isinstance(root, Node)]
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            pending.extend(v for v in uses(node) if isinstance(v, Node))
+    return seen

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.dtype import DType
 from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.ops.opdef import OpDef
 
 if TYPE_CHECKING:
@@ -69,11 +71,16 @@ def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> A
     from dumpsim.frontends.mindspore._capture import tape
     from dumpsim.runtime.session import Session
 
+    operands = complete(definition, operands, _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
-    arrays = Session.current().run_op(definition, [_plain(operand) for operand in operands], attrs)
-    out = _wrap(abstract, list(arrays) if isinstance(arrays, (list, tuple)) else [arrays])
+    arrays = Session.current().run_op(definition, [_plain(operand) for operand in operands], attrs, output=abstract)
+    out = _wrap(abstract, list(arrays))
     tape.record(definition, operands, out, attrs)
     return out
+
+
+def _cast(tensor: Any, kind: DType) -> Any:
+    return call("Cast", [tensor, kind])
 
 
 def _plain(operand: Any) -> Any:

@@ -1,16 +1,17 @@
 """The capture of one network: the tracer that records operators as graph nodes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
-from dumpsim.core.dtype import dtype
+from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import values
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
+from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 
@@ -113,7 +114,7 @@ class Tracer:
         printed: Mapping[str, Any] | None = None,
     ) -> Any:
         """Record one operator; returns symbolic Tensors."""
-        inputs = [self.value_of(operand) for operand in operands]
+        inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
         abstract = definition.infer([v.abstract for v in inputs], attrs)
         node = Node(
             op_type=definition.name,
@@ -126,12 +127,27 @@ class Tracer:
         self.append(node)
         return self.unpack(node, abstract)
 
+    def _cast(self, tensor: Any, kind: DType) -> Any:
+        """A tensor in another number type."""
+        if tensor._symbol is None and not values.is_parameter(tensor):
+            return values.tensor_of_array(tensor._array.astype(kind.numpy), kind)
+        from dumpsim.ops.table import find
+
+        return self.emit(find("Cast"), [tensor, kind], {})
+
+    @contextmanager
+    def expansion(self, composite: str) -> Iterator[None]:
+        """Operators recorded inside stand for a composite one, in a scope of their own."""
+        with self.entering(scope=f"Expand/_{composite}", name=composite):
+            yield
+
     def append(self, node: Node) -> Node:
         """Place a node: scope, source lines and the place in the program."""
         frame = self.frame
         node.scope = frame.scope
         node.sources = self.sources()
-        node.call_scope = frame.call_scope if not frame.blocks else frame.scope
+        node.call_scope = frame.call_scope
+        node.block_scope = frame.call_scope if not frame.blocks else frame.scope
         frame.made.add(id(node))
         self._open[-1].trail.append(node)
         return node
@@ -212,6 +228,3 @@ def assign_scopes(root: Any, *, with_class: bool) -> None:
             if scope_of(child) is None:
                 object.__setattr__(child, "_scope", scope)
             pending.append((scope, child))
-
-
-CallTarget = Callable[..., Any]

@@ -114,26 +114,27 @@ def constant_of(value: Any) -> Constant:
     return Constant(value=tuple(value) if isinstance(value, list) else value, abstract=abstract_of(value))
 
 
-def tensors_in(value: Any) -> "Iterator[Tensor]":
-    """The Tensors of a nested Python value, in order."""
+def tensors_in(value: Any, *, parameters: bool = True) -> "Iterator[Tensor]":
+    """The Tensors of a nested Python value, in order; Parameters may be left out."""
     if is_tensor(value):
-        yield value
+        if parameters or not is_parameter(value):
+            yield value
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from tensors_in(item)
+            yield from tensors_in(item, parameters=parameters)
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from tensors_in(item)
+            yield from tensors_in(item, parameters=parameters)
 
 
-def rebuild(value: Any, tensors: "Iterator[Tensor]") -> Any:
+def rebuild(value: Any, tensors: "Iterator[Tensor]", *, parameters: bool = True) -> Any:
     """The nested value with its Tensors replaced, in the order of `tensors_in`."""
     if is_tensor(value):
-        return next(tensors)
+        return next(tensors) if parameters or not is_parameter(value) else value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(rebuild(v, tensors) for v in value))
+        return type(value)(*(rebuild(v, tensors, parameters=parameters) for v in value))
     if isinstance(value, (tuple, list)):
-        return type(value)(rebuild(v, tensors) for v in value)
+        return type(value)(rebuild(v, tensors, parameters=parameters) for v in value)
     if isinstance(value, Mapping):
-        return {k: rebuild(v, tensors) for k, v in value.items()}
+        return {k: rebuild(v, tensors, parameters=parameters) for k, v in value.items()}
     return value

@@ -1,0 +1,224 @@
+"""Compiling cells and functions to programs, and running them."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.errors import CaptureError, DumpsimError
+from dumpsim.frontends.mindspore._capture import rewrite, trace, values
+from dumpsim.frontends.mindspore._capture.trace import Tracer
+from dumpsim.graph.lower import lower
+from dumpsim.graph.program import Program
+from dumpsim.ops.table import find
+from dumpsim.runtime.session import Session
+
+__all__ = ["Compiled", "run_cell", "run_function"]
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Compiled:
+    """A program and the structure of what it returns."""
+
+    program: Program
+    result: Any
+
+    def run(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the program on the tensors among the arguments."""
+        arrays = [tensor._array for tensor in values.tensors_in((args, dict(kwargs)), parameters=False)]
+        outputs = session.execute(self.program, arrays)
+        results = iter(
+            values.tensor_of_array(array, tensor._dtype)
+            for array, tensor in zip(outputs, values.tensors_in(self.result), strict=True)
+        )
+        return values.rebuild(self.result, results)
+
+
+def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a cell in GRAPH_MODE: compile it for these argument types where that was not done, then run it.
+
+    Raises
+    ------
+    CaptureError
+        The network cannot be turned into a graph.
+    """
+    session = _session()
+    stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
+    key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
+    programs: dict[Key, Compiled] = cell.__dict__.setdefault("_programs", {})
+    compiled = programs.get(key)
+    if compiled is None:
+        from dumpsim.frontends.mindspore.context import get_context
+
+        trace.assign_scopes(cell, with_class=bool(get_context("reserve_class_name_in_scope")))
+        name = type(cell).__name__
+        construct = rewrite.rewritten(type(cell).construct, name=f"{name}.construct")
+        compiled = _compile(session, name, construct, (cell,), args, kwargs, stated, cell)
+        programs[key] = compiled
+    return compiled.run(session, args, kwargs)
+
+
+def run_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function decorated with ``jit``: compile it for these argument types, then run it.
+
+    The first argument of a method of a cell is the cell.
+
+    Raises
+    ------
+    CaptureError
+        The function cannot be turned into a graph.
+    """
+    session = _session()
+    bound: tuple[Any, ...] = ()
+    owner = getattr(function, "__self__", None)
+    target = getattr(function, "__func__", function)
+    if owner is not None:
+        bound = (owner,)
+    elif args and not values.is_tensor(args[0]) and hasattr(args[0], "name_cells"):
+        bound, args = args[:1], args[1:]
+    cell = bound[0] if bound and hasattr(bound[0], "name_cells") else None
+    holder: dict[str, Any] = cell.__dict__ if cell is not None else target.__dict__
+    programs: dict[Any, Compiled] = holder.setdefault("_programs", {})
+    key = (target, _signature((args, dict(kwargs)), None), _modes(cell), _settings(session), *map(id, bound))
+    compiled = programs.get(key)
+    if compiled is None:
+        if cell is not None:
+            trace.assign_scopes(cell, with_class=True)
+        new = rewrite.rewritten(target)
+        compiled = _compile(session, target.__qualname__, new, bound, args, kwargs, None, cell)
+        programs[key] = compiled
+    return compiled.run(session, args, kwargs)
+
+
+def _session() -> Session:
+    """The session, told what the script's context says; a configured dump listens."""
+    from dumpsim.frontends.mindspore.context import get_context
+
+    session = Session.current()
+    session.configure(target=get_context("device_target"), jit_level=get_context("jit_level") or "O0")
+    from dumpsim.frontends.mindspore._dumping import ensure_dump
+
+    ensure_dump(session)
+    return session
+
+
+def _settings(session: Session) -> tuple[Any, ...]:
+    return (session.target, id(session), session.options().jit_level)
+
+
+def _modes(cell: Any) -> tuple[Any, ...]:
+    """What of the cells decides the graph: training or not, flags."""
+    if cell is None:
+        return ()
+    return tuple(
+        (each.training, tuple(sorted((k, str(v)) for k, v in each.get_flags().items())))
+        for _, each in cell.cells_and_names()
+    )
+
+
+def _signature(value: Any, stated: Any) -> Any:
+    """What of an argument decides the graph: type and shape of tensors, the value of anything else."""
+    if values.is_tensor(value):
+        shape = tuple(value._shape)
+        if values.is_tensor(stated):
+            shape = _dynamic(stated, shape)
+        return ("tensor", value._dtype.name, shape, id(value) if values.is_parameter(value) else None)
+    if isinstance(value, (tuple, list)):
+        hints = stated if isinstance(stated, (tuple, list)) and len(stated) == len(value) else [None] * len(value)
+        if stated is not None and len(value) == 2 and isinstance(value[1], dict):  # (args, kwargs)
+            hints = [stated, None]
+        return (type(value).__name__, *(_signature(v, h) for v, h in zip(value, hints, strict=True)))
+    if isinstance(value, Mapping):
+        return tuple((k, _signature(v, None)) for k, v in sorted(value.items()))
+    try:
+        hash(value)
+    except TypeError:
+        return (type(value).__name__, id(value))
+    return (type(value).__name__, value)
+
+
+def _dynamic(stated: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with -1 where `set_inputs` leaves it to the run."""
+    wanted = tuple(-1 if dim is None or dim == -1 else dim for dim in stated._shape)
+    return wanted if len(wanted) == len(shape) else shape
+
+
+def _compile(
+    session: Session,
+    name: str,
+    construct: rewrite.Rewritten,
+    bound: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    stated: Any,
+    cell: Any,
+) -> Compiled:
+    """Capture, lower and plan."""
+    tracer = Tracer(name)
+    tracer.frame.definition = construct.definition
+    tracer.frame.cell = cell
+    labels = _labels(construct.function, len(bound), args, kwargs)
+    hints = list(stated) if isinstance(stated, (tuple, list)) else []
+    symbols = iter(
+        [
+            tracer.argument(label, _argument_type(tensor, hints[i] if i < len(hints) else None))
+            for i, (label, tensor) in enumerate(labels)
+        ]
+    )
+    symbolic_args, symbolic_kwargs = values.rebuild((args, dict(kwargs)), symbols, parameters=False)
+    with trace.tracing(tracer):
+        try:
+            result = construct.function(*bound, *symbolic_args, **symbolic_kwargs)
+        except DumpsimError as error:
+            place = tracer.frame.position
+            if place is not None:
+                error.add_note(f"while {name} was compiled, in {place.path}:{place.line}")
+            raise
+        tensors = list(values.tensors_in(result))
+        if not tensors:
+            raise CaptureError(f"{name} returns no tensor", where=construct.definition.path)
+        whole = result if values.is_tensor(result) else list(tensors)
+        tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
+    program = lower(tracer.graph, session.ids, find, session.options())
+    session.compile(program)
+    return Compiled(program=program, result=_without_symbols(result))
+
+
+def _argument_type(tensor: Any, stated: Any) -> TensorType:
+    shape = tuple(tensor._shape)
+    if values.is_tensor(stated):
+        shape = _dynamic(stated, shape)
+    return TensorType(dtype=tensor._dtype, shape=shape)
+
+
+def _labels(
+    function: Callable[..., Any], skipped: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """The tensors among the arguments with the names of their parameters; ``*inputs`` counts: inputs0, inputs1."""
+    parameters = list(inspect.signature(function).parameters.values())[skipped:]
+    for place, value in enumerate(args):
+        parameter = parameters[min(place, len(parameters) - 1)]
+        name = parameter.name
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            name = f"{name}{place - len(parameters) + 1}"
+        yield from _named(name, value)
+    for name, value in kwargs.items():
+        yield from _named(name, value)
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    tensors = list(values.tensors_in(value, parameters=False))
+    for index, tensor in enumerate(tensors):
+        yield (name if tensors[0] is value else f"{name}{index}"), tensor
+
+
+def _without_symbols(result: Any) -> Any:
+    """The structure of the result with Tensors that only know their type."""
+    shapes = [
+        values.tensor_of_symbol(None, values.abstract_of(tensor))
+        for tensor in values.tensors_in(result)  # type: ignore[arg-type]
+    ]
+    return values.rebuild(result, iter(shapes))

@@ -1,0 +1,60 @@
+"""Operands as an operator takes them: defaults filled in, numbers and types brought together."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import ScalarType, TensorType
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture import values
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.promotion import operand_type
+
+__all__ = ["complete"]
+
+
+def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DType], Any]) -> list[Any]:
+    """The operands of a call with defaults and implicit conversions.
+
+    Parameters
+    ----------
+    definition : OpDef
+        Its `promotes` are brought to one number type: tensors of another type by `cast`, host numbers as constant tensors.
+    operands : sequence
+        What the caller gave; trailing operands may be missing.
+    cast : callable
+        ``cast(tensor, dtype)`` converts a tensor.
+
+    Raises
+    ------
+    ScriptTypeError
+        For too few or too many operands.
+    """
+    given = list(operands)
+    missing = len(definition.operands) - len(given)
+    if missing < 0 or missing > len(definition.defaults):
+        raise ScriptTypeError(
+            f"For '{definition.name}', the number of operands is {len(given)}",
+            allowed=[", ".join(definition.operands)],
+        )
+    if missing:
+        given += definition.defaults[len(definition.defaults) - missing :]
+    return _promoted(definition, given, cast)
+
+
+def _promoted(definition: OpDef, operands: list[Any], cast: Callable[[Any, DType], Any]) -> list[Any]:
+    places = [i for i in definition.promotes if i < len(operands)]
+    abstracts = {i: values.abstract_of(operands[i]) for i in places}
+    numeric = [i for i in places if isinstance(abstracts[i], (TensorType, ScalarType))]
+    if not numeric:
+        return operands
+    kind = operand_type([abstracts[i] for i in numeric])
+    for i in numeric:
+        abstract = abstracts[i]
+        if isinstance(abstract, ScalarType):
+            operands[i] = values.tensor_of_array(np.array(operands[i], kind.numpy), kind)
+        elif isinstance(abstract, TensorType) and abstract.dtype != kind:
+            operands[i] = cast(operands[i], kind)
+    return operands

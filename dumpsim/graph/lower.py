@@ -1,0 +1,73 @@
+"""From a captured network to a program: the passes in their order."""
+
+from collections.abc import Callable
+
+from dumpsim.core.options import CompileOptions
+from dumpsim.graph.document import document
+from dumpsim.graph.graph import Graph, Node
+from dumpsim.graph.passes.backend import adapt_to_kernels
+from dumpsim.graph.passes.cut import cut
+from dumpsim.graph.passes.expand import expand_composites
+from dumpsim.graph.passes.monads import add_monads
+from dumpsim.graph.passes.naming import Numbers, name_for_files, name_for_text
+from dumpsim.graph.passes.sequence import kernel_order
+from dumpsim.graph.program import KernelGraph, Program
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["lower"]
+
+
+def lower(captured: Graph, numbers: Numbers, find: Callable[[str], OpDef], options: CompileOptions) -> Program:
+    """Lower a captured network.
+
+    Parameters
+    ----------
+    captured : Graph
+        Parameters, `output` and `trail` as recorded; it is taken over and changed.
+    numbers : Numbers
+        Counters of the process.
+    find : callable
+        The definition of an operator type.
+    options : CompileOptions
+        Which dialect of names.
+
+    Returns
+    -------
+    Program
+    """
+    captured = expand_composites(add_monads(captured, find), find)
+    pieces = cut(captured)
+    graphs = [adapt_to_kernels(graph) for graph in pieces.graphs]
+    returns = name_for_text(graphs, pieces.functions)
+    name_for_files(graphs, numbers.op)
+    if options.release == "seed":  # IR, files and `kernels` agree [decisions]
+        for graph in graphs:
+            for node in graph.nodes():
+                node.ir_name = node.full_name
+    root_id = -1
+    kernel_graphs: list[KernelGraph] = []
+    for graph, return_name in zip(graphs, returns, strict=True):
+        graph.graph_id = numbers.graph()
+        root_id = graph.graph_id if root_id < 0 else root_id
+        graph.name = f"kernel_graph{graph.graph_id}"
+        assert isinstance(graph.output, Node)
+        is_root = graph.graph_id == root_id
+        doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=is_root)
+        kernel_graphs.append(
+            KernelGraph(
+                graph=graph,
+                graph_id=graph.graph_id,
+                order=kernel_order(graph.output),
+                doc=doc,
+                is_root=is_root,
+                root_graph_id=root_id,
+            )
+        )
+    return Program(
+        kernel_graphs=tuple(kernel_graphs),
+        steps=pieces.steps,
+        inputs=tuple(p for p in captured.parameters if not p.is_weight),
+        outputs=pieces.outputs,
+        slots=pieces.slots,
+        name=captured.name,
+    )

@@ -1,0 +1,46 @@
+"""What the backend changes in a kernel graph: casts that kernels want, tuples that kernels take apart."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dumpsim.core.abstract import ScalarType, TensorType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import Constant, Graph, Node
+from dumpsim.graph.passes.sequence import is_kernel
+
+__all__ = ["adapt_to_kernels"]
+
+# operands that kernels take as tensors of another number type than the script's number [observed 2.10]
+_WANTED: Mapping[str, Mapping[int, str]] = {"TopK": {1: "int32"}}
+
+
+def adapt_to_kernels(graph: Graph) -> Graph:
+    """Insert backend casts; mark the nodes that the backend makes anew, whose IR names count on."""
+    for node in graph.nodes():
+        if not is_kernel(node):
+            continue
+        for place, name in _WANTED.get(node.op_type, {}).items():
+            operand = node.operands[place]
+            if isinstance(operand, Constant) and isinstance(operand.abstract, ScalarType):
+                node.operands[place] = _cast(node, operand, dtype(name))
+                node.flags["anew"] = True
+                node.node_attrs["has_dynamic_value"] = True
+                node.candidate = "code"
+        if any(isinstance(o, Node) and o.op_type == "MakeTuple" for o in node.operands):
+            node.flags["anew"] = True
+            node.candidate = "code"
+    return graph
+
+
+def _cast(node: Node, operand: Constant, kind: DType) -> Node:
+    value = constant(np.array(operand.value, np.int64))
+    return Node(
+        op_type="Cast",
+        operands=[value, constant(kind)],
+        abstract=TensorType(dtype=kind, shape=()),
+        scope=node.scope,
+        printed_attrs={"is_backend_cast": True},
+        flags={"backend": True},
+    )

@@ -1,0 +1,361 @@
+"""Cutting a network at control flow: kernel graphs and the steps that connect them.
+
+The statements in front of a branch, those behind it, each branch, a loop's condition and its body become graphs of their
+own, numbered as the vendor numbers them: the segments of a function first, then the branches; behind a loop's condition
+and body comes what follows the loop. [observed 2.10]
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dumpsim.core.abstract import MonadType, TensorType, TupleType, tensors_of
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable, uses
+from dumpsim.graph.passes.sequence import is_kernel, listed, parameter_order
+from dumpsim.graph.program import Branch, Loop, Move, Run, Step
+
+__all__ = ["Pieces", "cut"]
+
+_CONTROL = frozenset({"If", "While"})
+# what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
+_FOREIGN_TOKEN = Constant(
+    value=np.array(2, np.int32), abstract=TensorType(dtype=dtype("int32"), shape=(), constant=True)
+)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Pieces:
+    """A network that was cut.
+
+    Attributes
+    ----------
+    graphs : list of Graph
+        Segments with their parameters in order; `output` is the MakeTuple that the Return takes.
+    steps : tuple of Step
+    outputs : tuple of int or Constant
+    slots : int
+    functions : int
+        Number of function graphs that the vendor's front end has for the network.
+    """
+
+    graphs: list[Graph] = field(default_factory=list)
+    steps: tuple[Step, ...] = ()
+    outputs: tuple[int | Constant, ...] = ()
+    slots: int = 0
+    functions: int = 1
+
+
+def cut(graph: Graph) -> Pieces:
+    """Cut a network; its control nodes become steps."""
+    pieces = Pieces()
+    cutter = _Cutter(pieces)
+    for parameter in graph.parameters:
+        if not parameter.is_weight:
+            cutter.give(parameter, [cutter.slot()])
+    steps = cutter.function(graph, in_loop=False, wrapped=True)
+    pieces.steps = tuple(steps)
+    pieces.outputs = tuple(cutter.sources(graph.output)) if graph.output is not None else ()
+    pieces.slots = cutter.count
+    return pieces
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Segment:
+    """A stretch of a function between two control nodes."""
+
+    nodes: list[Node] = field(default_factory=list)
+
+
+class _Cutter:
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+        self.count = 0
+        self.places: dict[int, list[int]] = {}  # slots of a value's tensors
+        self._kept: list[Value] = []  # keeps the values of `places` alive
+
+    def slot(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def give(self, value: Value, slots: list[int]) -> None:
+        self.places[id(value)] = slots
+        self._kept.append(value)
+
+    def sources(self, value: Value) -> list[int | Constant]:
+        """Where the tensors of a value are."""
+        if id(value) in self.places:
+            return list(self.places[id(value)])
+        if isinstance(value, Constant):
+            if isinstance(value.abstract, TupleType):
+                items = zip(value.value, value.abstract.items, strict=True)
+                return [s for v, a in items for s in self.sources(Constant(value=v, abstract=a))]
+            return [value]
+        if isinstance(value, Node) and value.op_type in ("MakeTuple", "Depend"):
+            members = value.operands if value.op_type == "MakeTuple" else value.operands[:1]
+            return [source for member in members for source in self.sources(member)]
+        raise AssertionError(f"{value!r} has no place")
+
+    # -- functions
+
+    def function(self, graph: Graph, *, in_loop: bool, wrapped: bool) -> list[Step]:
+        """Cut the nodes of one function; the steps that run it."""
+        needed = reachable([graph.output, *(n for n in graph.trail if _has_effect(n))])
+        nodes = [n for n in graph.trail if id(n) in needed]
+        output = graph.output
+        assert output is not None
+        return self._stretch(nodes, output, in_loop=in_loop, wrapped=wrapped)
+
+    def _stretch(self, nodes: list[Node], output: Value, *, in_loop: bool, wrapped: bool) -> list[Step]:
+        """Cut nodes up to the first loop; what is behind it is a function of its own."""
+        loop = next((i for i, node in enumerate(nodes) if node.op_type == "While"), None)
+        tail: Node | None = None
+        rest: list[Node] = []
+        if loop is not None:
+            nodes, rest = nodes[: loop + 1], nodes[loop + 1 :]
+            early = _without(rest, nodes[loop]) if not in_loop else []
+            rest = [n for n in rest if n not in _Identity(early)]
+            nodes = [*nodes[:-1], *early, nodes[-1]]
+            if rest and rest[-1] is output and rest[-1].op_type == "Depend":
+                tail = rest.pop()
+        controls = [node for node in nodes if node.op_type in _CONTROL]
+        segments = _segments(nodes, controls, in_loop=in_loop)
+        for control in controls:
+            self._announce(control, [*nodes, *rest])
+        result = tail.operands[0] if tail is not None else output
+        runs: list[Step | None] = []
+        for index, segment in enumerate(segments):
+            later = [n for s in segments[index + 1 :] for n in s.nodes] + rest + controls[index:]
+            wanted = [output] if loop is None or not rest else []
+            runs.append(self._run(segment.nodes, later, [*wanted, *([tail] if tail else [])], result, wrapped=wrapped))
+        steps: list[Step] = []
+        end: list[Step] = []
+        if tail is not None and (run := self._tail(tail)) is not None:
+            end.append(run)
+        for index, segment in enumerate(segments):
+            if (run := runs[index]) is not None:
+                steps.append(run)
+            if index < len(controls):
+                control = controls[index]
+                steps += self._branch(control, in_loop) if control.op_type == "If" else self._loop(control)
+        if loop is not None and (rest or tail is not None):
+            steps += self._stretch(rest, result, in_loop=in_loop, wrapped=wrapped) if rest else []
+        if tail is not None:
+            sources = self.sources(result)
+            steps += [
+                Move(target=t, source=s) for t, s in zip(self.places[id(_call_result(tail))], sources, strict=True)
+            ]
+        return [*steps, *end]
+
+    # -- segments
+
+    def _run(
+        self, nodes: list[Node], later: list[Node], outputs: list[Value], result: Value, *, wrapped: bool
+    ) -> Step | None:
+        """A kernel graph of a segment, and the step that runs it."""
+        own = _Identity(nodes)
+        used = [v for node in later for v in uses(node)]
+        ends = [*outputs, result]
+        whole = [v for v in ends if isinstance(v, Node) and v in own and (wrapped or v.op_type != "MakeTuple")]
+        if not wrapped:
+            used += [v for e in ends if isinstance(e, Node) and e.op_type == "MakeTuple" for v in e.operands]
+        exits: dict[int, Node] = {}
+        for value in [*whole, *used]:
+            if isinstance(value, Node) and value in own and value.op_type not in _CONTROL:
+                exits.setdefault(id(value), value)
+        if not exits:
+            return None
+        root = Node(op_type="Exit", operands=list(exits.values()), abstract=TupleType(items=()))
+        order = [node for node in listed(root) if node is not root and node in own]
+        exits = {id(node): node for node in order if id(node) in exits} | exits
+        return self._kernel_graph(order, list(exits.values()))
+
+    def _kernel_graph(self, order: list[Node], exits: list[Node]) -> Run:
+        own = _Identity(order)
+        arguments: dict[int, Parameter] = {}
+        for node in order:
+            node.operands = [self._inside(operand, own, arguments) for operand in node.operands]
+        for node in order:
+            for operand in node.operands:
+                if isinstance(operand, Node) and operand.op_type == "MakeTuple" and operand not in own:
+                    operand.operands = [self._inside(o, own, arguments) for o in operand.operands]
+        items: list[Value] = list(exits)
+        abstract = TupleType(items=tuple(value.abstract for value in items))
+        wrapper = Node(op_type="MakeTuple", operands=items, abstract=abstract, scope="Default", flags={"backend": True})
+        parameters = parameter_order(listed(wrapper))
+        graph = Graph(parameters=parameters, output=wrapper)
+        taken = [self._place_of(p, arguments) for p in parameters if not p.is_weight]
+        results: list[int] = []
+        for node in exits:
+            slots = [self.slot() for _ in tensors_of(node.abstract)]
+            self.give(node, slots)
+            results += slots
+        self.pieces.graphs.append(graph)
+        return Run(graph=len(self.pieces.graphs) - 1, arguments=tuple(taken), results=tuple(results))
+
+    def _place_of(self, parameter: Parameter, arguments: dict[int, Parameter]) -> int:
+        for key, made in arguments.items():
+            if made is parameter:
+                return self.places[key][0]
+        return self.places[id(parameter)][0]
+
+    def _inside(self, operand: Value, own: "_Identity", arguments: dict[int, Parameter]) -> Value:
+        """An operand as the segment sees it: values of other segments come in as parameters."""
+        if not isinstance(operand, Node) or operand in own:
+            return operand
+        if isinstance(operand.abstract, MonadType):
+            return _FOREIGN_TOKEN
+        if operand.op_type == "MakeTuple" and id(operand) not in self.places:
+            return operand
+        found = arguments.get(id(operand))
+        if found is None:
+            assert isinstance(operand.abstract, TensorType), operand.op_type
+            abstract = replace(operand.abstract, ref_key=None, constant=False)
+            found = Parameter(name="", abstract=abstract)
+            arguments[id(operand)] = found
+        return found
+
+    # -- control
+
+    def _announce(self, control: Node, nodes: list[Node]) -> None:
+        """Give the outputs of a control node their slots."""
+        slots = [self.slot() for _ in tensors_of(control.abstract)]
+        self.give(control, slots)
+        for node in nodes:
+            if node.op_type == "TupleGetItem" and node.operands[0] is control:
+                place = node.operands[1]
+                assert isinstance(place, Constant)
+                self.give(node, [slots[place.value]])
+
+    def _tail(self, tail: Node) -> Run | None:
+        """The end of a function that called a loop: it ties the result to the last token."""
+        call = _call_result(tail)
+        count = len(tensors_of(call.abstract))
+        if count != 1:
+            self.give(call, [self.slot() for _ in range(count)])
+            return None
+        self.give(call, [self.slot()])
+        copied = tail.operands[0]
+        tail.operands[0] = call
+        run = self._kernel_graph([tail], [tail])
+        tail.flags["result"] = copied
+        return run
+
+    def _branch(self, node: Node, in_loop: bool) -> list[Step]:
+        self.pieces.functions += 3 if in_loop else 2
+        slots = self.places[id(node)]
+        sides = []
+        for block in node.blocks:
+            steps = self.function(block, in_loop=in_loop, wrapped=False)
+            assert block.output is not None
+            sides.append((*steps, *self._moves(slots, self.sources(block.output))))
+        steps: list[Step] = []
+        condition = self._slot_of(node.operands[0], steps)
+        return [*steps, Branch(condition=condition, then=sides[0], otherwise=sides[1])]
+
+    def _slot_of(self, value: Value, steps: list[Step]) -> int:
+        (source,) = self.sources(value)
+        if isinstance(source, int):
+            return source
+        target = self.slot()
+        steps.append(Move(target=target, source=source))
+        return target
+
+    def _loop(self, node: Node) -> list[Step]:
+        self.pieces.functions += 3
+        head, body = node.blocks
+        slots = self.places[id(node)]
+        start = self._moves(slots, [s for operand in node.operands for s in self.sources(operand)])
+        for block in (head, body):
+            for parameter, slot in zip(block.parameters, slots, strict=True):
+                self.give(parameter, [slot])
+        head_steps = self.function(head, in_loop=True, wrapped=False)
+        assert head.output is not None
+        assert body.output is not None
+        test: list[Step] = []
+        condition = self._slot_of(head.output, test)
+        body_steps = self.function(body, in_loop=True, wrapped=False)
+        back = self._moves(slots, self.sources(body.output))
+        return [*start, Loop(head=(*head_steps, *test), condition=condition, body=(*body_steps, *back))]
+
+    def _moves(self, targets: list[int], sources: list[int | Constant]) -> list[Step]:
+        """Assign all at once: a source that is also a target is read first."""
+        pairs = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
+        clash = {t for t, _ in pairs} & {s for _, s in pairs if isinstance(s, int)}
+        first: list[Step] = []
+        second: list[Step] = []
+        for target, source in pairs:
+            if isinstance(source, int) and source in clash:
+                between = self.slot()
+                first.append(Move(target=between, source=source))
+                source = between
+            second.append(Move(target=target, source=source))
+        return [*first, *second]
+
+
+class _Identity:
+    """A set of nodes by identity."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._ids = {id(node) for node in nodes}
+
+    def __contains__(self, node: object) -> bool:
+        return id(node) in self._ids
+
+
+def _has_effect(node: Node) -> bool:
+    """Whether a control node has to run although nobody uses its outputs."""
+    return node.op_type in _CONTROL and any(
+        n.op_type == "UpdateState" and len(n.operands) > 1 for block in node.blocks for n in block.trail
+    )
+
+
+def _call_result(tail: Node) -> Node:
+    """The stand-in for the result of the call in front of a tail."""
+    made = tail.flags.get("call")
+    if made is None:
+        made = Node(op_type="While", operands=[], abstract=tail.operands[0].abstract)
+        tail.flags["call"] = made
+    assert isinstance(made, Node)
+    return made
+
+
+def _without(nodes: list[Node], control: Node) -> list[Node]:
+    """The nodes that need nothing of a control node's outputs."""
+    after = {id(control)}
+    free: list[Node] = []
+    for node in nodes:
+        if any(id(v) in after for v in uses(node)) or node.op_type in _CONTROL:
+            after.add(id(node))
+        else:
+            free.append(node)
+    return free
+
+
+def _segments(nodes: list[Node], controls: list[Node], *, in_loop: bool) -> list[_Segment]:
+    """Nodes by segment: as early as their operands allow, in a loop as the program has them."""
+    segments = [_Segment() for _ in range(len(controls) + 1)]
+    rank: dict[int, int] = {}
+    passed = 0
+    for node in nodes:
+        if node.op_type in _CONTROL:
+            passed += 1
+            rank[id(node)] = passed
+            continue
+        if in_loop or (is_kernel(node) and _ordered(node)):
+            at = passed
+        else:
+            at = max((rank.get(id(v), 0) for v in uses(node)), default=0)
+        if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node):
+            source = node.operands[0]
+            if source.op_type in _CONTROL:
+                rank[id(node)] = rank[id(source)]
+                continue
+            at = rank.get(id(source), at)
+        rank[id(node)] = at
+        segments[at].nodes.append(node)
+    return segments
+
+
+def _ordered(node: Node) -> bool:
+    return any(isinstance(operand.abstract, MonadType) for operand in node.operands)
