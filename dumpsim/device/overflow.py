@@ -129,6 +129,5 @@ def narrow(
         if mode is OverflowMode.INFNAN:
             return (result if result.dtype == target else result.astype(target)), inputs_finite
         largest = _LARGEST[dtype.name]
-        stored = np.clip(result, -largest, largest)
-        stored[np.isnan(stored)] = _NAN_STORE
+        stored = np.where(np.isnan(result), _NAN_STORE, np.clip(result, -largest, largest))
         return stored.astype(target), inputs_finite

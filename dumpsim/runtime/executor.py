@@ -17,7 +17,7 @@ from dumpsim.device.task import Task, TaskIds
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Loop, Move, Program, Run, Step
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.observe import Observers
+from dumpsim.runtime.observe import Observers, host_array
 from dumpsim.runtime.place import Array, Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, plan_graph
 from dumpsim.runtime.storage import Weights
@@ -137,9 +137,7 @@ class Executor:
         self.device.memory.free(self._workspaces.pop(at), dead=self.device.clock.now_ns)
 
     # -------------------------------------------------------------- runs
-    def execute(
-        self, arguments: Sequence[Any], *, kind: str = "train", injector: Injector | None = None
-    ) -> list[Array]:
+    def execute(self, arguments: Sequence[Any], *, kind: str = "train", injector: Injector | None = None) -> list[Any]:
         """Run the network once.
 
         Parameters
@@ -154,7 +152,7 @@ class Executor:
         Returns
         -------
         list of ndarray
-            One per `Program.outputs`, in host layout and type.
+            One per `Program.outputs`, in host layout and type; constants that are no numbers as they are.
 
         Raises
         ------
@@ -178,7 +176,9 @@ class Executor:
                 raise BadInputError(
                     f"the argument has shape {array.shape}", where=parameter.name, allowed=[wanted.shape]
                 )
-            slots[at] = array.astype(wanted.dtype.numpy, copy=False)
+            if array.dtype != wanted.dtype.numpy:
+                raise BadInputError(f"the argument is {array.dtype}", where=parameter.name, allowed=[wanted.dtype])
+            slots[at] = array
         root = self.plans[0] if self.plans else None
         if root is not None and self.observers.taps:
             self.observers.run_begin(root, self.runs, kind)
@@ -192,10 +192,8 @@ class Executor:
                 self._yield(at)
         return [self._output(output, slots) for output in program.outputs]
 
-    def _output(self, output: "int | Constant", slots: list[Array | None]) -> Array:
-        if isinstance(output, Constant):
-            return np.asarray(output.value)
-        return _filled(slots, output)
+    def _output(self, output: "int | Constant", slots: list[Array | None]) -> Any:
+        return _constant(output) if isinstance(output, Constant) else _filled(slots, output)
 
     def _steps(self, steps: Sequence[Step], slots: list[Array | None]) -> None:
         for step in steps:
@@ -205,7 +203,7 @@ class Executor:
                     for at, result in zip(step.results, results, strict=True):
                         slots[at] = result
                 case Move(source=Constant() as constant):
-                    slots[step.target] = np.asarray(constant.value)
+                    slots[step.target] = _constant(constant)
                 case Move(source=int() as source):
                     slots[step.target] = _filled(slots, source)
                 case Branch():
@@ -440,6 +438,12 @@ def _spoil(call: Call, results: list[Any], fault: Any) -> None:
         )
     exact.reshape(-1)[fault.index] = float(fault.value)
     results[fault.output] = exact
+
+
+def _constant(constant: Constant) -> Any:
+    """A constant as a call returns it: an array where it is made of numbers, else the value itself."""
+    content = host_array(constant.value, constant.abstract)
+    return constant.value if content is None else content[0]
 
 
 def _filled(slots: Sequence[Array | None], at: int) -> Array:

@@ -287,7 +287,7 @@ class _Planner:
                 p for a in arguments for p in places_of(a) if p.root.source is not None
             )  # in order, once each
         )
-        outputs, stored = self._outputs(node, definition, arguments, cube)
+        outputs, stored = self._outputs(node, definition, arguments, cube, groups)
         cost = self._cost(node, definition, arguments, outputs)
         self.calls[id(node)] = Call(
             node=node,
@@ -314,8 +314,8 @@ class _Planner:
             kind = argument.device_dtype
         else:
             kind = argument.dtype
-        weight = device_format is not None and device_format.startswith("FRACTAL_Z")
-        return self._converted(argument, device_format or PLAIN, kind, groups if weight else 1)
+        device_format = device_format or PLAIN
+        return self._converted(argument, device_format, kind, groups if device_format.startswith("FRACTAL_Z") else 1)
 
     def _converted(self, place: Place, device_format: str, kind: DType, groups: int) -> Place:
         if place.device_format == device_format and place.device_dtype == kind and place.groups == groups:
@@ -339,7 +339,7 @@ class _Planner:
         return found
 
     def _outputs(
-        self, node: Node, definition: OpDef, arguments: Sequence[Argument], cube: bool
+        self, node: Node, definition: OpDef, arguments: Sequence[Argument], cube: bool, groups: int
     ) -> tuple[tuple[Place, ...], tuple[bool, ...]]:
         formats = definition.formats.get("out", {}) if self.private else {}
         first = next((a for a in arguments if isinstance(a, Place)), None)
@@ -362,6 +362,7 @@ class _Planner:
                 shape=shape,
                 device_dtype=base.device_dtype if shared and isinstance(base, Place) else device,
                 device_format=device_format,
+                groups=groups if device_format.startswith("FRACTAL_Z") else 1,
                 slot=slot,
                 scalar=isinstance(abstract, ScalarType),
                 base=base if shared and isinstance(base, Place) else None,

@@ -253,7 +253,7 @@ class Session:
             self.observers.graph_compiled(plan)
         return executor
 
-    def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Array]:
+    def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
         """Run a program once, compiling it first where that was not done.
 
         Parameters

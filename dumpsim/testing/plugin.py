@@ -4,6 +4,7 @@ It is loaded at the start of every pytest run on the machine, so it imports noth
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,9 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
         yield session
     finally:
         Session.use(before)
+        front_end = sys.modules.get("dumpsim.frontends.mindspore._dumping")
+        if front_end is not None:
+            front_end.finish_dump(session)
         session.close()
     if injector is not None and strict:
         _refuse_unused(injector)

@@ -1,5 +1,6 @@
 """Programs built by hand, run on the emulated device."""
 
+import mmap
 import time
 
 import ml_dtypes
@@ -221,6 +222,16 @@ def test_control_flow_events(net, session, recorder):
     assert {name: v.tolist() for name, v in parameters.items()} == {"n": 2.0, "i": 2.0}
 
 
+def test_constant_outputs_have_their_own_type(net, session):
+    b = net()
+    constants = [b.constant(value) for value in (2, 1.5, True, (1, 2), None, "text")]
+    program = Program(kernel_graphs=(), steps=(), inputs=(), outputs=tuple(constants), slots=0)
+    got = session().execute(program, [])
+    assert [getattr(value, "dtype", None) for value in got] == ["int64", "float32", "bool", "int64", None, None]
+    assert [value.tolist() for value in got[:4]] == [2, 1.5, True, [1, 2]]
+    assert got[4:] == [None, "text"]
+
+
 # ------------------------------------------------------------------ errors
 def test_arguments_that_do_not_fit(net, session):
     b = net()
@@ -230,6 +241,8 @@ def test_arguments_that_do_not_fit(net, session):
         s.execute(program, [X, X])
     with pytest.raises(BadInputError, match=r"x: the argument has shape \(3, 2\); allowed: \(2, 3\)"):
         s.execute(program, [X.T])
+    with pytest.raises(BadInputError, match=r"x: the argument is float64; allowed: float32"):
+        s.execute(program, [X.astype(np.float64)])
     np.testing.assert_array_equal(s.execute(program, [X])[0], -X)
 
 
@@ -320,6 +333,21 @@ def test_memory_is_reused_unless_switched_off(net, session):
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     np.testing.assert_array_equal(reused.execute(a, [x])[0], x)
     np.testing.assert_array_equal(kept.execute(b, [x])[0], x)
+
+
+def test_dead_tensors_without_reuse_take_no_room_on_the_machine(net, session):
+    s = session("CPU")
+    program = chain(net, 200, (1 << 20,))
+    s.compile(program, CompileOptions(memory_reuse=False))
+    before = _resident()
+    s.execute(program, [np.ones(1 << 20, np.float32)])
+    assert s.device.memory.peak > 200 * (4 << 20)
+    assert _resident() - before < 200 << 20
+
+
+def _resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * mmap.PAGESIZE
 
 
 def test_small_kernels_cost_little(net, session):

@@ -166,3 +166,67 @@ def test_reuse_does_not_change_results(net, session, reuse):
     wide = expected_conv(x, w).astype(np.float32)
     for _ in range(2):
         np.testing.assert_array_equal(s.execute(program, [x])[0], wide + wide * wide)
+
+
+# ------------------------------------------------------------------ the operators of the tables
+def one_operator(net, op_type, operands, attrs):
+    """A program of one operator of the tables; arrays become inputs."""
+    from dumpsim.core.abstract import tensors_of
+    from dumpsim.ops.table import find
+
+    b = net()
+    values = [
+        b.input(f"x{at}", v.shape) if isinstance(v, np.ndarray) else b.constant(v) for at, v in enumerate(operands)
+    ]
+    definition = find(op_type)
+    merged = {**definition.attrs, **attrs}
+    node = b.op("Neg", b.input("unused", ()))
+    node.op_type, node.operands, node.attrs = op_type, values, merged
+    node.full_name = f"Default/{op_type}-op0"
+    node.abstract = definition.infer([v.abstract for v in values], merged)
+    b.graph.parameters.pop(-1)
+    assert tensors_of(node.abstract)
+    return b.program(node), [v for v in operands if isinstance(v, np.ndarray)]
+
+
+def integers(*shape):
+    return RNG.integers(-3, 4, shape).astype(np.float32)
+
+
+CASES = {
+    "conv": ("Conv2D", [integers(2, 5, 6, 7), integers(20, 5, 3, 3)], {"out_channel": 20, "kernel_size": (3, 3)}),
+    "grouped conv": (
+        "Conv2D",
+        [integers(2, 6, 6, 7), integers(9, 2, 3, 3)],
+        {"out_channel": 9, "kernel_size": (3, 3), "group": 3},
+    ),
+    "grouped filter": (
+        "Conv2DBackpropFilter",
+        [integers(2, 9, 4, 5), integers(2, 6, 6, 7), (9, 2, 3, 3)],
+        {"out_channel": 9, "kernel_size": (3, 3), "group": 3},
+    ),
+    "input gradient": (
+        "Conv2DBackpropInput",
+        [integers(2, 20, 4, 5), integers(20, 5, 3, 3), (2, 5, 6, 7)],
+        {"out_channel": 20, "kernel_size": (3, 3)},
+    ),
+    "matmul": ("MatMul", [integers(3, 17), integers(33, 17), False, True], {}),
+    "pool": ("MaxPool", [integers(2, 17, 6, 6)], {"kernel_size": (1, 1, 2, 2), "strides": (1, 1, 2, 2)}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_private_formats_change_no_integer_result(net, name):
+    from dumpsim.core.settings import RunSettings
+    from dumpsim.runtime.session import Session
+
+    results = []
+    for chip in ("CPU", "910A"):
+        program, arguments = one_operator(net, *CASES[name])
+        s = Session(RunSettings(chip=chip), environment={})
+        plan = s.compile(program).plans[0]
+        assert (plan.calls[0].outputs[0].device_format != "DefaultFormat") is (chip == "910A")
+        results.append(s.execute(program, arguments))
+    for cpu, npu in zip(*results, strict=True):
+        assert npu.dtype == cpu.dtype
+        np.testing.assert_array_equal(npu, cpu)
