@@ -1,0 +1,55 @@
+"""``mindspore._c_expression``: the names of MindSpore's C++ side that dump scripts import. [spec mindspore 1.6]"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+
+__all__ = ["_dump_set_dynamic", "_dump_start", "_dump_step", "_dump_stop", "_set_init_iter", "_tensordump_set_step"]
+
+
+def _control(name: str, *args: Any) -> None:
+    """Hand a call to the dump of this process."""
+    from dumpsim.frontends.mindspore import _dumping
+
+    getattr(_dumping, name)(*args)
+
+
+def _dump_set_dynamic() -> None:
+    """Dump only between `_dump_start` and `_dump_stop`; `iteration` has no effect then."""
+    _control("set_dynamic")
+
+
+def _dump_start() -> None:
+    """Dump every step from now on."""
+    _control("start")
+
+
+def _dump_stop() -> None:
+    """Dump no more steps."""
+    _control("stop")
+
+
+def _set_init_iter(initial: int) -> None:
+    """Count the user's steps, from `initial`: they name the directories."""
+    if isinstance(initial, bool) or not isinstance(initial, int):
+        raise ScriptTypeError(f"the step is of type {type(initial).__name__}", where="_set_init_iter", allowed=("int",))
+    _control("set_initial_iteration", initial)
+
+
+def _dump_step(step: int = 1) -> None:
+    """Go on by `step` user steps."""
+    if isinstance(step, bool) or not isinstance(step, int):
+        raise ScriptTypeError(f"the step is of type {type(step).__name__}", where="_dump_step", allowed=("int",))
+    _control("advance", step)
+
+
+def _tensordump_set_step(steps: Sequence[int]) -> None:
+    """Refused: TensorDump is not emulated yet."""
+    raise UnsupportedError("steps of TensorDump", where="mindspore._c_expression._tensordump_set_step")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'mindspore._c_expression' has no attribute {name!r}")
+    raise UnsupportedError(f"{name} is not emulated", where="mindspore._c_expression", code="DS-API-001")

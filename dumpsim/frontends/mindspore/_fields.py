@@ -1,0 +1,224 @@
+"""The fields of the context: default, types and checks of each, with MindSpore's texts. [spec observed 4]"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+
+__all__ = ["DEFAULTS", "FIELDS", "Field", "checked"]
+
+Check = Callable[[str, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One keyword of set_context; `check` returns the value that is kept, or raises as MindSpore does.
+
+    `read_only` fields can be read only; `deprecated` is what a set prints.
+    """
+
+    default: Any
+    types: tuple[type, ...] = ()
+    check: Check | None = None
+    deprecated: str = ""
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value to keep.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        As MindSpore does, with its text.
+
+    Examples
+    --------
+    >>> checked("save_graphs", True)
+    2
+    """
+    row = FIELDS[name]
+    if row.types and not _is_one_of(value, row.types):
+        wanted = str(row.types[0]) if len(row.types) == 1 else f"({', '.join(map(str, row.types))})"
+        raise ScriptTypeError(f"The parameter '{name}' must be {wanted}, but got {type(value)}")
+    return row.check(name, value) if row.check else value
+
+
+def _is_one_of(value: Any, types: tuple[type, ...]) -> bool:
+    return isinstance(value, types)
+
+
+def _bad(text: str) -> ScriptValueError:
+    return ScriptValueError(f"For 'context.set_context', {text}")
+
+
+def _mode(name: str, value: Any) -> int:
+    if isinstance(value, (str, float)):
+        raise ScriptTypeError(f"The parameter 'mode' must be <class 'int'>, but got {type(value)}")
+    if value not in (0, 1):
+        raise _bad(f"the argument 'mode' should be context.GRAPH_MODE (0) or context.PYNATIVE_MODE (1), but got {value}.")
+    return int(value)
+
+
+TARGETS = ["CPU", "GPU", "Ascend", "Davinci"]
+
+
+def _target(name: str, value: str) -> str:
+    if value not in TARGETS:
+        raise _bad(f"the argument 'device_target' must be one of {TARGETS}, but got {value}.")
+    return "Ascend" if value == "Davinci" else value
+
+
+def _device_id(name: str, value: Any) -> int:
+    if value is None:
+        raise ScriptTypeError("'<' not supported between instances of 'NoneType' and 'int'")
+    if not isinstance(value, int):
+        raise ScriptTypeError(f"The parameter 'device_id' must be <class 'int'>, but got {type(value)}")
+    if not 0 <= value <= 4095:
+        raise _bad(f"the argument 'device_id' must be in range [0, 4095], but got {value}.")
+    return value
+
+
+def _save_graphs(name: str, value: int) -> int:
+    if isinstance(value, bool):
+        return 2 if value else 0
+    if value > 3:
+        raise ScriptValueError(f"value for save_graphs should be 0-3 but got '{value}'")
+    return value
+
+
+def _directory(name: str, value: str) -> str:
+    if not value.strip():
+        raise _bad(
+            f"the 'save_graphs_path' or the 'print_file_path' is invalid type, it should be Non-empty string, "
+            f"but got '{value}'."
+        )
+    path = Path(os.path.abspath(value))
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(path)
+
+
+def _profiling_options(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ScriptTypeError(
+            f"For 'context.set_context', the argument 'profiling_option' must be string, but got {type(value)}."
+        )
+    return value
+
+
+def _enable_profiling(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        error = RuntimeError(f"Got illegal param 13 and value with type {type(value)}")
+        raise error
+    return value
+
+
+LEVELS = ["O0", "O1", "O2"]
+_JIT_CONFIG = {"jit_level": LEVELS, "infer_boost": ["on", "off"]}
+
+
+def _jit_level(name: str, value: str) -> str:
+    if value not in LEVELS:
+        raise ScriptValueError(f"For 'jit_level', the value must be one of {LEVELS}, but got {value}.")
+    return value
+
+
+def _jit_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    for key, setting in value.items():
+        if key not in _JIT_CONFIG:
+            raise _bad(f"the key of argument 'jit_config' must be one of {_JIT_CONFIG}, but got {key}.")
+        if setting not in _JIT_CONFIG[key]:
+            raise ScriptValueError(
+                f"For 'jit_config', the value of argument {key} must be one of {_JIT_CONFIG[key]}, but got {setting}."
+            )
+    return dict(value)
+
+
+# what the Ascend path takes: values, or types where any value of a type will do [observed 2.10]
+_ASCEND: dict[str, list[str] | tuple[type, ...]] = {
+    "precision_mode": [
+        "force_fp16",
+        "allow_fp32_to_fp16",
+        "allow_mix_precision",
+        "must_keep_origin_dtype",
+        "force_fp32",
+        "allow_fp32_to_bf16",
+        "allow_mix_precision_fp16",
+        "allow_mix_precision_bf16",
+    ],
+    "jit_compile": (bool,),
+    "atomic_clean_policy": (int,),
+    "matmul_allow_hf32": (bool,),
+    "conv_allow_hf32": (bool,),
+    "op_precision_mode": (str,),
+    "op_debug_option": ["oom"],
+    "ge_options": (dict,),
+    "parallel_speed_up_json_path": (str,),
+    "host_scheduling_max_threshold": (int,),
+    "hccl_watchdog": (bool,),
+    "topo_order": (dict,),
+    "exception_dump": ["0", "1", "2"],
+}
+
+
+def _ascend_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    for key, setting in value.items():
+        if key not in _ASCEND:
+            raise _bad(f"the key of argument 'ascend_config' must be one of {tuple(_ASCEND)}, but got {key}.")
+        legal = _ASCEND[key]
+        if isinstance(legal, list) and setting not in legal:
+            raise ScriptValueError(
+                f"For 'ascend_config', the value of argument {key} must be one of {legal}, but got {setting}."
+            )
+        if isinstance(legal, tuple) and not isinstance(setting, legal):
+            raise ScriptTypeError(
+                f"For 'ascend_config', the type of argument {key} must be one of {legal}, but got {type(setting)}."
+            )
+    return dict(value)
+
+
+def _max_call_depth(name: str, value: int) -> int:
+    if value <= 0:
+        raise _bad(f"the argument 'max_call_depth' must be greater than 0, but got {value}.")
+    return value
+
+
+def _deterministic(name: str, value: str) -> str:
+    if value not in ("ON", "OFF"):
+        raise _bad(f"the argument 'deterministic' must be one of ['ON', 'OFF'], but got {value}.")
+    return value
+
+
+FIELDS: dict[str, Field] = {
+    "device_target": Field(default="", types=(str,), check=_target, deprecated="mindspore.set_device()"),
+    "mode": Field(default=1, check=_mode),
+    "device_id": Field(default=0, check=_device_id, deprecated="mindspore.set_device()"),
+    "save_graphs": Field(default=0, types=(bool, int), check=_save_graphs),
+    "save_graphs_path": Field(default=".", types=(str,), check=_directory),
+    "print_file_path": Field(default="", types=(str,)),
+    "enable_profiling": Field(default=False, check=_enable_profiling),
+    "profiling_options": Field(default="training_trace", check=_profiling_options),
+    "reserve_class_name_in_scope": Field(default=True, types=(bool,)),
+    "jit_level": Field(default="", types=(str,), check=_jit_level),
+    "jit_config": Field(default={}, types=(dict,), check=_jit_config),
+    "ascend_config": Field(default={}, types=(dict,), check=_ascend_config),
+    "gpu_config": Field(default={}, types=(dict,)),
+    "max_call_depth": Field(default=1000, types=(int,), check=_max_call_depth),
+    "max_device_memory": Field(default=1024.0),
+    "deterministic": Field(default="OFF", types=(str,), check=_deterministic),
+    "pynative_synchronize": Field(default=False, types=(bool,)),
+    "jit_syntax_level": Field(default=2, types=(int,)),
+    "debug_level": Field(default=0, types=(int,)),
+    "memory_optimize_level": Field(default=0),
+    "inter_op_parallel_num": Field(default=0, types=(int,)),
+    "op_timeout": Field(default=900, types=(int,)),
+    "exec_order": Field(default="bfs", types=(str,)),
+    "env_config_path": Field(default="", types=(str,)),
+    "check_bprop": Field(default=False, types=(bool,)),
+    "variable_memory_max_size": Field(default="0", types=(str,)),
+    "mempool_block_size": Field(default=1.0),
+}
+
+DEFAULTS: dict[str, Any] = {name: row.default for name, row in FIELDS.items()}

@@ -1,0 +1,282 @@
+"""The operators and methods of `Tensor`: each one calls the function of `ops` of its name."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dumpsim.core.dtype import DType
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["TensorMethods"]
+
+
+def _ops() -> Any:
+    return import_module("dumpsim.frontends.mindspore.ops")
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A method that hands all its arguments to ``ops.<name>``."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(_ops(), name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"``ops.{name}`` of the tensor."
+    return method
+
+
+def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    """An operator; Python tries the other operand's side when this one does not know it."""
+
+    def operator(self: Any, other: Any) -> Any:
+        function = getattr(import_module("dumpsim.frontends.mindspore.ops.function.arithmetic"), name)
+        from dumpsim.frontends.mindspore.ops.function.arithmetic import is_operand
+
+        if not is_operand(other):
+            return NotImplemented
+        return function(other, self) if swapped else function(self, other)
+
+    operator.__name__ = name
+    operator.__doc__ = f"``ops.{name}``{' with the operands swapped' if swapped else ''}."
+    return operator
+
+
+def _extents(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` mean the same."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        return tuple(shape[0])
+    return shape
+
+
+class TensorMethods:
+    """Mixed into Tensor."""
+
+    __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", swapped=True)
+    __mul__, __rmul__ = _binary("muls"), _binary("muls", swapped=True)
+    __truediv__, __rtruediv__ = _binary("divs"), _binary("divs", swapped=True)
+    __floordiv__, __rfloordiv__ = _binary("floor_div"), _binary("floor_div", swapped=True)
+    __mod__, __rmod__ = _binary("remainder"), _binary("remainder", swapped=True)
+    __pow__, __rpow__ = _binary("pow"), _binary("pow", swapped=True)
+    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", swapped=True)
+    __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", swapped=True)
+    __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", swapped=True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True)
+    __lt__, __le__ = _binary("less_than"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+
+    def __eq__(self, other: object) -> Any:
+        from dumpsim.frontends.mindspore.ops.function.arithmetic import equal, is_operand
+
+        return equal(self, other) if is_operand(other) else False
+
+    def __ne__(self, other: object) -> Any:
+        from dumpsim.frontends.mindspore.ops.function.arithmetic import is_operand, not_equal
+
+        return not_equal(self, other) if is_operand(other) else True
+
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> Any:
+        return _ops().neg(self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return _ops().abs(self)
+
+    def __invert__(self) -> Any:
+        from dumpsim.frontends.mindspore.ops.function.arithmetic import invert
+
+        return invert(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        from dumpsim.frontends.mindspore.ops._indexing import get_item
+
+        return get_item(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from dumpsim.frontends.mindspore.ops._indexing import set_item
+
+        set_item(self, index, value)
+
+    abs = absolute = _method("abs")
+    exp, log, log1p, expm1 = _method("exp"), _method("log"), _method("log1p"), _method("expm1")
+    sqrt, rsqrt, square = _method("sqrt"), _method("rsqrt"), _method("square")
+    sin, cos, tan, tanh, erf = _method("sin"), _method("cos"), _method("tan"), _method("tanh"), _method("erf")
+    sigmoid, relu, softmax = _method("sigmoid"), _method("relu"), _method("softmax")
+    log_softmax, reciprocal = _method("log_softmax"), _method("reciprocal")
+    floor, ceil, round, sign, trunc = (_method(n) for n in ("floor", "ceil", "round", "sign", "trunc"))
+    neg = negative = _method("neg")
+    isnan, isfinite, isinf = _method("isnan"), _method("isfinite"), _method("isinf")
+    logical_not, logical_and, logical_or = _method("logical_not"), _method("logical_and"), _method("logical_or")
+    logical_xor = _method("logical_xor")
+
+    add, sub, mul, pow = _method("add"), _method("sub"), _method("mul"), _method("pow")
+    subtract, multiply = _method("sub"), _method("mul")
+    div = divide = true_divide = _method("div")
+    floor_divide = floor_div = _method("floor_div")
+    remainder, matmul, mm, bmm = _method("remainder"), _method("matmul"), _method("mm"), _method("bmm")
+    maximum, minimum = _method("maximum"), _method("minimum")
+    equal = eq = _method("equal")
+    not_equal = ne = _method("not_equal")
+    greater = gt = _method("greater")
+    greater_equal = ge = _method("greater_equal")
+    less = lt = _method("less")
+    less_equal = le = _method("less_equal")
+
+    sum, mean, prod = _method("sum"), _method("mean"), _method("prod")
+    any, all = _method("any"), _method("all")
+    std, var, norm, logsumexp = _method("std"), _method("var"), _method("norm"), _method("logsumexp")
+    argmax, argmin = _method("argmax"), _method("argmin")
+    cumsum, topk, sort, argsort, unique = (_method(n) for n in ("cumsum", "topk", "sort", "argsort", "unique"))
+    clamp = clip = _method("clamp")
+    squeeze, expand_dims, unsqueeze = _method("squeeze"), _method("expand_dims"), _method("unsqueeze")
+    swapaxes = swapdims = _method("swapaxes")
+    split, chunk, unbind = _method("split"), _method("chunk"), _method("unbind")
+    masked_fill, where_ = _method("masked_fill"), _method("where")
+    gather, gather_elements, gather_nd = _method("gather"), _method("gather_elements"), _method("gather_nd")
+    index_select, narrow, tril, triu = (_method(n) for n in ("index_select", "narrow", "tril", "triu"))
+    cast = _method("cast")
+
+    def max(self, axis: Any = None, keepdims: bool = False, *, return_indices: bool = False) -> Any:
+        """Largest elements, along `axis` if given; ``return_indices`` gives their places too."""
+        return _extreme("max", self, axis, keepdims, return_indices)
+
+    def min(self, axis: Any = None, keepdims: bool = False, *, return_indices: bool = False) -> Any:
+        """Smallest elements, along `axis` if given; ``return_indices`` gives their places too."""
+        return _extreme("min", self, axis, keepdims, return_indices)
+
+    def reshape(self, *shape: Any) -> "Tensor":
+        """``ops.reshape``; the extents may come as separate arguments."""
+        return _ops().reshape(self, _extents(shape))
+
+    def view(self, *shape: Any) -> "Tensor":
+        """As `reshape`: the emulation has no strided views."""
+        return _ops().reshape(self, _extents(shape))
+
+    def view_as(self, other: "Tensor") -> "Tensor":
+        """Reshape to the shape of `other`."""
+        return _ops().reshape(self, other.shape)
+
+    reshape_as = view_as
+
+    def transpose(self, *axes: Any) -> "Tensor":
+        """``ops.transpose``; without axes, all axes reversed."""
+        order = _extents(axes)
+        return _ops().transpose(self, order or tuple(reversed(range(len(self.shape)))))  # type: ignore[attr-defined]
+
+    permute = transpose
+
+    @property
+    def T(self) -> "Tensor":  # noqa: N802 - numpy's name
+        """All axes reversed."""
+        return self.transpose()
+
+    def flatten(self, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
+        """``ops.flatten``, from the first axis on."""
+        return _ops().flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+    def ravel(self) -> "Tensor":
+        """All elements in one axis."""
+        return _ops().reshape(self, (-1,))
+
+    def tile(self, *dims: Any) -> "Tensor":
+        """``ops.tile``."""
+        return _ops().tile(self, _extents(dims))
+
+    def repeat(self, *repeats: Any) -> "Tensor":
+        """``ops.tile``: repeats of the whole tensor, one per axis."""
+        return _ops().tile(self, _extents(repeats))
+
+    def broadcast_to(self, *shape: Any) -> "Tensor":
+        """``ops.broadcast_to``."""
+        return _ops().broadcast_to(self, _extents(shape))
+
+    def expand(self, *shape: Any) -> "Tensor":
+        """``ops.broadcast_to``."""
+        return _ops().broadcast_to(self, _extents(shape))
+
+    def expand_as(self, other: "Tensor") -> "Tensor":
+        """Broadcast to the shape of `other`."""
+        return _ops().broadcast_to(self, other.shape)
+
+    def astype(self, dtype: Any, copy: bool = True) -> "Tensor":
+        """``ops.cast``."""
+        return _ops().cast(self, dtype)
+
+    def to(self, dtype: DType) -> "Tensor":
+        """``ops.cast``."""
+        return _ops().cast(self, dtype)
+
+    def type(self, dtype: DType | None = None) -> Any:
+        """The name of the number type, or the tensor in another."""
+        return _ops().cast(self, dtype) if dtype is not None else str(self.dtype)  # type: ignore[attr-defined]
+
+    def type_as(self, other: "Tensor") -> "Tensor":
+        """In the number type of `other`."""
+        return _ops().cast(self, other.dtype)
+
+    def float(self) -> "Tensor":
+        """As Float32."""
+        return _ops().cast(self, _dtype("float32"))
+
+    def half(self) -> "Tensor":
+        """As Float16."""
+        return _ops().cast(self, _dtype("float16"))
+
+    def double(self) -> "Tensor":
+        """As Float64."""
+        return _ops().cast(self, _dtype("float64"))
+
+    def bfloat16(self) -> "Tensor":
+        """As BFloat16."""
+        return _ops().cast(self, _dtype("bfloat16"))
+
+    def int(self) -> "Tensor":
+        """As Int32."""
+        return _ops().cast(self, _dtype("int32"))
+
+    def long(self) -> "Tensor":
+        """As Int64."""
+        return _ops().cast(self, _dtype("int64"))
+
+    def bool(self) -> "Tensor":
+        """As Bool."""
+        return _ops().cast(self, _dtype("bool"))
+
+    def copy(self) -> "Tensor":
+        """A tensor with the same elements."""
+        return _ops().deepcopy(self)
+
+    clone = copy
+
+    def dim(self) -> Any:
+        """Number of axes."""
+        return self.ndim  # type: ignore[attr-defined]
+
+    def numel(self) -> Any:
+        """Number of elements."""
+        return self.size  # type: ignore[attr-defined]
+
+    def new_zeros(self, size: Any, dtype: DType | None = None) -> "Tensor":
+        """Zeros of a shape, in the tensor's number type unless told otherwise."""
+        return _ops().zeros(size, dtype or self.dtype)  # type: ignore[attr-defined]
+
+    def new_ones(self, size: Any, dtype: DType | None = None) -> "Tensor":
+        """Ones of a shape, in the tensor's number type unless told otherwise."""
+        return _ops().ones(size, dtype or self.dtype)  # type: ignore[attr-defined]
+
+
+def _dtype(name: str) -> DType:
+    from dumpsim.frontends.mindspore.common import dtype as mstype
+
+    return mstype.number(name)
+
+
+def _extreme(name: str, tensor: Any, axis: Any, keepdims: bool, return_indices: bool) -> Any:
+    values, places = getattr(_ops(), name)(tensor, axis, keepdims)
+    return (values, places) if return_indices else values

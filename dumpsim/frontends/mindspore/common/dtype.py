@@ -1,0 +1,184 @@
+"""``mindspore.dtype``: number types as scripts see them."""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.dtype import DTYPES, DType
+from dumpsim.core.dtype import from_numpy as _from_numpy
+from dumpsim.core.errors import ScriptTypeError
+
+__all__ = [
+    "Number",
+    "all_types",
+    "bfloat16",
+    "bool_",
+    "complex64",
+    "complex128",
+    "complex_type",
+    "double",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "float16",
+    "float32",
+    "float64",
+    "float_type",
+    "half",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_type",
+    "long",
+    "number",
+    "number_type",
+    "pytype_to_dtype",
+    "short",
+    "single",
+    "type_of",
+    "ubyte",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint_type",
+]
+
+
+class Number(DType):
+    """A number type that prints as MindSpore's do.
+
+    Examples
+    --------
+    >>> float32
+    mindspore.float32
+    >>> str(float32)
+    'Float32'
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self.title
+
+    def __repr__(self) -> str:
+        return f"mindspore.{self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DType) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return DType.__hash__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return number, (self.name,)
+
+    def __copy__(self) -> "Number":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Number":
+        return self
+
+
+def _number(row: DType) -> Number:
+    return Number(
+        name=row.name,
+        title=row.title,
+        bits=row.bits,
+        descr=row.descr,
+        kind=row.kind,
+        short=row.short,
+        proto=row.proto,
+    )
+
+
+_NUMBERS: dict[str, Number] = {name: _number(row) for name, row in DTYPES.items()}
+
+bool_ = _NUMBERS["bool"]
+int8, int16, int32, int64 = (_NUMBERS[n] for n in ("int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = (_NUMBERS[n] for n in ("uint8", "uint16", "uint32", "uint64"))
+float16, float32, float64 = (_NUMBERS[n] for n in ("float16", "float32", "float64"))
+bfloat16, int4 = _NUMBERS["bfloat16"], _NUMBERS["int4"]
+complex64, complex128 = _NUMBERS["complex64"], _NUMBERS["complex128"]
+float8_e4m3fn, float8_e5m2, hifloat8 = (_NUMBERS[n] for n in ("float8_e4m3fn", "float8_e5m2", "hifloat8"))
+
+byte, short, intc, long, intp = int8, int16, int32, int64, int64
+ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
+half, single, double = float16, float32, float64
+
+int_type = (int8, int16, int32, int64)
+uint_type = (uint8, uint16, uint32, uint64)
+float_type = (float16, float32, float64, bfloat16)
+complex_type = (complex64, complex128)
+number_type = (*int_type, *uint_type, *float_type, *complex_type)
+all_types = (bool_, *number_type)
+
+
+def number(kind: DType | str) -> Number:
+    """The number type of a core row or of a name.
+
+    Examples
+    --------
+    >>> number("int32") is int32
+    True
+    """
+    return _NUMBERS[kind if isinstance(kind, str) else kind.name]
+
+
+def type_of(value: Any, where: str = "dtype") -> Number:
+    """The number type that a script names: a number type, a numpy type, a Python type or a name.
+
+    Raises
+    ------
+    ScriptTypeError
+        For what names no number type.
+
+    Examples
+    --------
+    >>> type_of(float), type_of("int8")
+    (mindspore.float32, mindspore.int8)
+    """
+    if isinstance(value, DType):
+        return number(value)
+    if value in _PYTHON:
+        return _PYTHON[value]
+    try:
+        return number(_from_numpy(value))
+    except (TypeError, KeyError):
+        raise ScriptTypeError(f"{value!r} is not a number type", where=where, allowed=_NUMBERS) from None
+
+
+_PYTHON: dict[Any, Number] = {bool: bool_, int: int64, float: float32, complex: complex128}
+
+
+def dtype_to_nptype(type_: DType) -> Any:
+    """The numpy type of a MindSpore type.
+
+    Examples
+    --------
+    >>> dtype_to_nptype(float16) is np.float16
+    True
+    """
+    return number(type_).numpy.type
+
+
+def dtype_to_pytype(type_: DType) -> type:
+    """The Python type of a MindSpore type.
+
+    Examples
+    --------
+    >>> dtype_to_pytype(uint8)
+    <class 'int'>
+    """
+    return {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}[type_.kind]
+
+
+def pytype_to_dtype(obj: Any) -> Number:
+    """The MindSpore type of a Python or numpy type.
+
+    Examples
+    --------
+    >>> pytype_to_dtype(np.int32)
+    mindspore.int32
+    """
+    return type_of(obj)

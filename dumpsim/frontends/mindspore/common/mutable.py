@@ -1,0 +1,37 @@
+"""``mindspore.mutable``: constants that are inputs of a graph."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["mutable"]
+
+
+def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+    """The data as an input of graphs rather than a constant of them.
+
+    Tensors are inputs anyhow; numbers become 0-d Tensors.
+
+    Raises
+    ------
+    UnsupportedError
+        For `dynamic_len`, and for dicts.
+
+    Examples
+    --------
+    >>> mutable((Tensor(1), 2))[1]
+    Tensor(shape=[], dtype=Int64, value= 2)
+    """
+    if dynamic_len:
+        raise UnsupportedError("sequences of variable length", where="mutable(dynamic_len=True)")
+    if isinstance(input_data, Tensor):
+        return input_data
+    if isinstance(input_data, (int, float)):
+        return Tensor(input_data)
+    if isinstance(input_data, (tuple, list)):
+        return type(input_data)(mutable(item) for item in input_data)
+    raise ScriptTypeError(
+        f"For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) or their nested "
+        f"structures, but got {input_data}."
+    )

@@ -1,0 +1,272 @@
+"""``mindspore.Parameter`` and ``ParameterTuple``."""
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any, cast
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["PARAMETER_NAME_DEFAULT", "Parameter", "ParameterTuple"]
+
+PARAMETER_NAME_DEFAULT = "Parameter"
+_PREFIX_LENGTH = 1024
+
+_numbers = count(1)
+
+
+class Parameter(Tensor):
+    """A Tensor with a name that training changes.
+
+    Parameters
+    ----------
+    default_input : Tensor, numpy.ndarray, number, list
+        The first value; a Tensor with an initializer is filled at once.
+    name : str, optional
+        Name; inside a cell the path of attributes decides it.
+    requires_grad : bool
+        Whether `Cell.trainable_params` lists it.
+    layerwise_parallel, parallel_optimizer : bool
+        Kept as attributes; they matter to parallel training only.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        As MindSpore does, with its text.
+
+    Examples
+    --------
+    >>> Parameter(Tensor([1.0, 2.0]), name="w")
+    Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        default_input: Any,
+        name: str | None = None,
+        requires_grad: bool = True,
+        layerwise_parallel: bool = False,
+        parallel_optimizer: bool = True,
+        storage_format: str = "",
+        device: str | None = None,
+    ) -> None:
+        if isinstance(default_input, Tensor) and default_input.has_init:
+            default_input.init_data()
+        self._hold(default_input)
+        self._name = PARAMETER_NAME_DEFAULT
+        self._number = next(_numbers)
+        self._set_name(name)
+        self._requires_grad = _checked_bool("requires_grad", requires_grad)
+        self.layerwise_parallel = layerwise_parallel
+        self.parallel_optimizer = parallel_optimizer
+        self.storage_format = storage_format
+        self.unique = False
+        self.sliced = False
+        self.cache_enable = False
+        self.is_init = True
+        self._cast_type: Any = None
+
+    def _hold(self, data: Any) -> None:
+        if isinstance(data, bool):
+            raise ScriptTypeError("Parameter data can not be `bool`")
+        if isinstance(data, int):
+            super().__init__(data, mstype.int32)
+        elif isinstance(data, float):
+            super().__init__(data, mstype.float32)
+        elif isinstance(data, (Tensor, np.ndarray, list, tuple)):
+            super().__init__(data)
+        else:
+            raise ScriptTypeError(
+                "For Parameter, the argument `default_input` must be "
+                f"['Tensor', 'int', 'float', 'numpy.ndarray', 'list']. But got type {type(data)}."
+            )
+
+    def _set_name(self, name: Any) -> None:
+        if name is None:
+            return
+        if not isinstance(name, str):
+            raise ScriptValueError(
+                f"The type of the Parameter's name should be 'string' or 'None', but got {type(name)}."
+            )
+        name = name.strip()
+        if not name or len(name) > _PREFIX_LENGTH:
+            raise ScriptValueError(
+                f"The length of the '{name}' name should be less than {_PREFIX_LENGTH} and greater than 0."
+            )
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name; ``Parameter#N`` where the script gave none.
+
+        Examples
+        --------
+        >>> Parameter(1, name=" w ").name
+        'w'
+        """
+        if self._name == PARAMETER_NAME_DEFAULT:
+            return f"{PARAMETER_NAME_DEFAULT}#{self._number}"
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._set_name(value)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the script or a cell gave a name."""
+        return self._name != PARAMETER_NAME_DEFAULT
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the parameter is trained."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._requires_grad = _checked_bool("requires_grad", value)
+
+    @property
+    def data(self) -> "Parameter":
+        """The parameter itself."""
+        return self
+
+    def value(self) -> Tensor:
+        """The present value as a Tensor of its own."""
+        return Tensor(self)
+
+    def asnumpy(self) -> "np.ndarray[Any, Any]":
+        """A copy of the elements: training changes the parameter in place."""
+        return self._values("asnumpy").copy()
+
+    numpy = asnumpy
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> "Parameter":
+        """Take the value of `data`, cast to the parameter's type.
+
+        Parameters
+        ----------
+        data : Tensor, int or float
+        slice_shape : bool
+            Allow another shape.
+
+        Raises
+        ------
+        ScriptTypeError, ScriptValueError
+            For data of another kind or shape.
+
+        Examples
+        --------
+        >>> Parameter(Tensor([1.0, 2.0]), name="w").set_data(Tensor([3.0, 4.0])).asnumpy()
+        array([3., 4.], dtype=float32)
+        """
+        if not isinstance(data, (Tensor, int, float)) or isinstance(data, bool):
+            raise ScriptTypeError(
+                f"Parameter data must be [`Tensor`, `int`, `float`] or a kind of `Tensor` but with type {type(data)}."
+            )
+        if isinstance(data, Tensor) and data.has_init:
+            data.init_data()
+        array = data._values("set_data") if isinstance(data, Tensor) else np.full(self._shape, data)
+        if tuple(array.shape) != self._shape and not slice_shape:
+            raise ScriptValueError(
+                f"Can not change the shape of Parameter which has been initialized. Current shape is {self._shape}, "
+                f"and incoming is {tuple(array.shape)}."
+            )
+        self._take(np.array(array, dtype=self._dtype.numpy, order="C"))
+        return self
+
+    def assign_value(self, value: Tensor) -> "Parameter":
+        """As `set_data`."""
+        return self.set_data(value)
+
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> "Parameter":  # type: ignore[override]
+        """The parameter itself: it was filled when it was made."""
+        return self
+
+    def clone(self, init: Any = "same") -> "Parameter":  # type: ignore[override]
+        """A parameter of the same name, shape and type.
+
+        Parameters
+        ----------
+        init : str, number, Initializer or Tensor
+            ``"same"`` copies the value, anything else fills it anew.
+
+        Examples
+        --------
+        >>> Parameter(Tensor([1.0, 2.0]), name="w").clone("zeros").asnumpy()
+        array([0., 0.], dtype=float32)
+        """
+        if isinstance(init, str) and init == "same":
+            data = Tensor(self)
+        else:
+            from dumpsim.frontends.mindspore.common.initializer import initializer_of
+
+            if isinstance(init, Tensor):
+                data = Tensor(init)
+            else:
+                data = Tensor._around(initializer_of(init).array(self._shape, self._dtype))
+        twin = Parameter(data, requires_grad=self.requires_grad, layerwise_parallel=self.layerwise_parallel)
+        twin._name = self._name
+        twin.parallel_optimizer = self.parallel_optimizer
+        return twin
+
+    def copy(self) -> "Parameter":
+        """`clone` with the same value."""
+        return self.clone()
+
+    def __repr__(self) -> str:
+        return (
+            f"Parameter (name={self.name}, shape={self._shape}, dtype={self._dtype.title}, "
+            f"requires_grad={self.requires_grad})"
+        )
+
+    __str__ = __repr__
+
+
+def _checked_bool(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ScriptTypeError(f"The argument `{what}` must be bool type, but got {type(value)}.")
+    return value
+
+
+class ParameterTuple(tuple[Parameter, ...]):
+    """Parameters in order, each name once.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For members that are no Parameters and for names that come twice.
+
+    Examples
+    --------
+    >>> [p.name for p in ParameterTuple([Parameter(1, name="w")]).clone("moments", "zeros")]
+    ['moments.w']
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, iterable: Iterable[Parameter]) -> "ParameterTuple":
+        members = tuple(iterable)
+        names: set[str] = set()
+        for member in members:
+            if not isinstance(member, Parameter):
+                raise ScriptTypeError(f"ParameterTuple input should be 'Parameter' collection, but got {type(member)}")
+            if member.is_named and member.name in names:
+                raise ScriptValueError(
+                    f"The value {member} , its name '{member.name}' already exists. "
+                    "Please set a unique name for the parameter."
+                )
+            names.add(member.name)
+        return cast("ParameterTuple", tuple.__new__(cls, members))
+
+    def clone(self, prefix: str, init: Any = "same") -> "ParameterTuple":
+        """Clones named ``prefix.name``."""
+        twins = []
+        for member in self:
+            twin = member.clone(init)
+            twin.name = f"{prefix}.{member.name}"
+            twins.append(twin)
+        return ParameterTuple(twins)

@@ -1,0 +1,51 @@
+"""``mindspore.set_seed``."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+
+__all__ = ["get_seed", "set_seed"]
+
+
+@dataclass(slots=True)
+class _State:
+    """The seed of the process, as MindSpore keeps one."""
+
+    seed: int | None = None
+
+
+_STATE = _State()
+
+
+def set_seed(seed: int) -> None:
+    """Seed numpy's generator and everything that draws from it.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For a seed that is no int or is negative.
+
+    Examples
+    --------
+    >>> set_seed(7)
+    >>> get_seed()
+    7
+    """
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise ScriptTypeError("The argument 'seed' must be type of int, but got {}.".format(type(seed)))
+    if seed < 0:
+        raise ScriptValueError(f"The argument 'seed' must be non-negative integer, but got {seed}")
+    np.random.seed(seed)
+    _STATE.seed = seed
+
+
+def get_seed() -> int | None:
+    """The seed that `set_seed` took, None before."""
+    return _STATE.seed
+
+
+def _get_graph_seed(op_seed: int | None, op_type: str) -> tuple[int, int]:
+    """Seeds of a random operator: the global one and its own."""
+    return (_STATE.seed or 0, op_seed or 0)

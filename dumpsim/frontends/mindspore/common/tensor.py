@@ -1,0 +1,377 @@
+"""``mindspore.Tensor``."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import CaptureError, ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._format import tensor_text
+from dumpsim.frontends.mindspore.common._methods import TensorMethods
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from dumpsim.frontends.mindspore.common.initializer import Initializer
+
+__all__ = ["Tensor", "is_tensor"]
+
+_DATA = "['TensorPy', 'Tensor', 'ndarray', 'str_', 'list', 'tuple', 'float', 'int', 'bool', 'complex', 'bytes']"
+_TYPES = ", ".join(repr(t) for t in (*mstype.number_type, mstype.bool_))
+
+
+class Tensor(TensorMethods):
+    """An array with a MindSpore number type; while a graph is captured, a value of that graph.
+
+    Parameters
+    ----------
+    input_data : Tensor, numpy.ndarray, list, tuple, number, optional
+        The elements. Python floats become Float32, Python ints Int64; numpy arrays keep their type.
+    dtype : number type, optional
+        Type of the elements.
+    shape : tuple, list or int, optional
+        Shape of a tensor made by `init`.
+    init : Initializer or str, optional
+        Fills the tensor when `init_data` is called.
+    const_arg : bool
+        The tensor is a constant where it is an argument of a network.
+    device : str, optional
+        Ignored for tensors on the host, as MindSpore does.
+
+    Raises
+    ------
+    ScriptTypeError
+        For data or a type that MindSpore refuses, with MindSpore's text.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore.common import dtype as mstype
+    >>> Tensor([[1.0, 2.0]])
+    Tensor(shape=[1, 2], dtype=Float32, value=
+    [[ 1.00000000e+00,  2.00000000e+00]])
+    >>> Tensor([1, 2], mstype.float16).asnumpy()
+    array([1., 2.], dtype=float16)
+    """
+
+    __array_priority__ = 1000  # numpy leaves `array + tensor` to the tensor
+
+    _array: "np.ndarray[Any, Any] | None" = None
+    _symbol: Any = None
+    _dtype: DType
+    _shape: tuple[int, ...]
+
+    init: "Initializer | None" = None
+    const_arg = False
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: DType | None = None,
+        shape: Sequence[int] | int | None = None,
+        init: Any = None,
+        const_arg: bool = False,
+        device: str | None = None,
+    ) -> None:
+        self._symbol = None
+        self.const_arg = const_arg
+        if isinstance(input_data, Tensor) and input_data._symbol is not None:
+            self._array, self._symbol = None, input_data._symbol
+            self._dtype, self._shape = input_data._dtype, input_data._shape
+            return
+        if dtype is not None:
+            _check_dtype(dtype)
+        if input_data is None:
+            array = self._empty(dtype, shape, init)
+        else:
+            array = _array_of(input_data, dtype)
+        self._take(array)
+
+    def _empty(self, dtype: Any, shape: Any, init: Any) -> "np.ndarray[Any, Any]":
+        if shape is None or dtype is None:
+            raise ScriptTypeError(
+                f"For 'Tensor', the type of 'input_data' should be one of '{_DATA}', but got type 'NoneType'."
+            )
+        if init is not None:
+            from dumpsim.frontends.mindspore.common.initializer import initializer_of
+
+            self.init = initializer_of(init)
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        return np.zeros(extents, mstype.type_of(dtype).numpy)
+
+    def _take(self, array: "np.ndarray[Any, Any]") -> None:
+        """Hold `array` itself."""
+        self._array = array
+        self._dtype = mstype.type_of(array.dtype)
+        self._shape = tuple(array.shape)
+
+    @classmethod
+    def _around(cls, array: "np.ndarray[Any, Any]") -> "Tensor":
+        """A Tensor around an array, without a copy."""
+        tensor = Tensor.__new__(Tensor)
+        tensor._take(array)
+        return tensor
+
+    def _values(self, use: str) -> "np.ndarray[Any, Any]":
+        """The array, or an error that names what asked for values while a graph is captured."""
+        if self._array is None:
+            raise CaptureError(
+                f"the values of a Tensor of shape {self._shape} are not known while a graph is compiled",
+                where=f"Tensor.{use}",
+            )
+        return self._array
+
+    @property
+    def dtype(self) -> mstype.Number:
+        """Number type of the elements."""
+        return mstype.number(self._dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        total = 1
+        for extent in self._shape:
+            total *= extent
+        return total
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        steps, step = [], self.itemsize
+        for extent in reversed(self._shape):
+            steps.append(step)
+            step *= extent
+        return tuple(reversed(steps))
+
+    @property
+    def has_init(self) -> bool:
+        """Whether an initializer still has to fill the tensor."""
+        return self.init is not None
+
+    def init_data(self, slice_index: int | None = None, shape: Any = None, opt_shard_group: Any = None) -> "Tensor":
+        """Fill the tensor by its initializer; returns the tensor.
+
+        Examples
+        --------
+        >>> from dumpsim.frontends.mindspore.common import dtype as mstype
+        >>> Tensor(shape=(2,), dtype=mstype.float32, init="ones").init_data().asnumpy()
+        array([1., 1.], dtype=float32)
+        """
+        if self.init is None:
+            raise TypeError("init_data must be set Tensor.init, init can't be None")
+        array = self.init.array(self._shape, self._dtype)
+        self.init = None
+        self._take(array)
+        return self
+
+    def asnumpy(self) -> "np.ndarray[Any, Any]":
+        """The elements as a numpy array, which shares the tensor's memory as in MindSpore.
+
+        Examples
+        --------
+        >>> Tensor([1, 2]).asnumpy()
+        array([1, 2])
+        """
+        return self._values("asnumpy")
+
+    numpy = asnumpy
+
+    @staticmethod
+    def from_numpy(array: "np.ndarray[Any, Any]") -> "Tensor":
+        """A Tensor that shares the array's memory.
+
+        Examples
+        --------
+        >>> Tensor.from_numpy(np.ones(2, np.float32)).dtype
+        mindspore.float32
+        """
+        if not isinstance(array, np.ndarray):
+            raise ScriptTypeError(f"The input of from_numpy must be ndarray, but got {type(array)}")
+        return Tensor._around(np.ascontiguousarray(array) if array.ndim else array)
+
+    def assign_value(self, value: "Tensor") -> "Tensor":
+        """Take another tensor's elements."""
+        self._take(np.array(value._values("assign_value"), order="C"))
+        return self
+
+    def set_dtype(self, dtype: DType) -> mstype.Number:
+        """Change the number type in place."""
+        self._take(_array_of(self._values("set_dtype"), dtype))
+        return self.dtype
+
+    def item(self, *index: int) -> Any:
+        """One element as a Python number.
+
+        Raises
+        ------
+        ScriptValueError
+            Without an index, for more than one element.
+
+        Examples
+        --------
+        >>> Tensor([[1.5]]).item()
+        1.5
+        """
+        array = self._values("item")
+        if not index and array.size != 1:
+            raise ScriptValueError(
+                "The tensor should have only one element. "
+                f"But the shape of input tensor is {self._shape}."
+            )
+        return array.item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists."""
+        return self._values("tolist").tolist()
+
+    def is_contiguous(self) -> bool:
+        """Tensors of the emulation are always contiguous."""
+        return True
+
+    def contiguous(self) -> "Tensor":
+        """The tensor itself: it is contiguous."""
+        return self
+
+    def __array__(self, dtype: "DTypeLike | None" = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        array = self._values("__array__")
+        return np.array(array, dtype=dtype) if copy or dtype is not None else array
+
+    def __bool__(self) -> bool:
+        return bool(self._one("__bool__"))
+
+    def __int__(self) -> int:
+        return int(self._one("__int__"))
+
+    def __index__(self) -> int:
+        value = self._one("__index__")
+        if value.dtype.kind not in "iub":
+            raise ScriptTypeError("only integer tensors of a single element can be converted to an index")
+        return int(value)
+
+    def __float__(self) -> float:
+        return float(self._one("__float__"))
+
+    def __complex__(self) -> complex:
+        return complex(self._one("__complex__"))
+
+    def _one(self, use: str) -> Any:
+        array = self._values(use)
+        if array.size != 1:
+            raise ScriptValueError(
+                f"The tensor should have only one element, but got {array.size}, "
+                "more than one element is ambiguous."
+            )
+        return array.reshape(-1)[0]
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise ScriptTypeError("Not support len of a 0-D tensor")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        if not self._shape:
+            raise ScriptTypeError("Cannot iterate over a scalar tensor.")
+        return (self[index] for index in range(self._shape[0]))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        if self._array is None:
+            return f"Tensor(shape={list(self._shape)}, dtype={self._dtype.title}, value=<of the graph>)"
+        return tensor_text(self._array, self._dtype.title)
+
+    def __str__(self) -> str:
+        if self._array is None:
+            return repr(self)
+        return str(self._array)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__.update(self.__dict__)
+        if self._array is not None:
+            twin._array = self._array.copy()
+        return twin
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor.
+
+    Examples
+    --------
+    >>> is_tensor(Tensor(1)), is_tensor(1)
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def _check_dtype(dtype: Any) -> None:
+    if not isinstance(dtype, DType):
+        raise ScriptTypeError(
+            f"For 'Tensor', the 'dtype' should be one of [{_TYPES}], but got {dtype} with type {type(dtype)}."
+        )
+
+
+def _array_of(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
+    """A fresh C-ordered array of what a script gave."""
+    wanted = dtype.numpy if dtype is not None else None
+    if isinstance(data, Tensor):
+        return np.array(data._values("__init__"), dtype=wanted, order="C")
+    if isinstance(data, (np.ndarray, np.generic)):
+        if data.dtype.kind in "OSU":
+            raise ScriptTypeError(f"For Tensor, the input_data is a numpy array with dtype {data.dtype}.")
+        return np.array(data, dtype=wanted, order="C")
+    if isinstance(data, (bool, int, float, complex)):
+        return np.array(data, dtype=wanted if wanted is not None else mstype.type_of(type(data)).numpy)
+    if isinstance(data, (list, tuple)):
+        return _array_of_list(data, wanted)
+    raise ScriptTypeError(
+        f"For 'Tensor', the type of 'input_data' should be one of '{_DATA}', but got type '{type(data).__name__}'."
+    )
+
+
+def _array_of_list(data: Any, wanted: Any) -> "np.ndarray[Any, Any]":
+    try:
+        array = np.array(_plain(data))
+    except ValueError:
+        array = np.array(None)
+    if array.dtype.kind not in "biufc":
+        raise ScriptTypeError(f"For Tensor, the input_data is {data} that contain unsupported element.")
+    if wanted is None and array.dtype == np.float64 and not _holds_numpy_double(data):
+        wanted = np.float32
+    return array.astype(wanted, order="C") if wanted is not None else np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    return data._values("__init__") if isinstance(data, Tensor) else data
+
+
+def _holds_numpy_double(data: Any) -> bool:
+    """Whether a nested list holds numpy float64 values (they keep their type) rather than Python floats."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.float64))

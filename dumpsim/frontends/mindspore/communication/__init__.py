@@ -1,0 +1,13 @@
+"""``mindspore.communication``."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.communication import management
+from dumpsim.frontends.mindspore.communication.management import *  # noqa: F403
+
+__all__ = [*management.__all__]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.communication", name)

@@ -1,0 +1,199 @@
+"""``mindspore.context``: the settings of the process."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.settings import RunSettings
+from dumpsim.frontends.mindspore import log as logger
+from dumpsim.frontends.mindspore._fields import DEFAULTS, FIELDS, checked
+from dumpsim.frontends.mindspore.parallel._context import (
+    ParallelMode,
+    get_auto_parallel_context,
+    reset_auto_parallel_context,
+    set_auto_parallel_context,
+)
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "ParallelMode",
+    "get_auto_parallel_context",
+    "get_context",
+    "reset_auto_parallel_context",
+    "set_auto_parallel_context",
+    "set_context",
+    "set_device",
+]
+
+GRAPH_MODE = 0
+PYNATIVE_MODE = 1
+STRICT, COMPATIBLE, LAX = 0, 1, 2
+DEBUG, RELEASE = 1, 0
+
+_SITE = "For detailed usage of '{}', please refer to the Mindspore official website."
+
+
+class _DeviceError(ScriptValueError, RuntimeError):
+    """A device setting that MindSpore refuses with a RuntimeError."""
+
+
+@dataclass(slots=True)
+class _State:
+    """The settings of the process."""
+
+    values: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
+    device_id_in_effect: bool = False
+    device_set: tuple[str, int] | None = None
+
+
+_STATE = _State()
+
+
+def _device_target() -> str:
+    """What ``dumpsim run --device`` says, else the script, else Ascend. [decisions]"""
+    names = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+    forced = RunSettings.from_environment().device
+    return names[forced] if forced else _STATE.values["device_target"] or "Ascend"
+
+
+def get_context(attr_key: str) -> Any:
+    """A setting.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For a key that is no string or is not known, with MindSpore's text.
+
+    Examples
+    --------
+    >>> get_context("max_call_depth")
+    1000
+    """
+    if not isinstance(attr_key, str):
+        raise ScriptTypeError(f"attribute name must be string, not '{type(attr_key).__name__}'")
+    if attr_key not in FIELDS:
+        raise ScriptValueError(
+            f"For 'context.get_context', the argument {attr_key} is not recognized! {_SITE.format('get_context')}"
+        )
+    if attr_key == "device_target":
+        return _device_target()
+    if attr_key == "device_id":
+        _STATE.device_id_in_effect = True
+    value = _STATE.values[attr_key]
+    return dict(value) if isinstance(value, dict) else value
+
+
+def set_context(*args: Any, **kwargs: Any) -> None:
+    """Change settings; the device target is applied first, then the others in their order.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For a positional argument, an unknown key or a value that MindSpore refuses, with its text; settings before the
+        first bad one stay.
+
+    Examples
+    --------
+    >>> set_context(max_call_depth=500)
+    >>> get_context("max_call_depth")
+    500
+    >>> set_context(max_call_depth=1000)
+    """
+    if args:
+        raise ScriptTypeError("too many positional arguments")
+    for key in sorted(kwargs, key=lambda name: name != "device_target"):
+        if key not in FIELDS:
+            raise ScriptValueError(
+                f"For 'context.set_context', the keyword argument {key} is not recognized! {_SITE.format('set_context')}"
+            )
+        _set(key, kwargs[key])
+
+
+def _set(key: str, value: Any) -> None:
+    if key == "ascend_config" and isinstance(value, dict) and _device_target() != "Ascend":
+        logger.warning(
+            "For 'context.set_context', when set the argument 'ascend_config', the argument 'device_target' only "
+            f"supports devices in '['Ascend']', but got '{_device_target()}', ignore it."
+        )
+        return
+    if key == "print_file_path":
+        _set_print_file_path(value)
+        return
+    kept = checked(key, value)
+    if key == "device_id":
+        _check_device_id(kept)
+    if FIELDS[key].deprecated:
+        logger.warning(
+            f"For 'context.set_context', the parameter '{key}' will be deprecated and removed in a future version. "
+            f"Please use the api {FIELDS[key].deprecated} instead."
+        )
+    _STATE.values[key] = kept
+    if key == "jit_config" and "jit_level" in kept:
+        _STATE.values["jit_level"] = kept["jit_level"]
+
+
+def _check_device_id(value: int) -> None:
+    present = _STATE.values["device_id"]
+    if _STATE.device_id_in_effect and present != value:
+        raise ScriptTypeError(
+            f"For 'set_context', the parameter device_id can not be set repeatedly, origin value [{present}] has been in "
+            "effect. Maybe 'mindspore.communication.init()' has been called before 'set_context()'."
+        )
+    _STATE.device_id_in_effect = True
+
+
+def _set_print_file_path(value: Any) -> None:
+    checked("print_file_path", value)
+    if _device_target() == "Ascend":
+        raise UnsupportedError("the file of Print", where="set_context(print_file_path)")
+    logger.warning(
+        "'print_file_path' parameter is deprecated due to changes in the behavior of the print operator. "
+        "Recommend not using this parameter and directly viewing the screen output."
+    )
+
+
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Choose the device, once.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For a target or an id that MindSpore refuses; an error that is a RuntimeError too for a second, different choice.
+
+    Examples
+    --------
+    >>> set_device("cpu")
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptValueError: The argument 'device_target' must be one of ['CPU', 'GPU', 'Ascend'], but got cpu.
+    """
+    targets = ["CPU", "GPU", "Ascend"]
+    if not isinstance(device_target, str):
+        raise ScriptTypeError(f"The parameter 'device_target' must be <class 'str'>, but got {type(device_target)}")
+    if device_target not in targets:
+        raise ScriptValueError(f"The argument 'device_target' must be one of {targets}, but got {device_target}.")
+    number = 0 if device_id is None else device_id
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ScriptTypeError(f"The parameter 'device_id' must be <class 'int'>, but got {type(number)}")
+    if number < 0:
+        raise ScriptValueError("The device id must bigger than or equal to 0.")
+    choice = (device_target, number)
+    if _STATE.device_set not in (None, choice):
+        raise _DeviceError("The 'mindspore.set_device' can not be modified.")
+    _STATE.device_set = choice
+    _STATE.values["device_target"] = device_target
+    _STATE.values["device_id"] = number
+
+
+def _get_mode() -> int:
+    """0 in GRAPH_MODE, 1 in PYNATIVE_MODE."""
+    mode: int = _STATE.values["mode"]
+    return mode
+
+
+def _reset() -> None:
+    """Back to the defaults: for tests and for processes that run several scripts."""
+    _STATE.values = dict(DEFAULTS)
+    _STATE.device_id_in_effect = False
+    _STATE.device_set = None

@@ -1,0 +1,76 @@
+"""``mindspore.log``: lines on stderr in MindSpore's form. [spec observed 1.11]"""
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["critical", "debug", "error", "get_level", "info", "vendor_warning", "warning"]
+
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_DEFAULT = 2
+
+
+def get_level() -> str:
+    """The lowest level that is printed, as the number that ``GLOG_v`` takes.
+
+    Examples
+    --------
+    >>> get_level() in {"0", "1", "2", "3", "4"}
+    True
+    """
+    value = os.environ.get("GLOG_v", "")
+    return value if value in {"0", "1", "2", "3", "4"} else str(_DEFAULT)
+
+
+def _line(level: int, place: str, message: str) -> str:
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%d-%H:%M:%S", time.localtime(now))
+    thread = threading.get_ident()
+    return (
+        f"[{_LEVELS[level]}] ME({os.getpid()}:{thread},MainProcess):"
+        f"{stamp}.{int(now * 1000) % 1000:03d}.000 [{place}] {message}"
+    )
+
+
+def _write(level: int, message: Any, args: tuple[Any, ...]) -> None:
+    if level < int(get_level()):
+        return
+    frame = sys._getframe(2)
+    path = Path(frame.f_code.co_filename)
+    parts = path.parts[path.parts.index("mindspore") :] if "mindspore" in path.parts else (path.name,)
+    text = str(message) % args if args else str(message)
+    print(_line(level, f"{'/'.join(parts)}:{frame.f_lineno}", text), file=sys.stderr, flush=True)
+
+
+def debug(msg: Any, *args: Any) -> None:
+    """A line of level DEBUG."""
+    _write(0, msg, args)
+
+
+def info(msg: Any, *args: Any) -> None:
+    """A line of level INFO."""
+    _write(1, msg, args)
+
+
+def warning(msg: Any, *args: Any) -> None:
+    """A line of level WARNING."""
+    _write(2, msg, args)
+
+
+def error(msg: Any, *args: Any) -> None:
+    """A line of level ERROR."""
+    _write(3, msg, args)
+
+
+def critical(msg: Any, *args: Any) -> None:
+    """A line of level CRITICAL."""
+    _write(4, msg, args)
+
+
+def vendor_warning(place: str, function: str, message: str) -> None:
+    """A warning in the form of MindSpore's C++ side: ``[file.cc:62] Function] message``."""
+    if int(get_level()) <= 2:
+        print(_line(2, place, f"{function}] {message}"), file=sys.stderr, flush=True)

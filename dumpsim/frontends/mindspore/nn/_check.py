@@ -1,0 +1,59 @@
+"""Checks of arguments with MindSpore's texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+
+__all__ = ["bool_value", "choice", "pair", "positive_int", "positive_pair", "typed"]
+
+
+def positive_int(value: Any, name: str, owner: str) -> int:
+    """An int above 0."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ScriptTypeError(f"For '{owner}', the '{name}' must be int, but got '{type(value).__name__}'.")
+    if value <= 0:
+        raise ScriptValueError(f"For '{owner}', the '{name}' must be int and must > 0, but got '{value}' with type 'int'.")
+    return value
+
+
+def bool_value(value: Any, name: str, owner: str) -> bool:
+    """A bool."""
+    if not isinstance(value, bool):
+        raise ScriptTypeError(
+            f"For '{owner}', the type of '{name}' should be 'bool', but got '{value}' with type '{type(value).__name__}'."
+        )
+    return value
+
+
+def typed(value: Any, name: str, kinds: Sequence[type], owner: str) -> Any:
+    """A value of one of some types; bools are no numbers."""
+    if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
+        wanted = ", ".join(kind.__name__ for kind in kinds)
+        raise ScriptTypeError(
+            f"For '{owner}', the type of '{name}' should be {'one of ' if len(kinds) > 1 else ''}'{wanted}', "
+            f"but got '{value}' with type '{type(value).__name__}'."
+        )
+    return value
+
+
+def choice(value: Any, allowed: Sequence[str], name: str, owner: str) -> str:
+    """One of some strings."""
+    if value not in allowed:
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be str and must be in '{list(allowed)}', but got '{value}'."
+        )
+    return str(value)
+
+
+def pair(value: Any) -> Any:
+    """One number twice, or a pair as it is."""
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def positive_pair(value: Any, name: str, owner: str) -> tuple[int, int]:
+    """One int above 0 twice, or two of them."""
+    both = pair(value)
+    if len(both) != 2:
+        raise ScriptValueError(f"For '{owner}', the length of '{name}' must be 2, but got {len(both)}.")
+    return positive_int(both[0], f"{name} item", owner), positive_int(both[1], f"{name} item", owner)

@@ -1,0 +1,351 @@
+"""``mindspore.nn.Cell``: the building block of networks."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.jit_config import JitConfig
+from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.nn._tree import CellTree
+from dumpsim.frontends.mindspore.ops.primitive import Primitive
+
+__all__ = ["Cell", "GraphCell"]
+
+_FLOAT_FLAGS = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
+
+
+class Cell(CellTree):
+    """A network or a part of one: parameters, cells and a `construct` that uses them.
+
+    Parameters
+    ----------
+    auto_prefix : bool
+        Names of the parameters begin with the path of attributes that leads to them.
+    flags : dict, optional
+        Settings of the compilation.
+
+    Examples
+    --------
+    >>> class Twice(Cell):
+    ...     def construct(self, x):
+    ...         return x + x
+    >>> Twice().cls_name
+    'Twice'
+    """
+
+    def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
+        self.__dict__.update(
+            _params={},
+            _cells={},
+            _primitives={},
+            _flags=dict(flags or {}),
+            _auto_prefix=auto_prefix,
+            _param_prefix="",
+            _hooks={"before": [], "after": []},
+            _running=0,
+            cls_name=type(self).__name__,
+            training=False,
+            requires_grad=False,
+            _user_parameters=[],
+            _float_type=None,
+            _set_inputs=None,
+            _jit_config_dict={},
+        )
+
+    # -- attributes
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__
+        if name in state.get("_params", ()):
+            return self._as_used(state["_params"][name])
+        for place in ("_cells", "_primitives"):
+            if name in state.get(place, ()):
+                return state[place][name]
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__
+        if "_cells" not in state:
+            if isinstance(value, (Cell, Parameter, Primitive)):
+                raise AttributeError(
+                    f"For 'Cell', cannot assign {type(value).__name__} before using super().__init__()."
+                )
+            object.__setattr__(self, name, value)
+            return
+        if isinstance(value, Parameter):
+            self._forget(name)
+            self.insert_param_to_cell(name, value)
+        elif isinstance(value, Cell):
+            self._forget(name)
+            if self._auto_prefix:
+                value.update_parameters_name(f"{name}.")
+            state["_cells"][name] = value
+        elif isinstance(value, Primitive):
+            self._forget(name)
+            value.set_prim_instance_name(name)
+            state["_primitives"][name] = value
+        elif name in state["_params"] and isinstance(value, Tensor):
+            self._write(state["_params"][name], value)
+        else:
+            self._forget(name)
+            if isinstance(value, (ParameterTuple, list, tuple)) and value and _are_parameters(value):
+                self._register_all(value)
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        for place in ("_params", "_cells", "_primitives"):
+            if name in self.__dict__[place]:
+                del self.__dict__[place][name]
+                return
+        object.__delattr__(self, name)
+
+    def _forget(self, name: str) -> None:
+        """A new value of another kind takes an attribute's place."""
+        for place in ("_params", "_cells", "_primitives"):
+            self.__dict__[place].pop(name, None)
+        self.__dict__.pop(name, None)
+
+    def _register_all(self, parameters: Any) -> None:
+        for parameter in parameters:
+            if parameter.is_named:
+                self.__dict__["_params"].setdefault(parameter.name, parameter)
+
+    @staticmethod
+    def _write(parameter: Parameter, value: Tensor) -> None:
+        """``self.weight = value``: an operator Assign in a graph."""
+        if capturing() is not None:
+            call("Assign", [parameter, value])
+        else:
+            parameter.set_data(value)
+
+    # -- calling
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """What the cell computes; every cell of a script has its own."""
+        raise AttributeError(
+            f"For 'Cell', the method 'construct' of {self.cls_name!r} is not defined: every cell needs one."
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_cells" not in self.__dict__:
+            raise AttributeError(f"The '{type(self).__name__}' object has no attribute '_cells': call super().__init__() first")
+        if hasattr(type(self), "bprop"):
+            raise UnsupportedError("a bprop of the script", where=f"{type(self).__name__}.bprop")
+        self.__dict__["_running"] += 1
+        try:
+            return self._called(args, kwargs)
+        finally:
+            self.__dict__["_running"] -= 1
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
+
+        hooks = self.__dict__["_hooks"]
+        if capturing() is not None:
+            from dumpsim.frontends.mindspore._capture import trace
+
+            return trace.call_cell(self, self._inputs(args), kwargs)
+        if _get_mode() == GRAPH_MODE and not _eager_depth.depth:
+            from dumpsim.frontends.mindspore._capture import compile as compiler
+
+            return compiler.run_cell(self, self._inputs(args), kwargs)
+        with _eager_depth:
+            for hook in hooks["before"]:
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+            output = self.construct(*self._inputs(args), **kwargs)
+            for hook in hooks["after"]:
+                changed = hook(self, args, output)
+                output = output if changed is None else changed
+        return output
+
+    def _inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, floats cast to the type that `to_float` asked for."""
+        kind = self.__dict__["_float_type"]
+        return tuple(_as_float(arg, kind) for arg in args) if kind is not None else args
+
+    def _as_used(self, parameter: Parameter) -> Any:
+        """The parameter, cast where `to_float` asks for it and the cell is running."""
+        kind = self.__dict__["_float_type"]
+        if kind is None or not self.__dict__["_running"]:
+            return parameter
+        return _as_float(parameter, kind)
+
+    # -- settings
+
+    def set_train(self, mode: bool = True) -> "Cell":
+        """Training or not, for the cell and all below it.
+
+        Examples
+        --------
+        >>> Cell().set_train().training
+        True
+        """
+        if not isinstance(mode, bool):
+            raise ScriptTypeError(f"For 'set_train', the argument 'mode' must be bool, but got {type(mode)}.")
+        for cell in self._all():
+            cell.__dict__["training"] = mode
+        return self
+
+    def set_grad(self, requires_grad: bool = True) -> "Cell":
+        """Note that gradients will be taken."""
+        self.__dict__["requires_grad"] = requires_grad
+        return self
+
+    def to_float(self, dst_type: DType) -> "Cell":
+        """Compute in another float type: inputs and parameters are cast where the cells use them.
+
+        Raises
+        ------
+        ScriptValueError
+            For a type other than float16, float32 and bfloat16.
+        """
+        if not isinstance(dst_type, DType) or dst_type.name not in _FLOAT_FLAGS:
+            raise ScriptValueError(
+                "For 'to_float', the argument 'dst_type' must be mstype.float32, mstype.float16 or mstype.bfloat16, "
+                f"but got type: {type(dst_type)} and value: {dst_type}."
+            )
+        for cell in self._all():
+            cell.__dict__["_float_type"] = mstype.number(dst_type)
+            cell._flags.update({flag: name == dst_type.name for name, flag in _FLOAT_FLAGS.items()})
+        return self
+
+    def add_flags(self, **flags: Any) -> "Cell":
+        """Set flags of the compilation on this cell.
+
+        Examples
+        --------
+        >>> Cell().add_flags(dump=True).get_flags()
+        {'dump': True}
+        """
+        self._flags.update(flags)
+        return self
+
+    def add_flags_recursive(self, **flags: Any) -> "Cell":
+        """`add_flags` on the cell and all below it."""
+        for cell in self._all():
+            cell.add_flags(**flags)
+        return self
+
+    def get_flags(self) -> dict[str, Any]:
+        """The flags of the cell."""
+        return dict(self._flags)
+
+    def set_inputs(self, *inputs: Any, **kwargs: Any) -> "Cell":
+        """State the types of the arguments; None extents are decided by each run."""
+        self.__dict__["_set_inputs"] = (inputs, kwargs)
+        return self
+
+    def get_inputs(self) -> Any:
+        """What `set_inputs` stated, None without it."""
+        stated = self.__dict__["_set_inputs"]
+        return None if stated is None else stated[0] or stated[1]
+
+    def set_jit_config(self, jit_config: JitConfig) -> None:
+        """Compile settings of this cell."""
+        self.__dict__["_jit_config_dict"] = JitConfig.check(jit_config, "set_jit_config").jit_config_dict
+
+    def recompute(self, **kwargs: Any) -> None:
+        """Refused: recomputation is not emulated."""
+        raise UnsupportedError("recomputation", where=f"{self.cls_name}.recompute")
+
+    def shard(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: cells are not split over devices."""
+        raise UnsupportedError("sharding of cells", where=f"{self.cls_name}.shard")
+
+    # -- hooks
+
+    def register_forward_pre_hook(self, hook_fn: Callable[..., Any]) -> "HookHandle":
+        """Call ``hook_fn(cell, inputs)`` before `construct`, in PYNATIVE."""
+        return HookHandle(self.__dict__["_hooks"]["before"], hook_fn)
+
+    def register_forward_hook(self, hook_fn: Callable[..., Any]) -> "HookHandle":
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`, in PYNATIVE."""
+        return HookHandle(self.__dict__["_hooks"]["after"], hook_fn)
+
+    def register_backward_hook(self, hook_fn: Callable[..., Any]) -> None:
+        """Refused: hooks on gradients are not emulated."""
+        raise UnsupportedError("hooks on gradients", where="Cell.register_backward_hook")
+
+    # -- text
+
+    def extend_repr(self) -> str:
+        """What the text of the cell says of its settings."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extend_repr()
+        rows = [f"({name}): {_indented(repr(cell))}" for name, cell in self._cells.items()]
+        if not rows:
+            return f"{type(self).__name__}({extra})" if extra else f"{type(self).__name__}()"
+        head = [extra] if extra else []
+        body = "\n  ".join([*head, *rows])
+        return f"{type(self).__name__}(\n  {body}\n)"
+
+    def _all(self) -> Iterator["Cell"]:
+        """The cell and every cell below it, each once."""
+        return (cell for _, cell in self.cells_and_names())
+
+    def _get_attr_from_cell(self, network: Any) -> None:
+        """Take over the settings of the compilation."""
+        if isinstance(network, Cell):
+            self.__dict__["_jit_config_dict"] = network.__dict__["_jit_config_dict"]
+
+
+class GraphCell(Cell):
+    """Refused: networks come from scripts, not from MindIR files."""
+
+    def __init__(self, graph: Any, *args: Any, **kwargs: Any) -> None:
+        raise UnsupportedError("networks from MindIR files", where="nn.GraphCell")
+
+
+class HookHandle:
+    """What registering a hook returns: `remove` takes it away."""
+
+    def __init__(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
+        if not callable(hook):
+            raise ScriptTypeError(f"the hook is of type {type(hook).__name__}", where="register_hook", allowed=("callable",))
+        self._hooks, self._hook = hooks, hook
+        hooks.append(hook)
+
+    def remove(self) -> None:
+        """Take the hook away."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+
+class _Depth:
+    """How many cells run op by op at the moment: those inside of one do so too."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *exc: object) -> None:
+        self.depth -= 1
+
+
+_eager_depth = _Depth()
+
+
+def _are_parameters(values: Any) -> bool:
+    return all(isinstance(value, Parameter) for value in values)
+
+
+def _as_float(value: Any, kind: DType) -> Any:
+    if isinstance(value, Tensor) and value._dtype.kind == "float" and value._dtype.name != "float64":
+        return value if value._dtype == kind else call("Cast", [value, kind])
+    if isinstance(value, tuple):
+        return tuple(_as_float(item, kind) for item in value)
+    return value
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")

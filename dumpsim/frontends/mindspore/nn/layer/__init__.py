@@ -1,0 +1,35 @@
+"""``mindspore.nn.layer``."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.nn.layer import (
+    activation,
+    basic,
+    container,
+    conv,
+    embedding,
+    normalization,
+    pooling,
+)
+from dumpsim.frontends.mindspore.nn.layer.activation import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.basic import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.container import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.conv import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.embedding import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.normalization import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.pooling import *  # noqa: F403
+
+__all__ = [
+    *activation.__all__,
+    *basic.__all__,
+    *container.__all__,
+    *conv.__all__,
+    *embedding.__all__,
+    *normalization.__all__,
+    *pooling.__all__,
+]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.nn", name)

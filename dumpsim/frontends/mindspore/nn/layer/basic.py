@@ -1,0 +1,190 @@
+"""``mindspore.nn.layer.basic``: dense layers, dropout, flatten."""
+
+import math
+from typing import Any
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore import log as logger
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.common.seed import _get_graph_seed
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.nn import _check
+from dumpsim.frontends.mindspore.nn.cell import Cell
+from dumpsim.frontends.mindspore.nn.layer.activation import get_activation
+from dumpsim.frontends.mindspore.ops.primitive import Primitive
+
+__all__ = ["Dense", "Dropout", "Flatten", "Identity", "OneHot"]
+
+
+class Dense(Cell):
+    """``x @ weight.T + bias``.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    weight_init, bias_init : Tensor, str, Initializer or number, optional
+        HeUniform and Uniform where None.
+    has_bias : bool
+    activation : str, Cell or Primitive, optional
+    dtype : number type
+
+    Examples
+    --------
+    >>> Dense(3, 2).weight.shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
+        activation: Any = None,
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__()
+        self.in_channels = _check.positive_int(in_channels, "in_channels", self.cls_name)
+        self.out_channels = _check.positive_int(out_channels, "out_channels", self.cls_name)
+        self.has_bias = _check.bool_value(has_bias, "has_bias", self.cls_name)
+        self.reshape = ops.Reshape()
+        self.shape_op = ops.Shape()
+        shape = [out_channels, in_channels]
+        _fits("weight_init", weight_init, shape, self.cls_name)
+        weight = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
+        self.weight = Parameter(initializer(weight, shape, dtype=dtype), name="weight")
+        self.bias: Any = None
+        if self.has_bias:
+            _fits("bias_init", bias_init, [out_channels], self.cls_name)
+            bias = Uniform(1 / math.sqrt(in_channels)) if bias_init is None else bias_init
+            self.bias = Parameter(initializer(bias, [out_channels], dtype=dtype), name="bias")
+            self.bias_add = ops.BiasAdd()
+        self.matmul = ops.MatMul(transpose_b=True)
+        self.activation = get_activation(activation) if isinstance(activation, str) else activation
+        if activation is not None and not isinstance(self.activation, (Cell, Primitive)):
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the 'activation' must be str or Cell or Primitive, "
+                f"but got {type(activation).__name__}."
+            )
+        self.activation_flag = self.activation is not None
+
+    def construct(self, x: Any) -> Any:
+        x_shape = self.shape_op(x)
+        if len(x_shape) != 2:
+            x = self.reshape(x, (-1, x_shape[-1]))
+        x = self.matmul(x, self.weight)
+        if self.has_bias:
+            x = self.bias_add(x, self.bias)
+        if self.activation_flag:
+            x = self.activation(x)
+        if len(x_shape) != 2:
+            out_shape = x_shape[:-1] + (ops.shape(x)[-1],)
+            x = self.reshape(x, out_shape)
+        return x
+
+    def extend_repr(self) -> str:
+        text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
+        if self.has_bias:
+            text += f", has_bias={self.has_bias}"
+        return f"{text}, activation={self.activation}" if self.activation_flag else text
+
+
+def _fits(name: str, init: Any, shape: list[int], owner: str) -> None:
+    if isinstance(init, Tensor) and list(init.shape) != shape:
+        raise ScriptValueError(
+            f"For '{owner}', {name} shape error: the shape must be {shape}, but got {list(init.shape)}.", where=name
+        )
+
+
+class Dropout(Cell):
+    """Elements set to 0 at random while training, the others scaled.
+
+    Parameters
+    ----------
+    keep_prob : float
+        Probability to keep; deprecated.
+    p : float, optional
+        Probability to set to 0.
+    dtype : number type
+        Deprecated.
+    """
+
+    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: DType = mstype.float32) -> None:
+        super().__init__()
+        if dtype != mstype.float32:
+            logger.warning("This parameter `dtype` will be deleted or invisible in the future. Please don't use it.")
+        if p is None:
+            logger.warning("For Dropout, this parameter `keep_prob` will be deprecated, please use `p` instead.")
+            _check.typed(keep_prob, "keep_prob", [float], self.cls_name)
+            if not 0 < keep_prob <= 1:
+                raise ScriptValueError(
+                    f"For '{self.cls_name}', the 'keep_prob' must be a number in range (0, 1], but got {keep_prob}."
+                )
+            kept = keep_prob
+        else:
+            _check.typed(p, "p", [float, int], self.cls_name)
+            if not 0 <= p < 1:
+                raise ScriptValueError(
+                    f"For '{self.cls_name}', the 'p' must be a number in range [0, 1), but got {p}."
+                )
+            kept = 1.0 - p
+        self.dropout = ops.Dropout(kept, *_get_graph_seed(0, "dropout"))
+        self.p = p
+        self.keep_prob = keep_prob
+
+    def construct(self, x: Any) -> Any:
+        if not self.training or self.keep_prob == 1 or self.p == 0:
+            return x
+        out, _ = self.dropout(x)
+        return out
+
+    def extend_repr(self) -> str:
+        return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"
+
+
+class Flatten(Cell):
+    """Axes `start_dim` to `end_dim` joined."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def construct(self, x: Any) -> Any:
+        return ops.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
+
+
+class Identity(Cell):
+    """The operand."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def construct(self, input: Any) -> Any:
+        return input
+
+
+class OneHot(Cell):
+    """A new axis that holds `on_value` at the index and `off_value` elsewhere."""
+
+    def __init__(
+        self,
+        axis: int = -1,
+        depth: int = 1,
+        on_value: float = 1.0,
+        off_value: float = 0.0,
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__()
+        self.onehot = ops.OneHot(axis)
+        self.depth = depth
+        self.on_value = Tensor(on_value, dtype)
+        self.off_value = Tensor(off_value, dtype)
+
+    def construct(self, indices: Any) -> Any:
+        return self.onehot(indices, self.depth, self.on_value, self.off_value)

@@ -1,0 +1,143 @@
+"""``mindspore.nn.layer.container``: cells in order."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore.nn.cell import Cell
+
+__all__ = ["CellDict", "CellList", "SequentialCell"]
+
+
+class _Numbered(Cell):
+    """Cells under the names 0, 1, 2, ..."""
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(list(self._cells.values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        members = list(self._cells.values())
+        if isinstance(index, slice):
+            return type(self)(members[index])
+        if isinstance(index, str):
+            return self._cells[index]
+        return members[self._place(index)]
+
+    def __setitem__(self, index: int, cell: Cell) -> None:
+        place = self._place(index)
+        self._put(list(self._cells)[place], _cell(cell, type(self).__name__))
+
+    def __delitem__(self, index: Any) -> None:
+        members = list(self._cells.values())
+        del members[index]
+        self._renumber(members)
+
+    def append(self, cell: Cell) -> "_Numbered":
+        """Add a cell at the end."""
+        self._put(str(len(self)), _cell(cell, type(self).__name__))
+        return self
+
+    def _place(self, index: int) -> int:
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ScriptTypeError(
+                f"For '{type(self).__name__}', the type of 'index' must be int, but got {type(index).__name__}."
+            )
+        if not -len(self) <= index < len(self):
+            raise IndexError(
+                f"For '{type(self).__name__}', the value of 'index' must be a number in range "
+                f"[{-len(self)}, {len(self)}), but got {index}."
+            )
+        return index % len(self)
+
+    def _put(self, name: str, cell: Cell) -> None:
+        if self._auto_prefix:
+            cell.update_parameters_name(f"{name}.")
+        self._cells[name] = cell
+
+    def _renumber(self, members: list[Cell]) -> None:
+        self._cells.clear()
+        self._cells.update((str(number), cell) for number, cell in enumerate(members))
+
+
+def _cell(value: Any, owner: str) -> Cell:
+    if not isinstance(value, Cell):
+        raise ScriptTypeError(f"For '{owner}', each cell must be subclass of Cell, but got {type(value).__name__}.")
+    return value
+
+
+class SequentialCell(_Numbered):
+    """Cells that run one after the other.
+
+    Parameters
+    ----------
+    *args : Cell, or one list or OrderedDict of cells
+
+    Examples
+    --------
+    >>> len(SequentialCell(Cell(), Cell()))
+    2
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], (OrderedDict, dict)):
+            named = list(args[0].items())
+        else:
+            members = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+            named = [(str(number), cell) for number, cell in enumerate(members)]
+        for name, cell in named:
+            self._put(name, _cell(cell, "SequentialCell"))
+
+    @property
+    def cell_list(self) -> tuple[Cell, ...]:
+        """The cells in order."""
+        return tuple(self._cells.values())
+
+    def construct(self, input_data: Any) -> Any:
+        for cell in self.cell_list:
+            input_data = cell(input_data)
+        return input_data
+
+
+class CellList(_Numbered):
+    """A list of cells, to be called one by one.
+
+    Examples
+    --------
+    >>> len(CellList([Cell()]).append(Cell()))
+    2
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            args = tuple(args[0])
+        self.extend(args)
+
+    def extend(self, cells: Iterable[Cell]) -> "CellList":
+        """Add cells at the end."""
+        for cell in cells:
+            self.append(cell)
+        return self
+
+    def insert(self, index: int, cell: Cell) -> None:
+        """Put a cell before another."""
+        members = list(self._cells.values())
+        members.insert(index, _cell(cell, "CellList"))
+        self._cells.clear()
+        for number, member in enumerate(members):
+            self._put(str(number), member)
+
+    def construct(self, *inputs: Any) -> Any:
+        raise NotImplementedError
+
+
+class CellDict(Cell):
+    """Refused: not emulated."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise UnsupportedError("CellDict", where="nn.CellDict", nearest="nn.CellList")

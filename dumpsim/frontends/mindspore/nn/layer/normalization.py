@@ -1,0 +1,166 @@
+"""``mindspore.nn.layer.normalization``."""
+
+from typing import Any, ClassVar
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.initializer import initializer
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.nn import _check
+from dumpsim.frontends.mindspore.nn.cell import Cell
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "LayerNorm"]
+
+
+class _BatchNorm(Cell):
+    """Normalisation over the batch; training moves the running mean and variance."""
+
+    ranks: ClassVar[tuple[int, ...]] = ()
+    ranks_text: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        data_format: str = "NCHW",
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__()
+        owner = self.cls_name
+        _check.typed(num_features, "num_features", [int], owner)
+        if num_features < 1:
+            raise ScriptValueError(f"For '{owner}', the 'num_features' must be at least 1, but got {num_features}.")
+        if not 0 <= momentum <= 1:
+            raise ScriptValueError(
+                f"For '{owner}', the 'momentum' must be a number in range [0, 1], but got {momentum}."
+            )
+        if use_batch_statistics is not None and not isinstance(use_batch_statistics, bool):
+            raise ScriptValueError(
+                f"For '{owner}', the 'use_batch_statistics' must be a boolean value or None, "
+                f"but got {use_batch_statistics}."
+            )
+        self.format = _check.choice(data_format, ["NCHW", "NHWC"], "format", owner)
+        self.use_batch_statistics = use_batch_statistics
+        self.num_features = num_features
+        self.eps = eps
+        self.moving_mean = _vector(moving_mean_init, num_features, dtype, "mean", trained=False)
+        self.moving_variance = _vector(moving_var_init, num_features, dtype, "variance", trained=False)
+        self.gamma = _vector(gamma_init, num_features, dtype, "gamma", trained=affine)
+        self.beta = _vector(beta_init, num_features, dtype, "beta", trained=affine)
+        self.shape = ops.Shape()
+        self.reshape = ops.Reshape()
+        self.momentum = 1.0 - momentum
+        self.bn_train = ops.BatchNorm(
+            is_training=True, epsilon=self.eps, momentum=self.momentum, data_format=self.format
+        )
+        self.bn_infer = ops.BatchNorm(is_training=False, epsilon=self.eps, data_format=self.format)
+
+    def _check_input_dim(self, rank: int) -> None:
+        if rank not in self.ranks:
+            raise ScriptValueError(f"For '{self.cls_name}', the {self.ranks_text}, but got {rank}.")
+
+    def construct(self, x: Any) -> Any:
+        x_shape = self.shape(x)
+        self._check_input_dim(len(x_shape))
+        reshaped_x = x
+        if len(x_shape) == 2:
+            reshaped_x = self.reshape(x, (x_shape[0], x_shape[1], 1, 1))
+        elif len(x_shape) == 3:
+            reshaped_x = self.reshape(x, (x_shape[0], x_shape[1], x_shape[2], 1))
+        if self.use_batch_statistics or (self.use_batch_statistics is None and self.training):
+            return self.bn_train(x, self.gamma, self.beta, self.moving_mean, self.moving_variance)[0]
+        bn_out = self.bn_infer(reshaped_x, self.gamma, self.beta, self.moving_mean, self.moving_variance)[0]
+        if len(x_shape) < 4:
+            bn_out = self.reshape(bn_out, x_shape)
+        return bn_out
+
+    def extend_repr(self) -> str:
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={1.0 - self.momentum}, gamma={self.gamma}, "
+            f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
+        )
+
+
+def _vector(init: Any, length: int, dtype: DType, name: str, *, trained: bool) -> Parameter:
+    return Parameter(initializer(init, length, dtype=dtype), name=name, requires_grad=trained)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalisation over the batch of ``(N, C)`` or ``(N, C, L)``."""
+
+    ranks, ranks_text = (2, 3), "must have 2 dims or 3 dims"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalisation over batch, height and width of ``(N, C, H, W)``.
+
+    Examples
+    --------
+    >>> [p.name for p in BatchNorm2d(3).trainable_params()]
+    ['gamma', 'beta']
+    """
+
+    ranks, ranks_text = (4,), "in_shape must have 4 dims"
+
+
+class LayerNorm(Cell):
+    """The last axes normalised, scaled and shifted.
+
+    Parameters
+    ----------
+    normalized_shape : tuple or list of int
+    begin_norm_axis, begin_params_axis : int
+    gamma_init, beta_init : Tensor, str, Initializer or number
+    epsilon : float
+    dtype : number type
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        begin_norm_axis: int = -1,
+        begin_params_axis: int = -1,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        epsilon: float = 1e-7,
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__()
+        if not isinstance(normalized_shape, (tuple, list)):
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the type of 'normalized_shape' must be tuple[int] or list[int], "
+                f"but got {normalized_shape} and the type is {type(normalized_shape)}."
+            )
+        if not normalized_shape:
+            raise ScriptValueError(
+                "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+                f"but got normalized_shape = {normalized_shape}"
+            )
+        self.normalized_shape = normalized_shape
+        self.begin_norm_axis = begin_norm_axis
+        self.begin_params_axis = begin_params_axis
+        self.epsilon = epsilon
+        self.gamma = Parameter(initializer(gamma_init, normalized_shape, dtype=dtype), name="gamma")
+        self.beta = Parameter(initializer(beta_init, normalized_shape, dtype=dtype), name="beta")
+        self.layer_norm = ops.LayerNorm(
+            begin_norm_axis=begin_norm_axis, begin_params_axis=begin_params_axis, epsilon=epsilon
+        )
+
+    def construct(self, input_x: Any) -> Any:
+        y, _, _ = self.layer_norm(input_x, self.gamma.astype(input_x.dtype), self.beta.astype(input_x.dtype))
+        return y
+
+    def extend_repr(self) -> str:
+        return (
+            f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+            f"begin_params_axis={self.begin_params_axis}, gamma{self.gamma}, beta={self.beta}"
+        )

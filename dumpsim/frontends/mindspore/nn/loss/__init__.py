@@ -1,0 +1,13 @@
+"""``mindspore.nn.loss``."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.nn.loss import loss
+from dumpsim.frontends.mindspore.nn.loss.loss import *  # noqa: F403
+
+__all__ = [*loss.__all__]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.nn", name)

@@ -1,0 +1,135 @@
+"""``mindspore.nn.metrics``: what an evaluation reports."""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import DumpsimError, ScriptValueError, nearest
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["MAE", "MSE", "Accuracy", "Loss", "Metric", "get_metric_fn"]
+
+
+class _NotUpdatedError(DumpsimError, RuntimeError):
+    """`eval` before the first `update`."""
+
+
+def _array(value: Any) -> Any:
+    return value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+class Metric:
+    """Base of the metrics: `clear`, `update` with every batch, `eval`."""
+
+    def clear(self) -> None:
+        """Forget what was seen."""
+        raise NotImplementedError
+
+    def update(self, *inputs: Any) -> None:
+        """Take in a batch."""
+        raise NotImplementedError
+
+    def eval(self) -> Any:
+        """The value over all batches."""
+        raise NotImplementedError
+
+
+class _Mean(Metric):
+    """A sum over a number of samples."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was seen."""
+        self._total, self._count = 0.0, 0
+
+    def eval(self) -> float:
+        """The mean over all batches."""
+        if not self._count:
+            raise _NotUpdatedError(
+                f"The '{type(self).__name__}' can not be calculated, because the number of samples is 0, please check "
+                "whether your inputs(predicted value, true value) are empty, or has called update method before "
+                "calling eval method."
+            )
+        return self._total / self._count
+
+
+class Accuracy(_Mean):
+    """Share of right classes.
+
+    Examples
+    --------
+    >>> metric = Accuracy()
+    >>> metric.update(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))
+    >>> metric.eval()
+    0.5
+    """
+
+    def __init__(self, eval_type: str = "classification") -> None:
+        if eval_type not in ("classification", "multilabel"):
+            raise ScriptValueError(
+                f"{eval_type!r} is not an eval_type", where="Accuracy", allowed=("classification", "multilabel")
+            )
+        self.eval_type = eval_type
+        super().__init__()
+
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions and labels."""
+        predicted, label = (_array(value) for value in inputs)
+        if self.eval_type == "multilabel":
+            right = np.all(predicted == label, axis=tuple(range(1, predicted.ndim)))
+        else:
+            label = label.argmax(axis=1) if label.ndim == predicted.ndim else label
+            right = predicted.argmax(axis=1) == label
+        self._total += float(right.sum())
+        self._count += int(right.size)
+
+
+class Loss(_Mean):
+    """Mean of the losses of the batches."""
+
+    def update(self, *inputs: Any) -> None:
+        """Take in the loss of a batch."""
+        loss = _array(inputs[0])
+        self._total += float(loss.mean() if loss.ndim else loss)
+        self._count += 1
+
+
+class MSE(_Mean):
+    """Mean of the squared differences, summed over the features."""
+
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions and labels."""
+        predicted, label = (_array(value) for value in inputs)
+        self._total += float(((label.reshape(predicted.shape) - predicted) ** 2).sum())
+        self._count += int(label.shape[0])
+
+
+class MAE(_Mean):
+    """Mean of the absolute differences, summed over the features."""
+
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions and labels."""
+        predicted, label = (_array(value) for value in inputs)
+        self._total += float(np.abs(label.reshape(predicted.shape) - predicted).sum())
+        self._count += int(label.shape[0])
+
+
+_BY_NAME = {"accuracy": Accuracy, "acc": Accuracy, "loss": Loss, "mse": MSE, "mae": MAE}
+
+
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
+    """The metric of a name.
+
+    Examples
+    --------
+    >>> type(get_metric_fn("acc")).__name__
+    'Accuracy'
+    """
+    if name not in _BY_NAME:
+        raise ScriptValueError(
+            f"the metric {name!r} is not known", where="metrics", allowed=_BY_NAME, nearest=nearest(name, _BY_NAME)
+        )
+    found: Metric = _BY_NAME[name](*args, **kwargs)
+    return found

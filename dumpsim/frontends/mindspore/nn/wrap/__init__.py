@@ -1,0 +1,13 @@
+"""``mindspore.nn.wrap``."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.nn.wrap import cell_wrapper
+from dumpsim.frontends.mindspore.nn.wrap.cell_wrapper import *  # noqa: F403
+
+__all__ = [*cell_wrapper.__all__]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.nn", name)

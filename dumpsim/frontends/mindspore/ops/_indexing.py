@@ -1,0 +1,191 @@
+"""``tensor[index]`` and ``tensor[index] = value``: which operators an index becomes. [observed 2.10]
+
+Numbers, slices, None and ... become ExpandDims and StridedSlice; index tensors become Gather or GatherNd.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["get_item", "set_item"]
+
+
+class _OutOfRangeError(IndexError):
+    """What ends a ``for`` over a tensor."""
+
+
+def get_item(tensor: Tensor, index: Any) -> Tensor:
+    """The part of a tensor that an index names.
+
+    Raises
+    ------
+    IndexError
+        For a number outside of its axis, or more indices than axes.
+    UnsupportedError
+        For a mixture of index tensors and slices.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    items = tuple(_as_tensor(item) if isinstance(item, (list, np.ndarray)) else item for item in items)
+    if any(isinstance(item, Tensor) and not _is_scalar(item) for item in items):
+        return _by_tensors(tensor, items)
+    items = tuple(int(item) if isinstance(item, Tensor) else item for item in items)
+    if items == (None,):
+        return call("ExpandDims", [tensor, 0])
+    if items == (True,) or items == (Ellipsis,):
+        return call("ExpandDims", [tensor, 0]) if items == (True,) else tensor
+    if len(items) == 1 and isinstance(items[0], (int, np.integer)):
+        return _by_number(tensor, int(items[0]))
+    return _by_slices(tensor, items)
+
+
+def _is_scalar(item: Tensor) -> bool:
+    return item.ndim == 0 and item._symbol is None and item._dtype.kind in ("int", "uint")
+
+
+def _as_tensor(item: Any) -> Tensor:
+    array = np.asarray(item)
+    if array.dtype.kind not in "biu":
+        raise ScriptTypeError(f"an index of type {array.dtype}", where="Tensor index", allowed=("int", "bool"))
+    return Tensor(array)
+
+
+def _check_place(place: int, extent: int, axis: int) -> None:
+    if not -extent <= place < extent:
+        raise _OutOfRangeError(
+            f"index {place} is out of bounds for dimension with size {extent} (axis {axis})"
+        )
+
+
+def _by_number(tensor: Tensor, place: int) -> Tensor:
+    if not tensor.ndim:
+        raise ScriptTypeError("Cannot iterate over a scalar tensor.")
+    _check_place(place, tensor.shape[0], 0)
+    mask = sum(1 << axis for axis in range(2, 8))  # the vendor masks the axes that are not sliced
+    return call("StridedSlice", [tensor, (place,), (place + 1,), (1,), mask, mask, 0, 0, 1])
+
+
+def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
+    named = sum(item is not None and item is not Ellipsis for item in items)
+    if named > tensor.ndim:
+        raise _OutOfRangeError(f"too many indices for tensor with dimension size {tensor.ndim}")
+    if items.count(Ellipsis) > 1:
+        raise IndexError("An index can only have a single ellipsis ('...')")
+    if Ellipsis in items:
+        dots = items.index(Ellipsis)
+        behind = sum(item is not None for item in items[dots + 1 :])
+        before = sum(item is not None for item in items[:dots])
+        filler = (slice(None),) * (tensor.ndim - behind - before)
+        items = (*items[:dots], *filler, *items[dots + 1 :])
+        whole = True
+    else:
+        whole = False
+    axis, plain = 0, []
+    for item in items:
+        if item is None:
+            tensor = call("ExpandDims", [tensor, axis])
+            item = slice(0, 1) if False else slice(None)
+            plain.append(("new", item))
+        else:
+            plain.append(("old", item))
+        axis += 1
+    while plain and plain[-1] == ("old", slice(None)) and len(plain) > 1 and not whole:
+        plain.pop()
+    return _strided(tensor, [item for _, item in plain], whole)
+
+
+def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
+    begin, end, strides = [], [], []
+    begin_mask = end_mask = shrink_mask = 0
+    for axis, item in enumerate(items):
+        extent = tensor.shape[axis]
+        if isinstance(item, slice):
+            step = 1 if item.step is None else int(item.step)
+            if step <= 0:
+                raise UnsupportedError("a slice that runs backwards", where="Tensor index", nearest="ops.flip")
+            if item.start is None:
+                begin_mask |= 1 << axis
+            if item.stop is None:
+                end_mask |= 1 << axis
+            begin.append(0 if item.start is None else int(item.start))
+            end.append((extent if whole else 0) if item.stop is None else int(item.stop))
+            strides.append(step)
+        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+            place = int(item)
+            _check_place(place, extent, axis)
+            shrink_mask |= 1 << axis
+            place = place % extent if extent else place
+            begin.append(place)
+            end.append(place + 1)
+            strides.append(1)
+        else:
+            raise ScriptTypeError(
+                f"an index of type {type(item).__name__}", where="Tensor index",
+                allowed=("int", "slice", "None", "...", "Tensor", "list"),
+            )  # fmt: skip
+    if whole:
+        begin_mask = end_mask = sum(
+            1 << axis for axis, item in enumerate(items) if isinstance(item, slice) and item == slice(None)
+        )
+    masks = [begin_mask, end_mask, 0, 0, shrink_mask]
+    return call("StridedSlice", [tensor, tuple(begin), tuple(end), tuple(strides), *masks])
+
+
+def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
+    """Index tensors for the first axes, and nothing else."""
+    while items and isinstance(items[-1], slice) and items[-1] == slice(None):
+        items = items[:-1]
+    if len(items) == 1 and items[0]._dtype.kind == "bool":
+        return call("GatherNd", [tensor, call("NonZero", [items[0]])])
+    if not all(isinstance(item, Tensor) and item._dtype.kind in ("int", "uint") for item in items):
+        raise UnsupportedError("index tensors mixed with slices or numbers", where="Tensor index", nearest="ops.gather_nd")
+    if len(items) == 1:
+        places = _wrapped(items[0], tensor.shape[0])
+        return call("Gather", [tensor, places, 0, 0])
+    shape = np.broadcast_shapes(*(item.shape for item in items))
+    columns = [_wrapped(item, tensor.shape[axis]) for axis, item in enumerate(items)]
+    columns = [column if column.shape == shape else call("BroadcastTo", [column, shape]) for column in columns]
+    return call("GatherNd", [tensor, call("Stack", [tuple(columns)], {"axis": -1})])
+
+
+def _wrapped(places: Tensor, extent: int) -> Tensor:
+    """Negative places counted from the end, where the values are known."""
+    if places._array is not None and (places._array < 0).any():
+        return Tensor(np.where(places._array < 0, places._array + extent, places._array), places.dtype)
+    return places
+
+
+def set_item(tensor: Tensor, index: Any, value: Any) -> None:
+    """Replace the part of a tensor that an index names.
+
+    Op by op the tensor's memory is written. Inside a graph it is refused: a Tensor there is a value, not a place.
+
+    Raises
+    ------
+    UnsupportedError
+        While a graph is captured.
+    """
+    if capturing() is not None:
+        raise UnsupportedError(
+            "writing a part of a tensor inside a graph", where="Tensor.__setitem__", nearest="ops.tensor_scatter_update"
+        )
+    array = tensor._values("__setitem__")
+    place = _plain(index)
+    if isinstance(value, Tensor):
+        value = value._values("__setitem__")
+    elif not isinstance(value, (int, float, bool, list, tuple, np.ndarray, np.generic)):
+        raise ScriptTypeError(f"a value of type {type(value).__name__}", where="Tensor.__setitem__")
+    if not array.flags.writeable:
+        array = array.copy()
+    array[place] = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
+    tensor._take(array)
+
+
+def _plain(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(_plain(item) for item in index)
+    return index._values("__setitem__") if isinstance(index, Tensor) else index

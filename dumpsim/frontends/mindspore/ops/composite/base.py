@@ -1,0 +1,221 @@
+"""Gradients: ``GradOperation``, ``grad``, ``value_and_grad``, ``vjp``."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["GradOperation", "grad", "value_and_grad", "vjp"]
+
+
+def _differentiate(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    positions: tuple[int, ...],
+    weights: tuple[Any, ...],
+    sens: Any = None,
+    has_aux: bool = False,
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    from dumpsim.frontends.mindspore._capture import gradient
+
+    for position in positions:
+        if not -len(args) <= position < len(args):
+            raise ScriptValueError(
+                f"argument {position} does not exist: {len(args)} are given", where="grad_position"
+            )
+    result: tuple[Any, tuple[Any, ...], tuple[Any, ...]] = gradient.differentiate(
+        fn,
+        args,
+        kwargs,
+        positions=tuple(position % len(args) for position in positions),
+        weights=weights,
+        sens=sens,
+        has_aux=has_aux,
+    )
+    return result
+
+
+def _is_whole(fn: Any) -> None:
+    if not callable(fn):
+        raise ScriptTypeError(
+            f"For 'GradOperation', the argument 'fn' must be a function or a cell, but got {type(fn)}."
+        )
+
+
+class GradOperation:
+    """A function from a function to its gradient.
+
+    Parameters
+    ----------
+    get_all : bool
+        Of all arguments rather than of the first.
+    get_by_list : bool
+        Of the parameters that the call names.
+    sens_param : bool
+        The last argument of the gradient function is the gradient of the output.
+
+    Raises
+    ------
+    ScriptTypeError
+        For settings that are no bools.
+    """
+
+    def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
+        for name, value in (("get_all", get_all), ("get_by_list", get_by_list), ("sens_param", sens_param)):
+            if not isinstance(value, bool):
+                raise ScriptTypeError(
+                    f"For 'GradOperation', the '{name}' should be bool, but got {type(value).__name__}"
+                )
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
+        _is_whole(fn)
+        chosen = _weights(weights if weights is not None else _all_weights(fn)) if self.get_by_list else ()
+        by_argument = self.get_all or not self.get_by_list
+
+        def gradients(*args: Any, **kwargs: Any) -> Any:
+            sens = None
+            if self.sens_param:
+                if not args:
+                    raise ScriptTypeError("the gradient of the output is missing", where="GradOperation(sens_param)")
+                args, sens = args[:-1], args[-1]
+            positions = (tuple(range(len(args))) if self.get_all else (0,)) if by_argument else ()
+            _, of_arguments, of_weights = _differentiate(
+                fn, args, kwargs, positions=_of_tensors(args, positions) if self.get_all else positions,
+                weights=chosen, sens=sens,
+            )  # fmt: skip
+            if not by_argument:
+                return of_weights if _is_list(weights) else of_weights[0]
+            first = of_arguments if self.get_all else of_arguments[0]
+            return (first, of_weights) if self.get_by_list else first
+
+        return gradients
+
+
+def _of_tensors(args: tuple[Any, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
+    """Positions of the arguments that can have a gradient."""
+    return tuple(place for place in positions if isinstance(args[place], Tensor) and args[place]._dtype.kind == "float")
+
+
+def _is_list(weights: Any) -> bool:
+    return weights is None or isinstance(weights, (tuple, list))
+
+
+def _all_weights(fn: Any) -> Any:
+    parameters = getattr(fn, "trainable_params", None)
+    if parameters is None:
+        raise ScriptTypeError("a function has no parameters of its own", where="GradOperation(weights)")
+    return tuple(parameters())
+
+
+def _weights(weights: Any) -> tuple[Any, ...]:
+    listed = tuple(weights) if isinstance(weights, (tuple, list)) else (weights,)
+    for weight in listed:
+        if not isinstance(weight, Parameter):
+            raise ScriptTypeError(f"a weight is of type {type(weight).__name__}", where="weights", allowed=("Parameter",))
+    return listed
+
+
+def _positions(grad_position: Any) -> tuple[int, ...]:
+    if grad_position is None:
+        return ()
+    listed = grad_position if isinstance(grad_position, (tuple, list)) else (grad_position,)
+    for position in listed:
+        if isinstance(position, bool) or not isinstance(position, int):
+            raise ScriptTypeError(
+                f"For 'grad', the 'grad_position' should be int or tuple, but got {type(grad_position).__name__}"
+            )
+    return tuple(listed)
+
+
+def value_and_grad(
+    fn: Callable[..., Any], grad_position: Any = 0, weights: Any = None, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns what `fn` returns and its gradient.
+
+    Parameters
+    ----------
+    fn : function or Cell
+        Its first output is differentiated.
+    grad_position : int, tuple of int or None
+        Arguments to differentiate by.
+    weights : Parameter, ParameterTuple or list, optional
+        Parameters to differentiate by.
+    has_aux : bool
+        Outputs behind the first are passed on without a gradient.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For arguments that MindSpore refuses.
+    """
+    _is_whole(fn)
+    if grad_position is None and weights is None:
+        raise ScriptValueError("`grad_position` and `weight` can not be None at the same time.")
+    positions, chosen = _positions(grad_position), () if weights is None else _weights(weights)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        value, of_arguments, of_weights = _differentiate(
+            fn, args, kwargs, positions=positions, weights=chosen, has_aux=has_aux
+        )
+        by_argument: Any = of_arguments if isinstance(grad_position, (tuple, list)) else of_arguments[:1]
+        if not isinstance(grad_position, (tuple, list)) and by_argument:
+            by_argument = by_argument[0]
+        by_weight: Any = of_weights if isinstance(weights, (tuple, list)) else of_weights[:1]
+        if weights is not None and not isinstance(weights, (tuple, list)):
+            by_weight = by_weight[0]
+        if weights is None:
+            return value, by_argument
+        return value, (by_weight if grad_position is None else (by_argument, by_weight))
+
+    return both
+
+
+def grad(
+    fn: Callable[..., Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[..., Any]:
+    """As `value_and_grad`, without the value; with `has_aux`, the other outputs come behind the gradient."""
+    if return_ids:
+        from dumpsim.core.errors import UnsupportedError
+
+        raise UnsupportedError("ids of the gradients", where="grad(return_ids=True)")
+    both = value_and_grad(fn, grad_position, weights, has_aux)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1:]) if has_aux else gradients
+
+    return gradient
+
+
+def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
+    """What `fn` returns, and a function from the gradient of the output to those of the inputs.
+
+    Examples
+    --------
+    The second result is called with one gradient per output::
+
+        value, back = vjp(lambda x: x * x, x)
+        (of_x,) = back(sens)
+    """
+    _is_whole(fn)
+    value = fn(*inputs)
+    chosen = () if weights is None else _weights(weights)
+
+    def back(*sens: Any) -> Any:
+        _, of_inputs, of_weights = _differentiate(
+            fn, inputs, {}, positions=tuple(range(len(inputs))), weights=chosen,
+            sens=sens[0] if len(sens) == 1 else sens, has_aux=has_aux,
+        )  # fmt: skip
+        first = of_inputs if len(of_inputs) > 1 else of_inputs[0] if of_inputs else ()
+        return first if weights is None else (first, of_weights)
+
+    return (value[0], back, value[1:]) if has_aux else (value, back)

@@ -1,0 +1,125 @@
+"""``HyperMap``, ``Map`` and ``MultitypeFuncGraph``: one function on many tensors, chosen by types."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["HyperMap", "Map", "MultitypeFuncGraph"]
+
+_KINDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("Tensor", lambda v: isinstance(v, Tensor)),
+    ("Bool", lambda v: isinstance(v, bool)),
+    ("Int", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    ("Int64", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    ("Float", lambda v: isinstance(v, float)),
+    ("Float32", lambda v: isinstance(v, float)),
+    ("Number", lambda v: isinstance(v, (int, float))),
+    ("String", lambda v: isinstance(v, str)),
+    ("Tuple", lambda v: isinstance(v, tuple)),
+    ("List", lambda v: isinstance(v, list)),
+    ("Dictionary", lambda v: isinstance(v, dict)),
+    ("None", lambda v: v is None),
+    ("Function", callable),
+)
+_FITS = dict(_KINDS)
+
+
+class MultitypeFuncGraph:
+    """Functions of one name for arguments of different types.
+
+    Examples
+    --------
+    >>> double = MultitypeFuncGraph("double")
+    >>> @double.register("Number")
+    ... def _(x):
+    ...     return 2 * x
+    >>> double(3)
+    6
+    """
+
+    def __init__(self, name: str, read_value: bool = False, doc_url: str = "") -> None:
+        self.name = name
+        self._entries: list[tuple[tuple[str, ...], Callable[..., Any]]] = []
+
+    def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: the function for arguments of these types.
+
+        Raises
+        ------
+        ScriptValueError
+            For a type that is not known.
+        """
+        names = tuple(str(name) for name in type_names)
+        unknown = [name for name in names if name not in _FITS]
+        if unknown:
+            raise ScriptValueError(
+                f"the type {unknown[0]!r} is not known", where="MultitypeFuncGraph.register", allowed=_FITS
+            )
+
+        def add(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self._entries.append((names, fn))
+            return fn
+
+        return add
+
+    def __call__(self, *args: Any) -> Any:
+        for names, fn in self._entries:
+            if len(names) == len(args) and all(_FITS[name](arg) for name, arg in zip(names, args, strict=True)):
+                return fn(*args)
+        kinds = ", ".join(type(arg).__name__ for arg in args)
+        raise ScriptTypeError(
+            f"no function of {self.name!r} takes ({kinds})", where="MultitypeFuncGraph",
+            allowed=[f"({', '.join(names)})" for names, _ in self._entries],
+        )  # fmt: skip
+
+
+class HyperMap:
+    """Call a function on the leaves of nested tuples.
+
+    Parameters
+    ----------
+    ops : callable, optional
+        The function; without it, the first argument of the call.
+    reverse : bool
+        Go from the last element to the first; results stay in order.
+
+    Examples
+    --------
+    >>> HyperMap()(lambda x, y: x + y, (1, (2, 3)), (10, (20, 30)))
+    (11, (22, 33))
+    """
+
+    _nested = True
+
+    def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
+        self.ops = ops
+        self.reverse = reverse
+
+    def __call__(self, *args: Any) -> Any:
+        function, sequences = (args[0], args[1:]) if self.ops is None else (self.ops, args)
+        if not callable(function):
+            raise ScriptTypeError("the first argument is no function", where=type(self).__name__)
+        return self._mapped(function, sequences)
+
+    def _mapped(self, function: Callable[..., Any], sequences: tuple[Any, ...]) -> Any:
+        first = sequences[0]
+        if not isinstance(first, (tuple, list)):
+            return function(*sequences)
+        lengths = {len(sequence) for sequence in sequences if isinstance(sequence, (tuple, list))}
+        if len(lengths) != 1:
+            raise ScriptValueError(f"sequences of different lengths {sorted(lengths)}", where=type(self).__name__)
+        places = range(len(first))
+        results: dict[int, Any] = {}
+        for place in reversed(places) if self.reverse else places:
+            leaves = tuple(sequence[place] for sequence in sequences)
+            results[place] = self._mapped(function, leaves) if self._nested else function(*leaves)
+        ordered = [results[place] for place in places]
+        return ordered if isinstance(first, list) else tuple(ordered)
+
+
+class Map(HyperMap):
+    """Call a function on the elements of tuples, nested ones as they are."""
+
+    _nested = False

@@ -1,0 +1,276 @@
+"""Operators on two tensors, or on a tensor and a number.
+
+Numbers become constant tensors of the common type, tensors of another type are cast to it, as MindSpore's graphs show.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.values import abstract_of
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.ops.promotion import operand_type
+
+__all__ = [
+    "add",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "div",
+    "equal",
+    "floor_div",
+    "floor_mod",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "matmul",
+    "maximum",
+    "minimum",
+    "mul",
+    "not_equal",
+    "pow",
+    "remainder",
+    "sub",
+    "true_divide",
+]
+
+
+def is_operand(value: Any) -> bool:
+    """Whether an operator of Tensor knows what to do with `value`."""
+    return isinstance(value, (Tensor, int, float, complex, np.ndarray, np.generic))
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a host number."""
+    return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
+
+
+def cast_to(value: Any, kind: Any) -> Tensor:
+    """The value as a Tensor of a type: numbers become constants, tensors pass through Cast where they must."""
+    if isinstance(value, Tensor):
+        return value if value._dtype == kind else call("Cast", [value, kind])
+    return Tensor._around(np.asarray(value, dtype=kind.numpy))
+
+
+def promote(op_type: str, *values: Any) -> list[Tensor]:
+    """Tensors of the common type.
+
+    Raises
+    ------
+    ScriptTypeError
+        For a value that is neither a tensor nor a number.
+    """
+    for value in values:
+        if not isinstance(value, Tensor) and not is_number(value) and not isinstance(value, np.ndarray):
+            raise ScriptTypeError(
+                f"an operand has the type {type(value).__name__}", where=op_type, allowed=("Tensor", "number", "bool")
+            )
+    kind = operand_type([abstract_of(value) for value in values])
+    return [cast_to(value, kind) for value in values]
+
+
+def binary(op_type: str, x: Any, y: Any) -> Tensor:
+    """A primitive on two promoted operands."""
+    result: Tensor = call(op_type, promote(op_type, x, y))
+    return result
+
+
+def _with_number(composite: str, x: Any, number: Any) -> Tensor:
+    """A composite operator on a tensor and a host number."""
+    result: Tensor = call(composite, [x, number])
+    return result
+
+
+def add(input: Any, other: Any) -> Tensor:
+    """Sum.
+
+    Examples
+    --------
+    >>> add(Tensor([1, 2]), 1.5)
+    Tensor(shape=[2], dtype=Float32, value= [ 2.50000000e+00,  3.50000000e+00])
+    """
+    return binary("Add", input, other)
+
+
+def sub(input: Any, other: Any) -> Tensor:
+    """Difference."""
+    return binary("Sub", input, other)
+
+
+def mul(input: Any, other: Any) -> Tensor:
+    """Product."""
+    return binary("Mul", input, other)
+
+
+def muls(input: Any, other: Any) -> Tensor:
+    """Product with ``*``: by a number it is the composite Muls. [observed 2.10]"""
+    if is_number(other) and isinstance(input, Tensor):
+        return _with_number("Muls", input, other)
+    if is_number(input):
+        return _with_number("Muls", other, input)
+    return binary("Mul", input, other)
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient; ``rounding_mode`` "floor" or "trunc" rounds it."""
+    from dumpsim.frontends.mindspore.ops.function.elementwise import floor, trunc
+
+    output = binary("Div", input, other)
+    if rounding_mode == "floor":
+        output = floor(output)
+    elif rounding_mode == "trunc":
+        output = trunc(output)
+    elif rounding_mode is not None:
+        raise ScriptTypeError(
+            f"{rounding_mode!r} is not a rounding mode", where="div(rounding_mode)", allowed=("floor", "trunc", None)
+        )
+    return output
+
+
+true_divide = divide = div
+
+
+def divs(input: Any, other: Any) -> Tensor:
+    """Quotient with ``/``: by a number it is the composite Divs, of a number Reciprocal and Muls. [observed 2.10]"""
+    if is_number(other):
+        return _with_number("Divs", input, other)
+    if is_number(input):
+        return muls(call("Reciprocal", [_as_float(other)]), input)
+    return binary("Div", input, other)
+
+
+def floor_div(input: Any, other: Any) -> Tensor:
+    """Quotient, rounded down."""
+    return binary("FloorDiv", input, other)
+
+
+floor_divide = floor_div
+
+
+def floor_mod(x: Any, y: Any) -> Tensor:
+    """What `floor_div` leaves."""
+    return binary("FloorMod", x, y)
+
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """``%``: a composite operator around FloorMod. [observed 2.10]"""
+    if is_number(other):
+        return _with_number("RemainderTensorScalar", input, other)
+    if is_number(input):
+        return binary("FloorMod", input, other)
+    return binary("RemainderTensorTensor", input, other)
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """Power."""
+    return binary("Pow", input, exponent)
+
+
+def maximum(input: Any, other: Any) -> Tensor:
+    """The larger of two, element by element."""
+    return binary("Maximum", input, other)
+
+
+def minimum(input: Any, other: Any) -> Tensor:
+    """The smaller of two, element by element."""
+    return binary("Minimum", input, other)
+
+
+def equal(input: Any, other: Any) -> Tensor:
+    """Whether elements are equal."""
+    return binary("Equal", input, other)
+
+
+def not_equal(input: Any, other: Any) -> Tensor:
+    """Whether elements differ."""
+    return binary("NotEqual", input, other)
+
+
+ne = not_equal
+
+
+def greater(input: Any, other: Any) -> Tensor:
+    """Whether elements of `input` are larger."""
+    return binary("Greater", input, other)
+
+
+gt = greater
+
+
+def greater_equal(input: Any, other: Any) -> Tensor:
+    """Whether elements of `input` are larger or equal."""
+    return binary("GreaterEqual", input, other)
+
+
+ge = greater_equal
+
+
+def less(input: Any, other: Any) -> Tensor:
+    """Whether elements of `input` are smaller."""
+    return binary("Less", input, other)
+
+
+lt = less
+
+
+def less_equal(input: Any, other: Any) -> Tensor:
+    """Whether elements of `input` are smaller or equal."""
+    return binary("LessEqual", input, other)
+
+
+le = less_equal
+
+
+def less_than(input: Any, other: Any) -> Tensor:
+    """``<``: with a number it is the composite LessScalar. [observed 2.10]"""
+    return _with_number("LessScalar", input, other) if is_number(other) else binary("Less", input, other)
+
+
+def _no_floats(name: str, *values: Any) -> None:
+    for value in values:
+        kind = value._dtype.kind if isinstance(value, Tensor) else "float" if isinstance(value, float) else "int"
+        if kind not in ("bool", "int", "uint"):
+            raise ScriptTypeError(f"an operand is of kind {kind}", where=name, allowed=("bool", "int", "uint"))
+
+
+def bitwise_and(input: Any, other: Any) -> Tensor:
+    """Bits that both have."""
+    _no_floats("bitwise_and", input, other)
+    return binary("BitwiseAnd", input, other)
+
+
+def bitwise_or(input: Any, other: Any) -> Tensor:
+    """Bits that one of them has."""
+    _no_floats("bitwise_or", input, other)
+    return binary("BitwiseOr", input, other)
+
+
+def bitwise_xor(input: Any, other: Any) -> Tensor:
+    """Bits that exactly one of them has."""
+    _no_floats("bitwise_xor", input, other)
+    return binary("BitwiseXor", input, other)
+
+
+def invert(input: Tensor) -> Tensor:
+    """``~``: LogicalNot of bools, Invert of integers."""
+    result: Tensor = call("LogicalNot" if input._dtype.kind == "bool" else "Invert", [input])
+    return result
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Matrix product, of stacks of matrices too: a composite operator around MatMul or BatchMatMul. [observed 2.10]
+
+    Examples
+    --------
+    >>> matmul(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])).asnumpy()
+    array([[11.]], dtype=float32)
+    """
+    if not isinstance(input, Tensor) or not isinstance(other, Tensor):
+        raise ScriptTypeError(
+            f"For 'matmul', the inputs must be tensors, but got {type(input).__name__} and {type(other).__name__}."
+        )
+    return binary("MatMulExt", input, other)

@@ -1,0 +1,175 @@
+"""Tensors out of nothing. With constant arguments they are constants of a graph, as in MindSpore. [observed 2.10]"""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = [
+    "arange",
+    "eye",
+    "fill",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "normal",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "rand",
+    "randint",
+    "randn",
+    "range",
+    "standard_normal",
+    "uniform",
+    "zeros",
+    "zeros_like",
+]
+
+
+def _extents(size: Any) -> tuple[int, ...]:
+    if isinstance(size, Tensor):
+        size = size.tolist()
+    extents = (size,) if isinstance(size, int) else tuple(int(n) for n in size)
+    if any(n < 0 for n in extents):
+        raise ScriptValueError(f"a negative extent in {extents}", where="shape")
+    return extents
+
+
+def _filled(size: Any, value: Any, dtype: Any) -> Tensor:
+    return Tensor._around(np.full(_extents(size), value, mstype.type_of(dtype).numpy))
+
+
+def zeros(size: Any, dtype: Any = None) -> Tensor:
+    """Zeros.
+
+    Examples
+    --------
+    >>> zeros((2,), mstype.int32)
+    Tensor(shape=[2], dtype=Int32, value= [0, 0])
+    """
+    return _filled(size, 0, dtype or mstype.float32)
+
+
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """Ones."""
+    return _filled(shape, 1, dtype or mstype.float32)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """One value everywhere; its type decides where `dtype` is None."""
+    if dtype is None:
+        dtype = mstype.type_of(type(fill_value)) if not isinstance(fill_value, Tensor) else fill_value.dtype
+    return _filled(size, fill_value.item() if isinstance(fill_value, Tensor) else fill_value, dtype)
+
+
+def fill(type: Any, shape: Any, value: Any) -> Tensor:
+    """One value everywhere, the type first."""
+    return full(shape, value, dtype=type)
+
+
+def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+    """Zeros in the shape of a tensor: a constant, since the shape is one."""
+    return _filled(input.shape, 0, dtype or input.dtype)
+
+
+def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+    """Ones in the shape of a tensor."""
+    return _filled(input.shape, 1, dtype or input.dtype)
+
+
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """One value in the shape of a tensor."""
+    return _filled(input.shape, fill_value, dtype or input.dtype)
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """Numbers from `start` to before `end`.
+
+    Examples
+    --------
+    >>> arange(3)
+    Tensor(shape=[3], dtype=Int64, value= [0, 1, 2])
+    """
+    if end is None:
+        start, end = 0, start
+    bounds = [bound.item() if isinstance(bound, Tensor) else bound for bound in (start, end, step)]
+    if bounds[2] == 0:
+        raise ScriptValueError("the step is 0", where="ops.arange(step)")
+    kind = dtype or (mstype.float32 if any(isinstance(bound, float) for bound in bounds) else mstype.int64)
+    return Tensor._around(np.arange(*bounds).astype(mstype.type_of(kind).numpy))
+
+
+def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000, *, dtype: Any = None) -> Tensor:
+    """As `arange`."""
+    return arange(start, end, step, dtype=dtype)
+
+
+def linspace(start: Any, end: Any, steps: int) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, as Float32."""
+    return call("LinSpace", [Tensor(start, mstype.float32), Tensor(end, mstype.float32), steps])
+
+
+def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
+    """Ones on the diagonal."""
+    return call("Eye", [n, n if m is None else m, mstype.type_of(dtype or mstype.float32)])
+
+
+def one_hot(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
+    """A new axis that holds `on_value` at the index and `off_value` elsewhere."""
+    on = on_value if isinstance(on_value, Tensor) else Tensor(on_value)
+    off = off_value if isinstance(off_value, Tensor) else Tensor(off_value, on.dtype)
+    return call("OneHot", [indices, depth, on, off, axis])
+
+
+def meshgrid(*inputs: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Grids of coordinates."""
+    return call("Meshgrid", [tuple(inputs), indexing])
+
+
+def _drawn(what: str, values: Any, dtype: Any) -> Tensor:
+    from dumpsim.frontends.mindspore._capture.dispatch import capturing
+
+    if capturing() is not None:
+        raise UnsupportedError("random tensors inside a graph", where=f"ops.{what}", nearest="nn.Dropout")
+    return Tensor(np.asarray(values), dtype or mstype.float32)
+
+
+def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
+    """Normally distributed numbers, drawn from numpy's generator."""
+    return _drawn("standard_normal", np.random.standard_normal(_extents(shape)), None)
+
+
+def normal(shape: Any, mean: float, stddev: float, seed: int | None = None) -> Tensor:
+    """Normally distributed numbers with mean and deviation."""
+    return _drawn("normal", np.random.normal(mean, stddev, _extents(shape)), None)
+
+
+def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Any = None) -> Tensor:
+    """Uniformly distributed numbers."""
+    low, high = (bound.item() if isinstance(bound, Tensor) else bound for bound in (minval, maxval))
+    return _drawn("uniform", np.random.uniform(low, high, _extents(shape)), dtype)
+
+
+def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
+    """As `standard_normal`, the extents as arguments."""
+    return _drawn("randn", np.random.standard_normal(_extents(size[0] if _is_shape(size) else size)), dtype)
+
+
+def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
+    """Uniform in [0, 1), the extents as arguments."""
+    return _drawn("rand", np.random.random_sample(_extents(size[0] if _is_shape(size) else size)), dtype)
+
+
+def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Uniform integers."""
+    return _drawn("randint", np.random.randint(low, high, _extents(size)), dtype or mstype.int64)
+
+
+def _is_shape(size: tuple[Any, ...]) -> bool:
+    return len(size) == 1 and isinstance(size[0], (tuple, list))

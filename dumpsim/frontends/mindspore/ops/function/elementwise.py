@@ -1,0 +1,170 @@
+"""Operators on one tensor, element by element."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, is_number, maximum, minimum, promote
+
+# function -> operator type, for functions that are nothing but the operator
+_PLAIN = {
+    "abs": "Abs",
+    "acos": "ACos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "erfc": "Erfc",
+    "exp": "Exp",
+    "expm1": "Expm1",
+    "floor": "Floor",
+    "isfinite": "IsFinite",
+    "isinf": "IsInf",
+    "isnan": "IsNan",
+    "log": "Log",
+    "log1p": "Log1p",
+    "logical_not": "LogicalNot",
+    "mish": "Mish",
+    "neg": "Neg",
+    "reciprocal": "Reciprocal",
+    "rsqrt": "Rsqrt",
+    "sigmoid": "Sigmoid",
+    "sign": "Sign",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "square": "Square",
+    "tan": "Tan",
+    "tanh": "Tanh",
+    "trunc": "Trunc",
+}
+
+__all__ = [
+    *_PLAIN,
+    "absolute",
+    "cast",
+    "clamp",
+    "clip",
+    "clip_by_value",
+    "deepcopy",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "negative",
+    "round",
+]
+
+
+def _plain(name: str, op_type: str) -> Callable[[Tensor], Tensor]:
+    def function(input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise ScriptTypeError(
+                f"the operand is of type {type(input).__name__}", where=f"ops.{name}", allowed=("Tensor",)
+            )
+        result: Tensor = call(op_type, [input])
+        return result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{op_type} of every element."
+    return function
+
+
+globals().update({name: _plain(name, op_type) for name, op_type in _PLAIN.items()})
+
+
+def absolute(input: Tensor) -> Tensor:
+    """As `abs`."""
+    result: Tensor = call("Abs", [input])
+    return result
+
+
+def negative(input: Tensor) -> Tensor:
+    """As `neg`."""
+    result: Tensor = call("Neg", [input])
+    return result
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """To the nearest integer, halves to even."""
+    result: Tensor = call("Round", [input, decimals])
+    return result
+
+
+def cast(input: Any, dtype: Any) -> Tensor:
+    """The same values in another number type; no operator where the type is the same.
+
+    Examples
+    --------
+    >>> cast(Tensor([1.5, -2.5]), mstype.int32)
+    Tensor(shape=[2], dtype=Int32, value= [ 1, -2])
+    """
+    kind = mstype.type_of(dtype, "ops.cast")
+    if is_number(input):
+        return Tensor(input, kind)
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"the operand is of type {type(input).__name__}", where="ops.cast", allowed=("Tensor",))
+    if input._dtype == kind:
+        return input
+    result: Tensor = call("Cast", [input, kind])
+    return result
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Values held between two bounds: a composite operator. [observed 2.10]
+
+    Examples
+    --------
+    >>> clamp(Tensor([1.0, 5.0]), 2.0, 3.0).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
+    if min is None and max is None:
+        raise ScriptTypeError("both bounds are None", where="ops.clamp", allowed=("Tensor", "number"))
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return clip_by_value(input, min, max)
+    result: Tensor = call("ClampScalar", [input, min, max])
+    return result
+
+
+clip = clamp
+
+
+def clip_by_value(x: Tensor, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
+    """As `clamp`, without the composite operator."""
+    result = x
+    if clip_value_min is not None:
+        result = maximum(result, clip_value_min)
+    if clip_value_max is not None:
+        result = minimum(result, clip_value_max)
+    return result
+
+
+def logical_and(input: Tensor, other: Any) -> Tensor:
+    """Whether both are true."""
+    return binary("LogicalAnd", input, other)
+
+
+def logical_or(input: Tensor, other: Any) -> Tensor:
+    """Whether one of both is true."""
+    return binary("LogicalOr", input, other)
+
+
+def logical_xor(input: Tensor, other: Any) -> Tensor:
+    """Whether exactly one of both is true."""
+    x, y = promote("LogicalXor", input, other)
+    result: Tensor = call("LogicalXor", [x, y])
+    return result
+
+
+def deepcopy(input_x: Tensor) -> Tensor:
+    """A tensor of its own with the same values."""
+    if input_x._symbol is not None:
+        return input_x
+    return Tensor(input_x)

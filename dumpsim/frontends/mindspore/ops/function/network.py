@@ -1,0 +1,335 @@
+"""Operators of neural networks: activations, losses, normalisation, pooling, convolution."""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, greater, maximum, mul, muls, sub
+from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
+from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum
+from dumpsim.frontends.mindspore.ops.function.shape import reshape, select
+
+__all__ = [
+    "addmm",
+    "avg_pool2d",
+    "baddbmm",
+    "bias_add",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "bmm",
+    "conv2d",
+    "cross_entropy",
+    "dense",
+    "dropout",
+    "elu",
+    "gelu",
+    "hardsigmoid",
+    "hardswish",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "max_pool2d",
+    "mm",
+    "mse_loss",
+    "nll_loss",
+    "pad",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid_cross_entropy_with_logits",
+    "silu",
+    "smooth_l1_loss",
+    "softmax",
+    "softplus",
+]
+
+_SQRT2 = float(np.float32(np.sqrt(2.0)))
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The element where it is positive, else 0."""
+    if inplace:
+        raise UnsupportedError("relu that writes its operand", where="ops.relu(inplace=True)")
+    return call("ReLU", [input])
+
+
+def relu6(x: Tensor) -> Tensor:
+    """`relu`, at most 6."""
+    return call("ReLU6", [x])
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Gaussian error linear unit: by Erf, or the operator GeLU where `approximate` is "tanh". [observed 2.10]"""
+    if approximate not in ("none", "tanh"):
+        raise ScriptValueError(f"For ops.gelu, approximate value should be either 'none' or 'tanh', but got {approximate}.")
+    if approximate == "tanh":
+        output = call("GeLU", [input])
+    else:
+        output = _div(input, _SQRT2)
+        output = mul(mul(input, add(call("Erf", [output]), 1)), 0.5)
+    return output
+
+
+def silu(input: Tensor) -> Tensor:
+    """Product with the sigmoid: a composite operator. [observed 2.10]"""
+    return call("SiLU", [input])
+
+
+def leaky_relu(input: Tensor, alpha: float = 0.2) -> Tensor:
+    """The element where it is positive, else `alpha` times it."""
+    if alpha <= 1:
+        return maximum(mul(alpha, input), input)
+    return call("Minimum", [mul(alpha, input), input])
+
+
+def elu(input_x: Tensor, alpha: float = 1.0) -> Tensor:
+    """The element where it is positive, else ``alpha (exp(x) - 1)``."""
+    return call("Elu", [input_x, float(alpha)])
+
+
+def selu(input_x: Tensor) -> Tensor:
+    """Self-normalising `elu`."""
+    return call("SeLU", [input_x])
+
+
+def hardswish(x: Tensor) -> Tensor:
+    """The operator HSwish."""
+    return call("HSwish", [x])
+
+
+def hardsigmoid(input: Tensor) -> Tensor:
+    """The operator HSigmoid."""
+    return call("HSigmoid", [input])
+
+
+def softplus(input: Tensor, beta: int = 1, threshold: int = 20) -> Tensor:
+    """Smooth `relu`; elements over the threshold pass. [observed 2.10]"""
+    scaled = input if beta == 1 else muls(input, beta)
+    return select(greater(scaled, threshold), input, muls(call("Softplus", [scaled]), 1.0 / beta))
+
+
+def softmax(input: Tensor, axis: int = -1, *, dtype: Any = None) -> Tensor:
+    """Exponentials along an axis, divided by their sum.
+
+    Examples
+    --------
+    >>> softmax(Tensor([0.0, 0.0])).asnumpy()
+    array([0.5, 0.5], dtype=float32)
+    """
+    operand = cast_to(input, dtype) if dtype is not None else input
+    return call("Softmax", [operand, axis if isinstance(axis, tuple) else (axis,)])
+
+
+def log_softmax(logits: Tensor, axis: int = -1) -> Tensor:
+    """Logarithm of `softmax`."""
+    return call("LogSoftmax", [logits, axis])
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Product of two matrices."""
+    return call("MatMul", [input, mat2, False, False])
+
+
+def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
+    """Products of two stacks of matrices."""
+    return call("BatchMatMul", [input_x, mat2, False, False])
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``."""
+    product = mm(mat1, mat2)
+    return add(input if beta == 1 else muls(input, beta), product if alpha == 1 else muls(product, alpha))
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`addmm` of stacks of matrices."""
+    product = bmm(batch1, batch2)
+    return add(input if beta == 1 else muls(input, beta), product if alpha == 1 else muls(product, alpha))
+
+
+def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: a composite operator. [observed 2.10]"""
+    return call("Dense", [input, weight, bias])
+
+
+def bias_add(input_x: Tensor, bias: Tensor) -> Tensor:
+    """A vector added along axis 1."""
+    return call("BiasAdd", [input_x, bias, 0])
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
+    """Elements set to 0 with probability `p`, the others scaled."""
+    from dumpsim.frontends.mindspore.common.seed import _get_graph_seed
+
+    if not training or p == 0:
+        return input
+    if not 0 <= p < 1:
+        raise ScriptValueError(f"For 'Dropout', the 'keep_prob' should be in the range [0.0, 1.0), but got {p}.")
+    out, _ = call("Dropout", [input, 1.0 - p, *_get_graph_seed(seed, "dropout")])
+    return out
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The last axes normalised, scaled and shifted."""
+    extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    axis = input.ndim - len(extents)
+    gamma = weight if weight is not None else Tensor(np.ones(extents), input.dtype)
+    beta = bias if bias is not None else Tensor(np.zeros(extents), input.dtype)
+    y, _, _ = call("LayerNorm", [input, gamma, beta, axis, axis, eps])
+    return y
+
+
+def max_pool2d(
+    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """Largest elements of windows, without padding."""
+    from dumpsim.frontends.mindspore.ops.operations.nn_ops import MaxPool
+
+    if padding != 0 or dilation != 1 or return_indices or ceil_mode:
+        raise UnsupportedError("padding, dilation, indices or ceil_mode", where="ops.max_pool2d")
+    return MaxPool(kernel_size, kernel_size if stride is None else stride)(x)
+
+
+def avg_pool2d(
+    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
+    """Means of windows, without padding."""
+    from dumpsim.frontends.mindspore.ops.operations.nn_ops import AvgPool
+
+    if padding != 0 or ceil_mode or not count_include_pad or divisor_override:
+        raise UnsupportedError("padding, ceil_mode or another divisor", where="ops.avg_pool2d")
+    return AvgPool(kernel_size, stride)(input_x)
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
+    padding: Any = 0, dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Convolution."""
+    from dumpsim.frontends.mindspore.ops.operations.nn_ops import Conv2D
+
+    out = Conv2D(
+        weight.shape[0], weight.shape[2:], 1, pad_mode, padding, stride, dilation, groups
+    )(input, weight)  # fmt: skip
+    return bias_add(out, bias) if bias is not None else out
+
+
+def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
+    """Axes made longer by a constant: pairs of amounts, the last axis first."""
+    if mode != "constant" or value not in (None, 0):
+        raise UnsupportedError(f"padding by {mode!r} with {value!r}", where="ops.pad", allowed=("constant", "0"))
+    amounts = [int(n) for n in padding]
+    if len(amounts) % 2:
+        raise ScriptValueError("For 'pad', the length of 'padding' must be even.")
+    pairs = [(amounts[n], amounts[n + 1]) for n in range(0, len(amounts), 2)]
+    paddings = tuple(reversed([*pairs, *[(0, 0)] * (input_x.ndim - len(pairs))]))
+    return call("Pad", [input_x], {"paddings": paddings})
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    axes = tuple(range(loss.ndim))
+    if reduction == "mean":
+        return reduce_mean(loss, axes)
+    if reduction == "sum":
+        return reduce_sum(loss, axes)
+    if reduction != "none":
+        raise ScriptValueError(
+            f"{reduction!r} is not a reduction", where="reduction", allowed=("none", "mean", "sum")
+        )
+    return loss
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Squared differences."""
+    return _reduced(call("Square", [sub(input, target)]), reduction)
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Absolute differences."""
+    return _reduced(call("Abs", [sub(input, target)]), reduction)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none") -> Tensor:
+    """Squares near 0, absolute differences further away."""
+    from dumpsim.frontends.mindspore.ops._signatures import _reduction
+
+    return call("SmoothL1Loss", [input, target, float(beta), _reduction(reduction)])
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """`log_softmax` over the classes (axis 1), then `nll_loss`; targets may be probabilities.
+
+    Examples
+    --------
+    >>> cross_entropy(Tensor([[0.0, 0.0]]), Tensor([1], mstype.int32)).asnumpy().round(4)
+    np.float32(0.6931)
+    """
+    axis = 1 if input.ndim > 1 else 0
+    logits = log_softmax(input, axis)
+    if target._dtype.kind == "float":
+        if label_smoothing:
+            target = add(muls(target, 1.0 - label_smoothing), label_smoothing / input.shape[axis])
+        loss = call("Neg", [reduce_sum(mul(logits, target), axis)])
+        if reduction == "mean":
+            return _div(reduce_sum(loss, tuple(range(loss.ndim))), float(max(loss.size, 1)))
+        return _reduced(loss, reduction)
+    return nll_loss(logits, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(
+    inputs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Negative log-likelihood of the target classes: the operator NLLLoss."""
+    from dumpsim.frontends.mindspore.ops._signatures import _reduction
+
+    if label_smoothing:
+        raise UnsupportedError("smoothed labels of class numbers", where="label_smoothing")
+    if inputs.ndim not in (1, 2):
+        raise UnsupportedError(f"logits of {inputs.ndim} axes", where="ops.nll_loss", allowed=("1", "2"))
+    if inputs.ndim == 1:
+        inputs, target = reshape(inputs, (1, -1)), reshape(target, (1,))
+    weights = weight if weight is not None else Tensor(np.ones(inputs.shape[1]), inputs.dtype)
+    loss, _ = call("NLLLoss", [inputs, target, weights, _reduction(reduction), ignore_index])
+    return loss
+
+
+def binary_cross_entropy(
+    logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """Cross entropy of probabilities."""
+    from dumpsim.frontends.mindspore.ops._signatures import _reduction
+
+    return call("BinaryCrossEntropy", [logits, labels, weight, _reduction(reduction)])
+
+
+def binary_cross_entropy_with_logits(
+    logits: Tensor, label: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """Cross entropy of the sigmoid."""
+    from dumpsim.frontends.mindspore.ops._signatures import _reduction
+
+    return call("BCEWithLogitsLoss", [logits, label, weight, pos_weight, _reduction(reduction)])
+
+
+def sigmoid_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> Tensor:
+    """The operator SigmoidCrossEntropyWithLogits."""
+    if not isinstance(logits, Tensor):
+        raise ScriptTypeError("logits is no Tensor", where="ops.sigmoid_cross_entropy_with_logits")
+    return call("SigmoidCrossEntropyWithLogits", [logits, labels])

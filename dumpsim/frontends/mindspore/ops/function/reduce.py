@@ -1,0 +1,266 @@
+"""Operators that take axes away, order elements or accumulate along an axis."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, div, pow, sub
+from dumpsim.frontends.mindspore.ops.function.shape import reshape
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "cumprod",
+    "cumsum",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "prod",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "sort",
+    "std",
+    "sum",
+    "topk",
+    "unique",
+    "var",
+]
+
+
+def _axes(axis: Any) -> tuple[int, ...]:
+    """None, one axis or several, as the tuple that the operators take."""
+    if axis is None:
+        return ()
+    if isinstance(axis, bool) or not isinstance(axis, (int, tuple, list)):
+        raise ScriptTypeError(f"axis is of type {type(axis).__name__}", where="axis", allowed=("int", "tuple", "None"))
+    return (axis,) if isinstance(axis, int) else tuple(axis)
+
+
+def _kept(keepdims: bool, options: dict[str, Any]) -> bool:
+    """``keep_dims`` and ``keepdims`` mean the same."""
+    kept = options.pop("keep_dims", keepdims)
+    if options:
+        raise ScriptTypeError(f"unexpected keyword arguments {sorted(options)}", where="reduction")
+    return bool(kept)
+
+
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
+    """Sum along axes: the composite operator SumExt. [observed 2.10]
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or tuple of int, optional
+        Axes, all of them where None; ``axis`` means the same.
+    keepdim : bool
+        Keep them with extent 1; ``keepdims`` and ``keep_dims`` mean the same.
+    dtype : number type, optional
+        Type to sum in.
+
+    Examples
+    --------
+    >>> sum(Tensor([[1.0, 2.0], [3.0, 4.0]]), 1).asnumpy()
+    array([3., 7.], dtype=float32)
+    """
+    axes = options.pop("axis", dim)
+    kept = _kept(bool(options.pop("keepdims", keepdim)), options)
+    return call("SumExt", [input, None if axes is None else _axes(axes), kept, dtype])
+
+
+def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -> Tensor:
+    """Mean along axes."""
+    return call("ReduceMean", [x, _axes(axis), bool(options.pop("keepdims", keep_dims))])
+
+
+def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
+    """Product along axes."""
+    operand = cast_to(input, dtype) if dtype is not None else input
+    return call("ReduceProd", [operand, _axes(axis), keep_dims])
+
+
+def _extreme(kind: str, input: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
+    if axis is None:
+        value = call(f"Reduce{kind}", [input, tuple(range(input.ndim)), keepdims])
+        return value, Tensor(0, mstype.int64)
+    indices, values = call(f"Arg{kind}WithValue", [input, axis, keepdims])
+    return values, indices
+
+
+def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Largest elements and their places along an axis.
+
+    Examples
+    --------
+    >>> max(Tensor([[1.0, 5.0]]), 1)[0].asnumpy()
+    array([5.], dtype=float32)
+    """
+    return _extreme("Max", input, axis, keepdims)
+
+
+def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Smallest elements and their places along an axis."""
+    return _extreme("Min", input, axis, keepdims)
+
+
+def reduce_sum(x: Tensor, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Tensor:
+    """Sum along axes by the operator ReduceSum itself."""
+    return call("ReduceSum", [x, _axes(axis), keep_dims, skip_mode])
+
+
+def reduce_mean(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    """As `mean`."""
+    return call("ReduceMean", [x, _axes(axis), keep_dims])
+
+
+def reduce_max(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    """Largest elements along axes."""
+    return call("ReduceMax", [x, _axes(axis), keep_dims])
+
+
+def reduce_min(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    """Smallest elements along axes."""
+    return call("ReduceMin", [x, _axes(axis), keep_dims])
+
+
+def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    """Product along axes by the operator ReduceProd itself."""
+    return call("ReduceProd", [x, _axes(axis), keep_dims])
+
+
+amax, amin = reduce_max, reduce_min
+
+
+def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """Whether all elements along axes are true."""
+    return call("ReduceAll", [_truth(input), None if axis is None else _axes(axis), keep_dims])
+
+
+def reduce_any(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """Whether one element along axes is true."""
+    return call("ReduceAny", [_truth(x), _axes(axis), keep_dims])
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x._dtype.kind == "bool" else cast_to(x, mstype.bool_)
+
+
+all, any = reduce_all, reduce_any
+
+
+def argmax(input: Tensor, dim: int | None = -1, keepdim: bool = False, **options: Any) -> Tensor:
+    """Place of the largest element along an axis, of all elements where the axis is None."""
+    return _place("Argmax", mstype.int64, input, options.pop("axis", dim), _kept(keepdim, options))
+
+
+def argmin(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Place of the smallest element along an axis, of all elements where the axis is None."""
+    return _place("Argmin", mstype.int32, input, axis, keepdims)
+
+
+def _place(op_type: str, output: mstype.Number, input: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if axis is None:
+        input = reshape(input, (-1,))
+        axis, keepdims = 0, False
+    out = call(op_type, [input, axis, output])
+    if keepdims:
+        out = call("ExpandDims", [out, axis])
+    return out
+
+
+def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
+    """Running sum along an axis."""
+    return call("CumSum", [cast_to(x, dtype) if dtype is not None else x, axis, False, False])
+
+
+def cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Running product along an axis."""
+    return call("CumProd", [cast_to(input, dtype) if dtype is not None else input, dim, False, False])
+
+
+def topk(
+    input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest elements of the last axis, and their places.
+
+    Examples
+    --------
+    >>> topk(Tensor([1.0, 3.0, 2.0]), 2)[1]
+    Tensor(shape=[2], dtype=Int32, value= [1, 2])
+    """
+    if not largest:
+        raise UnsupportedError("the smallest elements", where="ops.topk(largest=False)")
+    if dim is not None and dim not in (-1, input.ndim - 1):
+        raise UnsupportedError("an axis other than the last", where="ops.topk(dim)")
+    values, indices = call("TopK", [input, k], {"sorted": sorted})
+    return values, indices
+
+
+def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """Elements in order along an axis, and where they were."""
+    values, indices = call("Sort", [input_x], {"axis": axis, "descending": descending})
+    return values, indices
+
+
+def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
+    """Places of the elements in order along an axis."""
+    return sort(input, axis, descending)[1]
+
+
+def unique(input: Tensor) -> tuple[Tensor, Tensor]:
+    """The different elements in the order of their first appearance, and for each element the place of its equal."""
+    extents = input.shape
+    if input.ndim > 1:
+        input = reshape(input, (-1,))
+    y, idx = call("Unique", [input])
+    if len(extents) > 1:
+        idx = reshape(idx, extents)
+    return y, idx
+
+
+def var(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Variance along axes, with `ddof` taken from their number of elements. [observed 2.10]"""
+    axes = _axes(axis)
+    count = 1
+    for place in axes or range(input.ndim):
+        count *= input.shape[place]
+    centre = call("ReduceMean", [input, axes, True])
+    squares = pow(sub(input, centre), 2)
+    total = call("ReduceSum", [squares, axes, keepdims, False])
+    return div(total, Tensor(count - int(ddof), total._dtype))
+
+
+def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Square root of `var`."""
+    return pow(var(input, axis, ddof, keepdims), 0.5)
+
+
+def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: N803 - vendor's name
+    """Euclidean norm along axes."""
+    if ord not in (None, 2, "fro"):
+        raise UnsupportedError(f"the norm {ord!r}", where="ops.norm(ord)")
+    axes = _axes(dim) or tuple(range(A.ndim))
+    squares = call("Square", [A])
+    return call("Sqrt", [call("ReduceSum", [squares, axes, keepdim, False])])
+
+
+def logsumexp(input: Tensor, axis: Any, keep_dims: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials, without overflow."""
+    axes = _axes(axis)
+    largest = call("ReduceMax", [input, axes, True])
+    total = call("ReduceSum", [call("Exp", [sub(input, largest)]), axes, keep_dims, False])
+    shift = largest if keep_dims else call("Squeeze", [largest, axes])
+    return call("Add", [call("Log", [total]), shift])

@@ -1,0 +1,362 @@
+"""Operators on shapes: reshape, transpose, join, cut, repeat, gather."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number, promote
+
+__all__ = [
+    "broadcast_to",
+    "cat",
+    "chunk",
+    "concat",
+    "diag",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "gather",
+    "gather_d",
+    "gather_elements",
+    "gather_nd",
+    "index_select",
+    "masked_fill",
+    "movedim",
+    "narrow",
+    "permute",
+    "rank",
+    "repeat_elements",
+    "reshape",
+    "scatter_nd",
+    "select",
+    "shape",
+    "size",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "strided_slice",
+    "swapaxes",
+    "tensor_scatter_update",
+    "tile",
+    "transpose",
+    "tril",
+    "triu",
+    "unbind",
+    "unsqueeze",
+    "unstack",
+    "where",
+]
+
+
+def _ints(values: Any) -> tuple[int, ...]:
+    """A shape or list of axes as a tuple of Python ints."""
+    if isinstance(values, Tensor):
+        values = values.tolist()
+    return (int(values),) if isinstance(values, int) else tuple(int(v) for v in values)
+
+
+def reshape(input: Tensor, shape: Any) -> Tensor:
+    """The same elements in another shape; one extent may be -1.
+
+    Examples
+    --------
+    >>> reshape(Tensor([[1, 2], [3, 4]]), (-1,))
+    Tensor(shape=[4], dtype=Int64, value= [1, 2, 3, 4])
+    """
+    return call("Reshape", [input, _ints(shape)])
+
+
+def transpose(input: Tensor, input_perm: Any) -> Tensor:
+    """The axes in another order."""
+    return call("Transpose", [input, _ints(input_perm)])
+
+
+def permute(input: Tensor, axis: Any) -> Tensor:
+    """As `transpose`."""
+    return call("Transpose", [input, _ints(axis)])
+
+
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged."""
+    order = list(range(input.ndim))
+    first, second = _axis(axis0, input.ndim), _axis(axis1, input.ndim)
+    order[first], order[second] = order[second], order[first]
+    return call("Transpose", [input, tuple(order)])
+
+
+swapdims = swapaxes
+
+
+def movedim(x: Tensor, source: int, destination: int) -> Tensor:
+    """One axis moved to another place."""
+    order = [axis for axis in range(x.ndim) if axis != _axis(source, x.ndim)]
+    order.insert(_axis(destination, x.ndim), _axis(source, x.ndim))
+    return call("Transpose", [x, tuple(order)])
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < max(rank, 1):
+        raise ScriptValueError(f"axis {axis} is outside of a tensor of {rank} axes", allowed=(f"[{-rank}, {rank})",))
+    return axis % max(rank, 1)
+
+
+def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
+    """Axes `start_dim` to `end_dim` joined; all but the first by the operator Flatten. [observed 2.10]
+
+    Examples
+    --------
+    >>> flatten(Tensor([[[1, 2], [3, 4]]])).shape
+    (1, 4)
+    """
+    if order not in ("C", "F"):
+        raise ScriptValueError(f"For 'flatten', argument 'order' value should be one of ['C', 'F'], but got {order}.")
+    if order == "F":
+        input = transpose(input, tuple(reversed(range(input.ndim))))
+    if input.ndim == 0:
+        return reshape(input, (1,))
+    first, last = _axis(start_dim, input.ndim), _axis(end_dim, input.ndim)
+    if first > last:
+        raise ScriptValueError("For 'flatten', 'start_dim' cannot come after 'end_dim'.")
+    if input.ndim == 1 or first == last:
+        return input
+    if first == 1 and last == input.ndim - 1:
+        return call("Flatten", [input])
+    joined = 1
+    for extent in input.shape[first : last + 1]:
+        joined *= extent
+    return reshape(input, (*input.shape[:first], joined, *input.shape[last + 1 :]))
+
+
+def squeeze(input: Tensor, axis: Any = None) -> Tensor:
+    """Axes of extent 1 removed."""
+    return call("Squeeze", [input, () if axis is None else _ints(axis)])
+
+
+def expand_dims(input_x: Tensor, axis: int) -> Tensor:
+    """A new axis of extent 1."""
+    return call("ExpandDims", [input_x, axis])
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """As `expand_dims`."""
+    return call("ExpandDims", [input, dim])
+
+
+def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors joined along an axis.
+
+    Examples
+    --------
+    >>> concat((Tensor([1]), Tensor([2])))
+    Tensor(shape=[2], dtype=Int64, value= [1, 2])
+    """
+    members = tuple(tensors)
+    if not members:
+        raise ScriptValueError("For 'concat', the input must not be empty.")
+    if len({member._dtype.name for member in members}) > 1:
+        members = tuple(promote("Concat", *members))
+    return call("Concat", [members, axis])
+
+
+def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """As `concat`."""
+    return concat(tensors, axis)
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis."""
+    return call("Stack", [tuple(tensors)], {"axis": axis})
+
+
+def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, without it."""
+    return call("Unstack", [input_x], {"axis": axis, "num": input_x.shape[_axis(axis, input_x.ndim)]})
+
+
+unbind = unstack
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of a size, or of given sizes.
+
+    Examples
+    --------
+    >>> [piece.shape for piece in split(Tensor([1, 2, 3]), [1, 2])]
+    [(1,), (2,)]
+    """
+    extent = tensor.shape[_axis(axis, tensor.ndim)]
+    if isinstance(split_size_or_sections, int):
+        piece = split_size_or_sections
+        if piece <= 0:
+            raise ScriptValueError(f"For 'split', 'split_size_or_sections' must be positive, but got {piece}.")
+        if extent % piece == 0:
+            res: tuple[Tensor, ...] = call("Split", [tensor, axis, extent // piece])
+            return res
+        sizes = [piece] * (extent // piece) + [extent % piece]
+    else:
+        sizes = list(_ints(split_size_or_sections))
+        if sum(sizes) != extent:
+            raise ScriptValueError(
+                f"For 'split', the sum of 'split_size_or_sections' should be equal to {extent}, but got {sum(sizes)}."
+            )
+    return tuple(_cut(tensor, axis, sum(sizes[:n]), sizes[n]) for n in range(len(sizes)))
+
+
+def _cut(tensor: Tensor, axis: int, start: int, length: int) -> Tensor:
+    place = _axis(axis, tensor.ndim)
+    begin = tuple(start if n == place else 0 for n in range(tensor.ndim))
+    end = tuple(start + length if n == place else extent for n, extent in enumerate(tensor.shape))
+    return strided_slice(tensor, begin, end, (1,) * tensor.ndim)
+
+
+def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+    """A number of pieces of equal size, the last one smaller if it must be."""
+    extent = input.shape[_axis(axis, input.ndim)]
+    return split(input, -(-extent // chunks), axis)
+
+
+def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """A range of one axis."""
+    place = _axis(axis, input.ndim)
+    begin = tuple(start if n == place else 0 for n in range(input.ndim))
+    sizes = tuple(length if n == place else extent for n, extent in enumerate(input.shape))
+    return call("Slice", [input, begin, sizes])
+
+
+def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
+    """A block of given place and extents."""
+    extents = tuple(n if n != -1 else input_x.shape[k] - _ints(begin)[k] for k, n in enumerate(_ints(size)))
+    return call("Slice", [input_x, _ints(begin), extents])
+
+
+def strided_slice(
+    input_x: Tensor,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Tensor:
+    """A block with steps; the masks are those of the operator StridedSlice."""
+    masks = [begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask]
+    return call("StridedSlice", [input_x, _ints(begin), _ints(end), _ints(strides), *masks])
+
+
+def tile(input: Tensor, dims: Any) -> Tensor:
+    """The whole tensor repeated along its axes."""
+    return call("Tile", [input, _ints(dims)])
+
+
+def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
+    """Every element repeated along an axis."""
+    place = _axis(axis, x.ndim)
+    wide = tile(expand_dims(x, place + 1), (*[1] * (place + 1), rep, *[1] * (x.ndim - place - 1)))
+    return reshape(wide, (*x.shape[:place], x.shape[place] * rep, *x.shape[place + 1 :]))
+
+
+def broadcast_to(input: Tensor, shape: Any) -> Tensor:
+    """Axes of extent 1 repeated to a shape."""
+    return call("BroadcastTo", [input, _ints(shape)])
+
+
+def flip(input: Tensor, dims: Any) -> Tensor:
+    """Axes in reverse."""
+    return call("ReverseV2", [input, _ints(dims)])
+
+
+def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0) -> Tensor:
+    """Slices of an axis at given places."""
+    return call("Gather", [input_params, input_indices, axis, batch_dims])
+
+
+def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
+    """As `gather` with a vector of places."""
+    return gather(input, index, axis)
+
+
+def gather_d(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Elements of an axis at places given for every element."""
+    return call("GatherD", [x, dim, index])
+
+
+gather_elements = gather_d
+
+
+def gather_nd(input_x: Tensor, indices: Tensor) -> Tensor:
+    """Slices at places given by vectors."""
+    return call("GatherNd", [input_x, indices])
+
+
+def scatter_nd(indices: Tensor, updates: Tensor, shape: Any) -> Tensor:
+    """Zeros of a shape with slices added at given places."""
+    return call("ScatterNd", [indices, updates, _ints(shape)])
+
+
+def tensor_scatter_update(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """A copy with slices replaced at given places."""
+    return call("TensorScatterUpdate", [input_x, indices, updates])
+
+
+def select(condition: Tensor, input: Any, other: Any) -> Tensor:
+    """Elements of `input` where the condition holds, of `other` elsewhere.
+
+    Examples
+    --------
+    >>> select(Tensor([True, False]), Tensor([1.0, 2.0]), 0.0).asnumpy()
+    array([1., 0.], dtype=float32)
+    """
+    if is_number(input) and is_number(other):
+        raise ScriptTypeError("For 'select', at least one of 'input' and 'other' must be a Tensor.")
+    x, y = promote("Select", input, other)
+    return call("Select", [condition, x, y])
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Tensor:
+    """As `select`."""
+    if input is None or other is None:
+        raise UnsupportedError("where() with a condition alone", where="ops.where", nearest="ops.nonzero")
+    if condition._dtype != mstype.bool_:
+        condition = cast_to(condition, mstype.bool_)
+    return select(condition, input, other)
+
+
+def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """A copy with `value` where the mask holds."""
+    return call("MaskedFill", [input_x, mask, cast_to(value, input_x._dtype)])
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The lower triangle of every matrix."""
+    return call("Tril", [input], {"diagonal": diagonal})
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle of every matrix."""
+    return call("Triu", [input, diagonal])
+
+
+def diag(input: Tensor) -> Tensor:
+    """A matrix with the elements on its diagonal."""
+    return call("Diag", [input])
+
+
+def shape(input_x: Tensor) -> tuple[int, ...]:
+    """Extents, as Python ints: they are constants of a graph."""
+    return input_x.shape
+
+
+def rank(input_x: Tensor) -> int:
+    """Number of axes."""
+    return input_x.ndim
+
+
+def size(input_x: Any) -> int:
+    """Number of elements."""
+    return 1 if is_number(input_x) else int(input_x.size)

@@ -1,0 +1,64 @@
+"""Functions that steer a graph rather than compute: order, gradients, printing, writing parameters."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to
+
+__all__ = ["assign", "assign_add", "assign_sub", "depend", "identity", "print_", "stop_gradient"]
+
+
+def assign(variable: Tensor, value: Any) -> Tensor:
+    """Write a parameter."""
+    result: Tensor = call("Assign", [variable, cast_to(value, variable._dtype)])
+    return result
+
+
+def assign_add(variable: Tensor, value: Any) -> Tensor:
+    """Add to a parameter."""
+    result: Tensor = call("AssignAdd", [variable, cast_to(value, variable._dtype)])
+    return result
+
+
+def assign_sub(variable: Tensor, value: Any) -> Tensor:
+    """Subtract from a parameter."""
+    result: Tensor = call("AssignSub", [variable, cast_to(value, variable._dtype)])
+    return result
+
+
+def identity(input_x: Tensor) -> Tensor:
+    """The operand."""
+    return input_x
+
+
+def depend(value: Any, expr: Any) -> Any:
+    """`value`, once `expr` is done: an edge of the graph; nothing to do op by op.
+
+    Examples
+    --------
+    >>> depend(Tensor(1), Tensor(2))
+    Tensor(shape=[], dtype=Int64, value= 1)
+    """
+    tracer = capturing()
+    return value if tracer is None else tracer.depend(value, expr)
+
+
+def stop_gradient(value: Any) -> Any:
+    """`value`, through which no gradient passes."""
+    if not isinstance(value, Tensor):
+        return value
+    return call("StopGradient", [value])
+
+
+def print_(*values: Any) -> None:
+    """Print the values: at once in PYNATIVE, when the graph runs otherwise."""
+    for value in values:
+        if not isinstance(value, (Tensor, str, int, float, bool, tuple, list)):
+            raise ScriptTypeError(f"a value of type {type(value).__name__}", where="ops.Print")
+    if capturing() is not None:
+        call("Print", list(values))
+        return
+    for value in values:
+        print(repr(value) if isinstance(value, Tensor) else value, flush=True)

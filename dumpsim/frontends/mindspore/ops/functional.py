@@ -1,0 +1,43 @@
+"""``mindspore.ops.functional``: the names that optimizers and older scripts use."""
+
+from functools import partial as _partial
+from typing import Any
+
+from dumpsim.frontends.mindspore import ops as _ops
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["make_tuple", "partial", "tuple_len", "typeof"]
+
+
+def partial(function: Any, *args: Any) -> Any:
+    """The function with its first arguments given.
+
+    Examples
+    --------
+    >>> partial(max, 3)(2)
+    3
+    """
+    return _partial(function, *args)
+
+
+def make_tuple(*items: Any) -> tuple[Any, ...]:
+    """The items as a tuple."""
+    return items
+
+
+def tuple_len(items: Any) -> int:
+    """The number of items."""
+    return len(items)
+
+
+def typeof(value: Any) -> Any:
+    """The number type of a tensor, the Python type of anything else."""
+    return value.dtype if isinstance(value, Tensor) else type(value)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return getattr(_ops, name)
+    except AttributeError:
+        raise absent("mindspore.ops.functional", name) from None

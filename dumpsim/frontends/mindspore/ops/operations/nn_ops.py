@@ -1,0 +1,161 @@
+"""Primitives whose constructors work on their settings: windows, normalisation."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.ops._signatures import data_format as _format_number
+from dumpsim.frontends.mindspore.ops.primitive import Primitive
+
+__all__ = ["AvgPool", "BatchNorm", "Conv2D", "MaxPool"]
+
+
+def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
+    """One number or two (or four, of which the last two count)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        pair = (value, value)
+    elif isinstance(value, (tuple, list)) and len(value) in (2, 4):
+        pair = (value[-2], value[-1])
+    else:
+        raise ScriptValueError(
+            f"For '{owner}', the attr '{what}' should be an positive int number or a tuple of two or four positive "
+            f"int numbers, but got {value}"
+        )
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in pair):
+        raise ScriptValueError(
+            f"For '{owner}', the attr '{what}' should be all positive int numbers, but got {value}"
+        )
+    return pair
+
+
+def _choice(what: str, value: Any, allowed: tuple[str, ...], owner: str) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ScriptValueError(
+            f"For '{owner}', the '{what}' must be str and must be in '{list(allowed)}', but got '{value}'."
+        )
+    return value
+
+
+class Conv2D(Primitive):
+    """Convolution of NCHW images with OIHW weights.
+
+    Parameters
+    ----------
+    out_channel, kernel_size, mode, pad_mode, pad, stride, dilation, group, data_format
+        As MindSpore's; `pad_mode` is "valid", "same" or "pad".
+    """
+
+    def __init__(
+        self,
+        out_channel: int,
+        kernel_size: Any,
+        mode: int = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__("Conv2D")
+        self.kernel_size = _pair("kernel_size", kernel_size, self.name)
+        self.stride = (1, 1, *_pair("stride", stride, self.name))
+        self.dilation = (1, 1, *_pair("dilation", dilation, self.name))
+        self.pad_mode = _choice("pad_mode", str(pad_mode).lower(), ("valid", "same", "pad"), self.name)
+        self.pad = (pad,) * 4 if isinstance(pad, int) else tuple(pad)
+        if len(self.pad) != 4:
+            raise ScriptValueError(f"For '{self.name}', the size of pad must be 4, but got {len(self.pad)}.")
+        if self.pad_mode != "pad" and any(self.pad):
+            raise ScriptValueError(
+                f"For '{self.name}', the 'pad' must be zero when 'pad_mode' is not 'pad', "
+                f"but got 'pad': {list(self.pad)} and 'pad_mode': {self.pad_mode}."
+            )
+        self.format = _choice("format", data_format, ("NCHW", "NHWC", "NCDHW"), self.name)
+        self.mode = mode
+        self.out_channel = out_channel
+        self.group = group
+        self._given = {
+            "out_channel": out_channel,
+            "kernel_size": self.kernel_size,
+            "mode": mode,
+            "pad_mode": self.pad_mode,
+            "pad": self.pad,
+            "stride": self.stride,
+            "dilation": self.dilation,
+            "group": group,
+            "format": self.format,
+        }
+
+    def __call__(self, x: Any, weight: Any) -> Any:
+        return self._run([x, weight], self._given)
+
+
+class _Pool(Primitive):
+    """What the pooling primitives share."""
+
+    def __init__(self, name: str, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> None:
+        super().__init__(name)
+        if not isinstance(pad_mode, str):
+            raise ScriptTypeError(f"For '{name}', the type of 'pad_mode' should be 'str', but got {type(pad_mode)}.")
+        self.pad_mode = _choice("pad_mode", pad_mode.upper(), ("VALID", "SAME"), name)
+        self.format = _choice("format", data_format, ("NCHW", "NHWC"), name)
+        self.kernel_size = _pair("kernel_size", kernel_size, name)
+        self.strides = _pair("strides", strides, name)
+
+
+class MaxPool(_Pool):
+    """Largest elements of windows."""
+
+    def __init__(
+        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str = "NCHW"
+    ) -> None:
+        super().__init__("MaxPool", kernel_size, strides, pad_mode, data_format)
+        self._given = {
+            "kernel_size": (1, 1, *self.kernel_size),
+            "strides": (1, 1, *self.strides),
+            "pad_mode": self.pad_mode,
+            "format": self.format,
+        }
+
+    def __call__(self, input: Any) -> Any:
+        return self._run([input], self._given)
+
+
+class AvgPool(_Pool):
+    """Means of windows."""
+
+    def __init__(
+        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "VALID", data_format: str = "NCHW"
+    ) -> None:
+        super().__init__("AvgPool", kernel_size, strides, pad_mode, data_format)
+        self._given = {
+            "kernel_size": self.kernel_size,
+            "strides": self.strides,
+            "pad_mode": self.pad_mode,
+            "data_format": self.format,
+        }
+
+    def __call__(self, x: Any) -> Any:
+        # the IR prints the numbers of the enums: PAD 0, SAME 1, VALID 2 [observed 2.10]
+        padding = {"SAME": 1, "VALID": 2}[self.pad_mode]
+        return self._run([x, self.kernel_size, self.strides, padding, _format_number(self.format)])
+
+
+class BatchNorm(Primitive):
+    """Normalisation over batch and image; training updates the moving statistics in place."""
+
+    def __init__(
+        self, is_training: bool = False, epsilon: float = 1e-5, momentum: float = 0.1, data_format: str = "NCHW"
+    ) -> None:
+        super().__init__("BatchNorm")
+        self.is_training, self.epsilon, self.momentum = is_training, float(epsilon), float(momentum)
+        self.data_format = _choice("data_format", data_format, ("NCHW", "NHWC"), self.name)
+        self._given = {
+            "is_training": is_training,
+            "epsilon": self.epsilon,
+            "momentum": self.momentum,
+            "data_format": data_format,
+        }
+
+    def __call__(self, input_x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
+        settings = [self.is_training, self.epsilon, self.momentum, _format_number(self.data_format)]
+        return self._run([input_x, scale, bias, mean, variance, *settings])

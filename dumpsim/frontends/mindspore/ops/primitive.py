@@ -1,0 +1,238 @@
+"""``mindspore.ops.Primitive``: operators as objects that keep their settings."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+
+__all__ = [
+    "Primitive",
+    "PrimitiveWithInfer",
+    "TablePrimitive",
+    "constexpr",
+    "prim_attr_register",
+    "primitive_class",
+]
+
+
+class Primitive:
+    """Base of the operator objects.
+
+    Attributes
+    ----------
+    name : str
+        Operator type.
+    instance_name : str
+        Name of the cell's attribute that holds the primitive: ``{instance name: matmul}`` of the IR.
+    attrs : dict
+        What `add_prim_attr` added.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.instance_name = ""
+        self.attrs: dict[str, Any] = {}
+        self._given: dict[str, Any] = {}
+
+    @property
+    def init_attrs(self) -> dict[str, Any]:
+        """The settings given to the constructor."""
+        return self._given
+
+    def add_prim_attr(self, name: str, value: Any) -> "Primitive":
+        """Add an attribute; it is kept and printed with the operator.
+
+        Examples
+        --------
+        >>> Primitive("MatMul").add_prim_attr("dump", "true").attrs
+        {'dump': 'true'}
+        """
+        self.attrs[name] = value
+        return self
+
+    def del_prim_attr(self, name: str) -> "Primitive":
+        """Remove an attribute."""
+        self.attrs.pop(name, None)
+        return self
+
+    def set_prim_instance_name(self, name: str) -> "Primitive":
+        """Name the object as the attribute of a cell that holds it."""
+        self.instance_name = name
+        return self
+
+    def set_device(self, device_target: str) -> "Primitive":
+        """Refused: heterogeneous execution is not emulated."""
+        raise UnsupportedError("operators on a device of their own", where=f"{self.name}.set_device({device_target!r})")
+
+    def set_stage(self, stage: int) -> "Primitive":
+        """Refused: pipeline stages are not emulated."""
+        raise UnsupportedError("pipeline stages", where=f"{self.name}.set_stage({stage})")
+
+    def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> "Primitive":
+        """Note how a parallel run would slice the operands; no effect in a world of one."""
+        for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
+            if strategy is not None and not isinstance(strategy, tuple):
+                raise ScriptTypeError(
+                    f"{name} must be tuple type, but got:{type(strategy)}", where=f"{self.name}.shard", allowed=("tuple",)
+                )
+            if strategy is not None:
+                self.attrs[name] = strategy
+        return self
+
+    def recompute(self, mode: bool = True) -> "Primitive":
+        """Refused: recomputation is not emulated."""
+        raise UnsupportedError("recomputation", where=f"{self.name}.recompute({mode})")
+
+    def __call__(self, *args: Any) -> Any:
+        raise UnsupportedError(f"a primitive of type {self.name!r} without a kernel", where="Primitive.__call__")
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value}" for name, value in self._given.items())
+        return f"Prim[{self.name}]<{settings}>" if settings else f"Prim[{self.name}]"
+
+    def _run(self, operands: list[Any], attrs: Mapping[str, Any] | None = None) -> Any:
+        """Run the operator with this object's settings."""
+        return call(
+            self.name,
+            operands,
+            attrs,
+            instance_name=self.instance_name or None,
+            printed=self.attrs or None,
+        )
+
+
+class PrimitiveWithInfer(Primitive):
+    """Base of the user's own primitives with shape rules: not emulated."""
+
+    def __init__(self, name: str) -> None:
+        raise UnsupportedError("primitives with an infer method of the script", where=name)
+
+
+class TablePrimitive(Primitive):
+    """A primitive of the table of operators.
+
+    Settings of operators that MindSpore defines by yaml are operands behind the call's own, those of older operators are
+    attributes.
+    """
+
+    op_type = ""
+    init_signature = inspect.Signature()
+    call_signature: inspect.Signature | None = None
+    encode: Mapping[str, Callable[[Any], Any]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(self.op_type)
+        self._given = _bind(self.init_signature, args, kwargs, self.op_type)
+        for name, value in self._given.items():
+            setattr(self, name, value)
+        self.settings = {
+            name: self.encode[name](value) if name in self.encode else value for name, value in self._given.items()
+        }
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        operands = list(args)
+        if self.call_signature is not None:
+            operands = list(_bind(self.call_signature, args, kwargs, self.op_type).values())
+        elif kwargs:
+            raise ScriptTypeError(f"{self.op_type} takes no keyword arguments, but got {sorted(kwargs)}")
+        return self._apply(operands)
+
+    def _apply(self, operands: list[Any]) -> Any:
+        if _is_yaml(self.op_type):
+            return self._run([*operands, *self.settings.values()])
+        return self._run(operands, self.settings)
+
+
+@cache
+def _is_yaml(op_type: str) -> bool:
+    from dumpsim.ops.table import find
+
+    return find(op_type).prim_func
+
+
+def _bind(signature: inspect.Signature, args: Any, kwargs: Any, where: str) -> dict[str, Any]:
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ScriptTypeError(f"{error}", where=where, allowed=(str(signature),)) from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+@cache
+def primitive_class(op_type: str) -> type[TablePrimitive]:
+    """The class of a primitive of the table.
+
+    Raises
+    ------
+    UnsupportedError
+        For an operator that the table does not hold.
+
+    Examples
+    --------
+    >>> matmul = primitive_class("MatMul")(transpose_b=True)
+    >>> matmul
+    Prim[MatMul]<transpose_a=False, transpose_b=True>
+    """
+    from dumpsim.frontends.mindspore.ops._signatures import signature_of
+
+    signature = signature_of(op_type)
+    return type(
+        op_type,
+        (TablePrimitive,),
+        {
+            "op_type": op_type,
+            "init_signature": signature.init,
+            "call_signature": signature.call,
+            "encode": signature.encode,
+            "__module__": "mindspore.ops.operations",
+            "__doc__": f"The operator {op_type}: its settings are {signature.init}, its operands {signature.call}.",
+        },
+    )
+
+
+def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of a primitive's constructor that keeps its arguments as attributes.
+
+    Examples
+    --------
+    >>> class Mine(Primitive):
+    ...     @prim_attr_register
+    ...     def __init__(self, axis=0):
+    ...         pass
+    >>> Mine(1).init_attrs
+    {'axis': 1}
+    """
+    signature = inspect.signature(fn)
+
+    def construct(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        Primitive.__init__(self, type(self).__name__)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        self._given = {name: value for name, value in list(bound.arguments.items())[1:]}
+        self.attrs.update(self._given)
+        fn(self, *args, **kwargs)
+
+    construct.__doc__ = fn.__doc__
+    return construct
+
+
+def constexpr(fn: Any = None, get_instance: bool = True, name: str | None = None, **options: Any) -> Any:
+    """Mark a function that runs at compile time; plain Python always does here.
+
+    Examples
+    --------
+    >>> constexpr(lambda: 3)()
+    3
+    """
+    if fn is None:
+        return lambda function: function
+    if not callable(fn):
+        raise ScriptValueError("the argument is no function", where="constexpr")
+    return fn
+
+
+_primexpr = constexpr

@@ -1,0 +1,179 @@
+"""The auto-parallel part of the context: defaults and checks with MindSpore's texts. [spec observed 4]"""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+
+__all__ = ["ParallelMode", "get_auto_parallel_context", "reset_auto_parallel_context", "set_auto_parallel_context"]
+
+
+class ParallelMode:
+    """Names of the parallel modes."""
+
+    STAND_ALONE = "stand_alone"
+    DATA_PARALLEL = "data_parallel"
+    HYBRID_PARALLEL = "hybrid_parallel"
+    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
+    AUTO_PARALLEL = "auto_parallel"
+    MODE_LIST = [STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL]
+
+
+class _UnknownFusionError(DumpsimError, KeyError):
+    """The KeyError of an unknown kind of communication fusion."""
+
+
+_COMM_FUSION = {
+    "openstate": True,
+    **{kind: {"mode": "auto", "config": None} for kind in ("allreduce", "allgather", "reducescatter")},
+}
+
+_DEFAULTS: dict[str, Any] = {
+    "device_num": 1,
+    "global_rank": 0,
+    "gradients_mean": False,
+    "gradient_fp32_sync": True,
+    "loss_repeated_mean": True,
+    "parallel_mode": "stand_alone",
+    "search_mode": "recursive_programming",
+    "auto_parallel_search_mode": "recursive_programming",
+    "parameter_broadcast": False,
+    "strategy_ckpt_load_file": "",
+    "strategy_ckpt_save_file": "",
+    "full_batch": False,
+    "dataset_strategy": "data_parallel",
+    "enable_parallel_optimizer": False,
+    "force_fp32_communication": False,
+    "enable_alltoall": False,
+    "all_reduce_fusion_config": [],
+    "pipeline_stages": 1,
+    "pipeline_result_broadcast": False,
+    "grad_accumulation_step": 1,
+    "comm_fusion": _COMM_FUSION,
+    "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True},
+    "dump_local_norm": False,
+    "communi_parallel_mode": "all_group_parallel",
+    "optimizer_weight_shard_size": -1,
+}
+_SET_ONLY = {"parallel_optimizer_config": dict, "pipeline_config": dict, "fusion_threshold": int}
+_TYPES = {name: type(value) for name, value in _DEFAULTS.items() if name not in ("dataset_strategy", "comm_fusion")}
+_SEARCH_MODES = ("recursive_programming", "dynamic_programming", "sharding_propagation")
+
+
+@dataclass(slots=True)
+class _State:
+    """The settings of the process."""
+
+    values: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(_DEFAULTS))
+
+
+_STATE = _State()
+
+
+def get_auto_parallel_context(attr_key: str) -> Any:
+    """A setting of parallel training.
+
+    Examples
+    --------
+    >>> get_auto_parallel_context("parallel_mode")
+    'stand_alone'
+    """
+    if attr_key not in _DEFAULTS:
+        raise ScriptValueError(f"Get context keyword {attr_key} is not recognized!")
+    return copy.deepcopy(_STATE.values[attr_key])
+
+
+def set_auto_parallel_context(**kwargs: Any) -> None:
+    """Change settings of parallel training; they are kept, and in a world of one change nothing.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        As MindSpore does, with its text.
+
+    Examples
+    --------
+    >>> set_auto_parallel_context(device_num=0)
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptValueError: The context configuration parameter 'device_num' must be a positive integer, \
+but got the value of device_num : 0.
+    """
+    for key, value in kwargs.items():
+        if key not in _DEFAULTS and key not in _SET_ONLY:
+            raise ScriptValueError(f"Set context keyword {key} is not recognized!")
+        _check(key, value)
+        _STATE.values[key] = copy.deepcopy(value)
+
+
+def reset_auto_parallel_context() -> None:
+    """Back to the defaults.
+
+    Examples
+    --------
+    >>> reset_auto_parallel_context()
+    >>> get_auto_parallel_context("dataset_strategy")
+    []
+    """
+    _STATE.values = copy.deepcopy(_DEFAULTS)
+    _STATE.values["dataset_strategy"] = []
+
+
+def _check(key: str, value: Any) -> None:
+    wanted = _TYPES.get(key) or _SET_ONLY.get(key)
+    if wanted is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+        raise ScriptTypeError(f"The parameter '{key}' must be {wanted}, but got {type(value)}")
+    name = f"The context configuration parameter '{key}'"
+    if key == "device_num" and value < 1:
+        raise ScriptValueError(f"{name} must be a positive integer, but got the value of device_num : {value}.")
+    if key == "global_rank" and not 0 <= value <= 4095:
+        raise ScriptValueError(f"{name} must be in [0, 4095], but got the value of global_rank : {value}.")
+    if key == "pipeline_stages" and value < 1:
+        raise ScriptValueError(f"{name} should be greater or equal 1, but got the value of stages : {value}.")
+    if key == "parallel_mode" and value not in ParallelMode.MODE_LIST:
+        raise ScriptValueError(
+            f"{name} only support 'stand_alone', 'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and "
+            f"'auto_parallel', but got the value : {value}."
+        )
+    if key in ("search_mode", "auto_parallel_search_mode") and value not in _SEARCH_MODES:
+        raise ScriptValueError(
+            "The context configuration parameter 'auto_parallel_search_mode' only support 'recursive_programming', "
+            f"'dynamic_programming' and 'sharding_propagation', but got the value: {value}."
+        )
+    if key == "comm_fusion":
+        _check_fusion(value)
+    if key == "dataset_strategy":
+        _check_dataset_strategy(value)
+
+
+def _check_fusion(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise ScriptTypeError(f"The parameter 'comm_fusion' must be <class 'dict'>, but got {type(value)}")
+    for kind in value:
+        if kind not in _COMM_FUSION:
+            raise _UnknownFusionError(
+                f"comm fusion type must be openstate,allreduce, allgather or reducescatter, but got {kind}"
+            )
+
+
+def _check_dataset_strategy(value: Any) -> None:
+    name = "For 'set_auto_parallel_context', the argument 'dataset_strategy'"
+    if isinstance(value, str):
+        if value not in ("full_batch", "data_parallel"):
+            raise ScriptValueError(f"{name} must be 'full_batch' or 'data_parallel', but got the value : {value}.")
+        return
+    if not isinstance(value, tuple):
+        raise ScriptTypeError(f"{name} must be str or tuple type, but got the type : {type(value)}.")
+    for row in value:
+        if not isinstance(row, tuple):
+            raise ScriptTypeError(
+                f"For 'set_auto_parallel_context', the element of argument 'dataset_strategy' must be tuple, "
+                f"but got the type : {type(row)} ."
+            )
+        for item in row:
+            if not isinstance(item, int):
+                raise ScriptTypeError(
+                    "For 'set_auto_parallel_context', the element of argument 'dataset_strategy' must be int type, "
+                    f"but got the type : {type(item)} ."
+                )

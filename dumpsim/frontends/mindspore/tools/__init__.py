@@ -1,0 +1,12 @@
+"""``mindspore.tools``: marks for dump."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.tools.data_dump import set_dump
+
+__all__ = ["set_dump"]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.tools", name)
