@@ -101,7 +101,7 @@ class Pipeline:
         self._tally.captured += 1
         record = self._record(source, ref, found)
         if config.tensors:
-            self._npy(directory, record, ref, found)
+            self._npy(directory, record, source, ref, found)
         if config.statistics:
             self._row(directory, record, found)
 
@@ -134,7 +134,7 @@ class Pipeline:
         found = convert(ref, self.plain)
         self._tally.asked += 1
         self._tally.captured += 1
-        self._npy(directory, self._record(source, ref, found), ref, found)
+        self._npy(directory, self._record(source, ref, found), source, ref, found)
 
     def guarded(self, action: Callable[[], object]) -> bool:
         """Write; a failure ends the run, or is logged and counted, as the profile says. [decisions: unwritable path]"""
@@ -182,7 +182,7 @@ class Pipeline:
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def _npy(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
+    def _npy(self, directory: str, record: Record, source: Source, ref: TensorRef, found: Converted) -> None:
         """Write the tensor."""
         if found.stored_dtype.descr is None:
             self._log("WARNING", "", f"{record.dtype} has no npy form: {record.op_name} {record.io}.{record.slot}")
@@ -194,17 +194,17 @@ class Pipeline:
         short = self._names.short_name(name, salt=f"{self._seed}/{place}")
         flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
         head = npy.header(found.stored_dtype.descr, found.shape)
-        parts = [head, flat.reshape(-1).view(np.uint8).data]
+        parts: list[bytes | memoryview] = [head, flat.reshape(-1).view(np.uint8).data]
         if not self.guarded(lambda: self._sink.write(directory, short or name, parts)):
             return
         if short is not None:
             self.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
         self._tally.tensors += 1
         if self._manifest:
-            self.spool().add(
-                f"{place}/{short or name}", record.op_name, record.task_id, record.stream_id, ref.address, ref.version,
-                ref.device_format, ref.producer,
-            )  # fmt: skip
+            # the device's own ids and addresses, which names do not tell
+            place = f"{place}/{short or name}"
+            ids = (source.task_id, source.stream_id, ref.address, ref.version)
+            self.spool().add(place, record.op_name, *ids, ref.device_format, ref.producer)
 
     def _row(self, directory: str, record: Record, found: Converted) -> None:
         """Add a row with statistics of the host."""
