@@ -96,14 +96,21 @@ static inline float bf16_to_float(uint16_t h) { return bits_to_float((uint32_t)h
 
 static inline float f16_to_float(uint16_t h)
 {
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, body = (uint32_t)(h & 0x7fffu) << 13;
-    /* normal: rebias the exponent; inf, nan: rebias twice; subnormal: an exact subtraction normalises it */
-    const uint32_t normal = body + (112u << 23), special = body + (224u << 23);
-    const float small = bits_to_float(body + (113u << 23)) - bits_to_float(113u << 23);
-    uint32_t small_bits, u;
-    memcpy(&small_bits, &small, sizeof small_bits);
-    u = body < (1u << 23) ? small_bits : body >= (31u << 23) ? special : normal;
-    return bits_to_float(u | sign);
+    /* masks, not branches: gcc vectorises this */
+    const int32_t body = (int32_t)(h & 0x7fffu) << 13;
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: the distance of the exponents' biases */
+    const uint32_t subnormal = 0u - (uint32_t)(body < 1 << 23), special = 0u - (uint32_t)(body >= 31 << 23);
+    const float tiny = bits_to_float((uint32_t)body + (113u << 23)) - bits_to_float(113u << 23); /* exact */
+    uint32_t tiny_bits;
+    memcpy(&tiny_bits, &tiny, sizeof tiny_bits);
+    const uint32_t normal = (uint32_t)body + step + (special & step);
+    return bits_to_float((subnormal & tiny_bits) | (~subnormal & normal) | sign);
+}
+
+/* (double)x without a branch: both halves and the product are exact, the sum is rounded once */
+static inline double u64_to_double(uint64_t x)
+{
+    return (double)(int64_t)(x >> 32) * 4294967296.0 + (double)(int64_t)(x & 0xffffffffu);
 }
 
 /* ---- what follows a chunk: rare second looks, in scalar code that is the same at every level ---- */

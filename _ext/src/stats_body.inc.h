@@ -66,7 +66,7 @@ TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
 
 /* ---- types that a plain lane loop serves: two passes over each cached block ---- */
 
-#define LANED(NAME, T, COUNT, LOW, HIGH)                                                                                \
+#define LANED(NAME, T, COUNT, LOW, HIGH, TO_DOUBLE)                                                                     \
     TARGET static void LEVEL(NAME##_sums)(double *restrict sum, double *restrict sumsq, const T *restrict x, int n)     \
     {                                                                                                                   \
         double s[LANES], q[LANES];                                                                                      \
@@ -75,12 +75,12 @@ TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
         int i = 0;                                                                                                      \
         for (; i + LANES <= n; i += LANES)                                                                              \
             for (int l = 0; l < LANES; l++) {                                                                           \
-                const double d = (double)x[i + l];                                                                      \
+                const double d = TO_DOUBLE(x[i + l]);                                                                   \
                 s[l] += d;                                                                                              \
                 q[l] += d * d;                                                                                          \
             }                                                                                                           \
         for (int l = 0; i + l < n; l++) {                                                                               \
-            const double d = (double)x[i + l];                                                                          \
+            const double d = TO_DOUBLE(x[i + l]);                                                                       \
             s[l] += d;                                                                                                  \
             q[l] += d * d;                                                                                              \
         }                                                                                                               \
@@ -112,8 +112,8 @@ TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
             zeros[l] += v == 0;                                                                                         \
         }                                                                                                               \
         for (int l = 0; l < LANES && l < n; l++) {                                                                      \
-            out->max = (double)max[l] > out->max ? (double)max[l] : out->max;                                           \
-            out->min = (double)min[l] < out->min ? (double)min[l] : out->min;                                           \
+            out->max = TO_DOUBLE(max[l]) > out->max ? TO_DOUBLE(max[l]) : out->max;                                     \
+            out->min = TO_DOUBLE(min[l]) < out->min ? TO_DOUBLE(min[l]) : out->min;                                     \
             out->negative += (int64_t)below[l];                                                                         \
             out->zero += (int64_t)zeros[l];                                                                             \
         }                                                                                                               \
@@ -127,17 +127,17 @@ TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
         }                                                                                                               \
     }
 
-LANED(laned_i32, int32_t, uint32_t, INT32_MIN, INT32_MAX)
-LANED(laned_u32, uint32_t, uint32_t, 0, UINT32_MAX)
-LANED(laned_i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
-LANED(laned_u64, uint64_t, uint64_t, 0, UINT64_MAX)
-LANED(laned_f64, double, uint64_t, -INFINITY, INFINITY)
+LANED(laned_i32, int32_t, uint32_t, INT32_MIN, INT32_MAX, (double))
+LANED(laned_u32, uint32_t, uint32_t, 0, UINT32_MAX, (double))
+LANED(laned_i64, int64_t, uint64_t, INT64_MIN, INT64_MAX, (double))
+LANED(laned_u64, uint64_t, uint64_t, 0, UINT64_MAX, u64_to_double)
+LANED(laned_f64, double, uint64_t, -INFINITY, INFINITY, (double))
 
 /* ---- float16, bfloat16, float32 ---- */
 
 #if VECTOR == 0
 
-LANED(laned_f32, float, uint32_t, -INFINITY, INFINITY)
+LANED(laned_f32, float, uint32_t, -INFINITY, INFINITY, (double))
 
 #define HALF(NAME, WIDEN)                                                                                               \
     TARGET static void LEVEL(NAME)(lanes_t *out, const uint16_t *x, int64_t n)                                          \
