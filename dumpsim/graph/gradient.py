@@ -188,5 +188,15 @@ def _first(node: Node, dout: Any) -> Sequence[Any]:
     return [dout, *[None] * (len(node.operands) - 1)]
 
 
+def _none(node: Node, dout: Any) -> Sequence[Any]:
+    return [None] * len(node.operands)
+
+
 # nodes without a kernel: gradients pass through them
-_STRUCTURE = {"MakeTuple": _make_tuple, "TupleGetItem": _tuple_get_item, "Depend": _first, "Load": _first}
+_STRUCTURE = {
+    "MakeTuple": _make_tuple,
+    "TupleGetItem": _tuple_get_item,
+    "Depend": _first,
+    "Load": _first,
+    "StopGradient": _none,
+}

@@ -28,6 +28,7 @@ __all__ = [
     "binary",
     "branch",
     "call",
+    "called",
     "choose",
     "conditional",
     "conjunction",
@@ -102,9 +103,10 @@ def named(name: str, value: Any) -> Any:
 def named_all(names: Sequence[str], value: Any) -> Any:
     """``a, b = value``."""
     items = tuple(value)
-    if len(items) == len(names):
+    tracer = trace.current()
+    if tracer is not None and len(items) == len(names):
         for name, element in zip(names, items, strict=True):
-            named(name, element)
+            tracer.name_value(name, element, item=True)
     return items
 
 
@@ -135,10 +137,15 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
     if tracer is None:
         return function(*args, **kwargs)
     target = getattr(function, "__func__", function)
-    is_function = isinstance(target, types.FunctionType)
-    is_cell = _is_cell(function)
-    tracer.at(position, entering=is_function or is_cell)
-    if is_cell or not is_function:
+    tracer.at(position, entering=isinstance(target, types.FunctionType) or _is_cell(function))
+    return called(function, *args, **kwargs)
+
+
+def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """A call that the capture makes, at the present position: for `call`, and for functions that take functions."""
+    tracer = trace.current()
+    target = getattr(function, "__func__", function)
+    if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
         return function(*args, **kwargs)
     plain = inspect.unwrap(target)
     with tracer.entering(name=getattr(plain, "__qualname__", "")) as frame:

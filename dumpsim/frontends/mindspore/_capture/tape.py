@@ -40,10 +40,13 @@ def record(definition: OpDef, operands: Sequence[Any], out: Any, attrs: Mapping[
 
 @contextmanager
 def recording() -> Iterator[Tape]:
-    """Record what runs inside."""
+    """Record what runs inside; a recording around this one holds it too, for gradients of gradients."""
     tape = Tape()
     token = _current.set(tape)
     try:
         yield tape
     finally:
         _current.reset(token)
+        outer = _current.get()
+        if outer is not None:
+            outer.entries.extend(tape.entries)

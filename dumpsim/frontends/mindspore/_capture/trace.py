@@ -31,6 +31,7 @@ class Tracer:
         self.frames: list[Frame] = [Frame(scope="Default", call_scope="Default", name=name)]
         self._open: list[Graph] = [self.graph]
         self._weights: dict[int, Parameter] = {}
+        self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # (cell and arguments, their holder, result)
 
     # -- where the capture is
 
@@ -152,6 +153,26 @@ class Tracer:
         self._open[-1].trail.append(node)
         return node
 
+    def depend(self, value: Any, expression: Any) -> Any:
+        """`value`, once `expression` is done."""
+        source = self.value_of(value)
+        node = Node(op_type="Depend", operands=[source, self.value_of(expression)], abstract=source.abstract)
+        node.printed_attrs = {"side_effect_propagate": 1}
+        self.append(node)
+        kind = source.abstract
+        if isinstance(kind, ScalarType):  # ``depend(True, step)``: what marks a step as done
+            return values.tensor_of_symbol(node, TensorType(dtype=kind.dtype, shape=()))
+        return self.unpack(node, kind)
+
+    def keep_result(self, cell: Any, args: tuple[Any, ...], result: Any) -> None:
+        """Remember what a call of a cell returned, for a gradient of the same call."""
+        self._results[(id(cell), *_identities(args))] = (cell, args, result)
+
+    def result_of(self, cell: Any, args: tuple[Any, ...]) -> Any:
+        """What the same call of a cell returned before in this capture, None where there was none."""
+        found = self._results.get((id(cell), *_identities(args)))
+        return found[2] if found is not None else None
+
     def make_tuple(self, items: list[Value]) -> Node:
         """A MakeTuple node."""
         abstract = TupleType(items=tuple(item.abstract for item in items))
@@ -170,12 +191,12 @@ class Tracer:
         item = Node(op_type="TupleGetItem", operands=[node, place], abstract=abstract)
         return self.append(item)
 
-    def name_value(self, name: str, value: Any) -> None:
-        """Give the node behind a value the name of the variable that takes it."""
+    def name_value(self, name: str, value: Any, *, item: bool = False) -> None:
+        """Give the node behind a value the name of the variable that takes it; `item`: the variable takes a tuple apart."""
         if not values.is_tensor(value) or not isinstance(value._symbol, Node):
             return
         node = value._symbol
-        if node.op_type == "TupleGetItem" or id(node) in self.frame.made:
+        if (item and node.op_type == "TupleGetItem") or id(node) in self.frame.made:
             node.debug_name = node.debug_name or name
         elif not node.call_name:
             node.call_name = name
@@ -209,7 +230,15 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     construct = rewrite.rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
     with tracer.entering(scope=scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
         frame.definition = construct.definition
-        return construct.function(cell, *args, **kwargs)
+        result = construct.function(cell, *args, **kwargs)
+    if not kwargs:
+        tracer.keep_result(cell, args, result)
+    return result
+
+
+def _identities(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """What makes two calls the same: the values of the graph, else the objects."""
+    return tuple(id(arg._symbol if values.is_tensor(arg) and arg._symbol is not None else arg) for arg in args)
 
 
 def scope_of(cell: Any) -> str | None:

@@ -1,0 +1,329 @@
+"""Gradients of functions and cells: as nodes in a capture, operator by operator in PYNATIVE."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture import dispatch, tape, trace, values
+from dumpsim.graph.builder import constant
+from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient_nodes import NodeBuilder
+from dumpsim.graph.gradient_scope import shared_scopes
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
+
+__all__ = ["differentiate"]
+
+Result = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
+
+
+def differentiate(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    positions: tuple[int, ...],
+    weights: tuple[Any, ...],
+    sens: Any = None,
+    has_aux: bool = False,
+) -> Result:
+    """Call a function and take its gradient.
+
+    Parameters
+    ----------
+    fn : callable
+        A function or cell; with `has_aux` only its first output is differentiated.
+    args, kwargs
+        Its arguments.
+    positions : tuple of int
+        Arguments to differentiate by; each is a Tensor.
+    weights : tuple of Parameter
+        Parameters to differentiate by.
+    sens : Tensor or tuple, optional
+        The gradient of the output, in its structure; ones where None.
+    has_aux : bool
+
+    Returns
+    -------
+    tuple
+        What `fn` returns, the gradients by argument, the gradients by weight; zeros where the output does not depend.
+
+    Raises
+    ------
+    ScriptTypeError
+        An argument to differentiate by is no Tensor.
+    UnsupportedError
+        An operator on the way has no gradient.
+    """
+    for position in positions:
+        if not values.is_tensor(args[position]):
+            raise ScriptTypeError(
+                f"argument {position} is of type {type(args[position]).__name__}", where="grad", allowed=("Tensor",)
+            )
+    tracer = trace.current()
+    wanted = [*(args[position] for position in positions), *weights]
+    if tracer is not None:
+        value, gradients = _in_capture(tracer, fn, args, kwargs, wanted, sens, has_aux)
+    else:
+        value, gradients = _at_once(fn, args, kwargs, wanted, sens, has_aux)
+    return value, tuple(gradients[: len(positions)]), tuple(gradients[len(positions) :])
+
+
+# -- in a capture
+
+
+def _in_capture(
+    tracer: trace.Tracer,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    wanted: Sequence[Any],
+    sens: Any,
+    has_aux: bool,
+) -> tuple[Any, list[Any]]:
+    value = _called(tracer, fn, args, kwargs)
+    chosen = value[0] if has_aux else value
+    output = _whole(tracer, chosen)
+    nodes = topological([output])
+    builder = NodeBuilder(find, _placer(tracer), shared_scopes(output, nodes))
+    seed = _seed(tracer, output.abstract, sens)
+    leaves = [tracer.value_of(tensor) for tensor in wanted]
+    found = reverse(output, seed, leaves, builder, nodes=nodes)
+    return value, [
+        _tensor(gradient if gradient is not None else builder.zeros(leaf.abstract), leaf)
+        for gradient, leaf in zip(found, leaves, strict=True)
+    ]
+
+
+def _called(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The outputs of a function; a cell that was called with the same values in this capture is not called again.
+
+    The vendor's compiler lets a call take the forward result of the gradient of the same call. [observed 2.10]
+    """
+    before = tracer.result_of(fn, args) if not kwargs else None
+    if before is not None:
+        return before
+    from dumpsim.frontends.mindspore._capture import control
+
+    return control.called(fn, *args, **kwargs)
+
+
+def _whole(tracer: trace.Tracer, value: Any) -> Value:
+    """The outputs as one graph value; a tuple gets a bundle that is no part of the program."""
+    if values.is_tensor(value):
+        return tracer.value_of(value)
+    items = [_whole(tracer, item) for item in value]
+    return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(i.abstract for i in items)))
+
+
+def _placer(tracer: trace.Tracer) -> Callable[[Node], None]:
+    def place(node: Node) -> None:
+        scope, sources, candidate = node.scope, node.sources, node.candidate
+        tracer.append(node)
+        node.scope, node.sources, node.candidate = scope, sources or node.sources, candidate
+
+    return place
+
+
+def _seed(tracer: trace.Tracer, abstract: Abstract, sens: Any) -> Any:
+    if isinstance(abstract, TupleType):
+        given = sens if isinstance(sens, (tuple, list)) else [sens] * len(abstract.items)
+        items = zip(abstract.items, given, strict=True)
+        return Parts(abstract=abstract, items=tuple(_seed(tracer, a, s) for a, s in items))
+    if sens is not None:
+        return tracer.value_of(sens)
+    assert isinstance(abstract, TensorType)
+    return constant(np.ones(abstract.shape, abstract.dtype.numpy))
+
+
+def _tensor(gradient: Any, leaf: Value) -> Any:
+    if isinstance(gradient, Constant):
+        assert isinstance(leaf.abstract, TensorType)
+        return values.tensor_of_array(np.asarray(gradient.value), leaf.abstract.dtype)
+    return values.tensor_of_symbol(gradient, gradient.abstract)
+
+
+# -- in PYNATIVE
+
+
+def _at_once(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    wanted: Sequence[Any],
+    sens: Any,
+    has_aux: bool,
+) -> tuple[Any, list[Any]]:
+    with tape.recording() as recorded:
+        value = fn(*args, **kwargs)
+    chosen = value[0] if has_aux else value
+    builder = EagerBuilder()
+    leaves = [builder.symbol(tensor) for tensor in wanted]
+    nodes = builder.replay(recorded.entries)
+    output = builder.whole(chosen)
+    seed = builder.seed(chosen, sens)
+    found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)])
+    return value, [
+        builder.tensor(gradient if gradient is not None else builder.zeros(leaf.abstract))
+        for gradient, leaf in zip(found, leaves, strict=True)
+    ]
+
+
+def _bundles(output: Value) -> list[Node]:
+    """The MakeTuple nodes that bundle the outputs, inner ones first."""
+    if not isinstance(output, Node) or output.op_type != "MakeTuple":
+        return []
+    return [bundle for operand in output.operands for bundle in _bundles(operand)] + [output]
+
+
+class EagerBuilder:
+    """The builder of `gradient.reverse` that runs operators at once.
+
+    A symbol is a graph value with a tensor behind it.
+    """
+
+    def __init__(self) -> None:
+        self._symbols: dict[int, Value] = {}  # by id of the tensor
+        self._tensors: dict[int, Any] = {}  # by id of the symbol
+        self._kept: list[Any] = []  # keeps both alive: their ids are keys
+
+    # -- symbols
+
+    def symbol(self, tensor: Any) -> Value:
+        """The symbol of a tensor."""
+        found = self._symbols.get(id(tensor))
+        if found is None:
+            abstract = values.abstract_of(tensor)
+            assert isinstance(abstract, TensorType)
+            found = Parameter(name="", abstract=abstract)
+            self._bind(found, tensor)
+        return found
+
+    def _bind(self, symbol: Value, tensor: Any) -> None:
+        self._kept += [symbol, tensor]
+        self._symbols[id(tensor)] = symbol
+        self._tensors[id(symbol)] = tensor
+
+    def whole(self, value: Any) -> Value:
+        """Outputs of a function as one symbol."""
+        if values.is_tensor(value):
+            return self.symbol(value)
+        if isinstance(value, (tuple, list)):
+            items = [self.whole(item) for item in value]
+            return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(i.abstract for i in items)))
+        return constant(value)
+
+    def seed(self, value: Any, sens: Any) -> Any:
+        """The gradient of the outputs: what the caller gave, else ones."""
+        if values.is_tensor(value):
+            if sens is not None:
+                return self.value(sens)
+            return constant(np.ones(value._shape, value._dtype.numpy))
+        given = sens if isinstance(sens, (tuple, list)) else [sens] * len(value)
+        items = tuple(self.seed(item, s) for item, s in zip(value, given, strict=True))
+        abstract = self.whole(value).abstract
+        assert isinstance(abstract, TupleType)
+        return Parts(abstract=abstract, items=items)
+
+    def replay(self, entries: Sequence[tape.Entry]) -> list[Node]:
+        """The operators that ran as nodes; their outputs are known to `symbol`."""
+        nodes: list[Node] = []
+        for entry in entries:
+            operands = [self._operand(operand, nodes) for operand in entry.operands]
+            abstract = values.abstract_of(entry.out) if entry.out is not None else None
+            assert abstract is not None
+            node = Node(
+                op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs)
+            )
+            nodes.append(node)
+            self._outputs(node, entry.out, nodes)
+        return nodes
+
+    def _operand(self, operand: Any, nodes: list[Node]) -> Value:
+        if values.is_tensor(operand):
+            return self.symbol(operand)
+        if isinstance(operand, (tuple, list)) and any(True for _ in values.tensors_in(operand)):
+            items = [self._operand(item, nodes) for item in operand]
+            bundle = Node(
+                op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(i.abstract for i in items))
+            )
+            nodes.append(bundle)
+            return bundle
+        return values.constant_of(operand)
+
+    def _outputs(self, node: Value, out: Any, nodes: list[Node]) -> None:
+        self._kept.append(node)
+        if values.is_tensor(out):
+            self._bind(node, out)
+        elif isinstance(out, tuple):
+            self._tensors[id(node)] = out
+            for index, item in enumerate(out):
+                getter = Node(
+                    op_type="TupleGetItem", operands=[node, constant(index)], abstract=values.abstract_of(item)
+                )
+                nodes.append(getter)
+                self._outputs(getter, item, nodes)
+
+    def tensor(self, symbol: Any) -> Any:
+        """The tensor (or tuple, or host value) behind a symbol."""
+        if isinstance(symbol, (tuple, list)):
+            return tuple(self.tensor(item) for item in symbol)
+        if id(symbol) in self._tensors:
+            return self._tensors[id(symbol)]
+        if isinstance(symbol, Node) and symbol.op_type == "MakeTuple":
+            return tuple(self.tensor(operand) for operand in symbol.operands)
+        if isinstance(symbol, Constant):
+            if isinstance(symbol.abstract, TensorType):
+                return values.tensor_of_array(np.asarray(symbol.value), symbol.abstract.dtype)
+            return symbol.value
+        if isinstance(symbol, np.ndarray):
+            return self.tensor(constant(symbol))
+        return symbol
+
+    def value(self, operand: Any) -> Any:
+        """The symbol of a tensor; anything else as it is."""
+        return self.symbol(operand) if values.is_tensor(operand) else operand
+
+    # -- what `reverse` and the rules ask for
+
+    def definition(self, op_type: str) -> OpDef:
+        """The table row of an operator."""
+        return find(op_type)
+
+    @contextmanager
+    def backward_of(self, node: Node) -> Iterator[None]:
+        """Nothing has to be known of the node."""
+        yield
+
+    def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
+        """Run an operator."""
+        if op_type == "Depend":
+            return operands[0]
+        if op_type == "MakeTuple":
+            return tuple(operands)
+        return self._wrapped(dispatch.call(op_type, [self.tensor(operand) for operand in operands], attrs))
+
+    def _wrapped(self, out: Any) -> Any:
+        if values.is_tensor(out):
+            return self.symbol(out)
+        return tuple(self._wrapped(item) for item in out) if isinstance(out, tuple) else out
+
+    def item(self, value: Any, index: int) -> Any:
+        """Output `index` of an operator with several outputs."""
+        if isinstance(value, (tuple, list)):
+            return value[index]
+        return self.symbol(self._tensors[id(value)][index])
+
+    def total(self, gradients: Sequence[Any], value: Value) -> Any:
+        """The sum of several gradients."""
+        return self.emit("AddN", tuple(gradients))
+
+    def zeros(self, abstract: Abstract) -> Any:
+        """A tensor of zeros."""
+        assert isinstance(abstract, TensorType)
+        return constant(np.zeros(abstract.shape, abstract.dtype.numpy))

@@ -1,0 +1,125 @@
+"""Gradients as graph nodes: scopes, sums and what the compiler folds at once."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.graph.builder import NodeMaker, constant
+from dumpsim.graph.graph import Constant, Node, Value
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.rules import constant as host_value
+
+__all__ = ["NodeBuilder"]
+
+# operators that only move elements: of constants they are constants [observed 2.10: the gradient of MSELoss]
+_MOVING = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "FillV2", "Cast"})
+_FACTORS = frozenset({"Mul"})
+_DIVISIONS = frozenset({"RealDiv", "Div"})
+
+
+class NodeBuilder(NodeMaker):
+    """The builder of `gradient.reverse` that makes graph nodes.
+
+    Parameters
+    ----------
+    find : callable
+        The definition of an operator type.
+    place : callable
+        ``place(node)`` puts a node into the program; its scope is set already.
+    scopes : mapping
+        For the id of a forward node the scope that its gradient belongs to, see `gradient_scope.shared_scopes`.
+    """
+
+    def __init__(
+        self, find: Callable[[str], OpDef], place: Callable[[Node], None], scopes: Mapping[int, str]
+    ) -> None:
+        super().__init__(find, self._placed)
+        self._into = place
+        self._scopes = scopes
+        self._scope = "Gradients/Default"
+        self._forward: Node | None = None
+
+    def _placed(self, node: Node) -> None:
+        node.scope = self._scope
+        if self._forward is not None:
+            node.sources = self._forward.sources
+            node.candidate = "forward node"
+        self._into(node)
+
+    @contextmanager
+    def backward_of(self, node: Node) -> Iterator[None]:
+        """Emit inside as the gradient of `node`."""
+        scope = f"Gradients/{self._scopes.get(id(node), node.scope)}/Grad_{node.op_type}"
+        with self._at(scope, node):
+            yield
+
+    @contextmanager
+    def _at(self, scope: str, forward: Node | None) -> Iterator[None]:
+        before = self._scope, self._forward
+        self._scope, self._forward = scope, forward
+        try:
+            yield
+        finally:
+            self._scope, self._forward = before
+
+    def total(self, gradients: Sequence[Any], value: Value) -> Any:
+        """The sum of several gradients of `value`: one AddN in the scope of the value. [observed 2.10]"""
+        summands = [gradient for gradient in gradients if not _is_filled(gradient, 0)]
+        if not summands:
+            return gradients[0]
+        if len(summands) == 1:
+            return summands[0]
+        scope = value.scope if isinstance(value, Node) else "Default"
+        with self._at(f"Gradients/{scope}", value if isinstance(value, Node) else None):
+            return super().emit("AddN", tuple(summands))
+
+    def zeros(self, abstract: Abstract) -> Any:
+        """A constant tensor of zeros."""
+        assert isinstance(abstract, TensorType)
+        return constant(np.zeros(abstract.shape, abstract.dtype.numpy))
+
+    def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
+        """A new node, or the value that the compiler puts in its place."""
+        inputs = [self.value(operand) for operand in operands]
+        if op_type in _FACTORS:
+            for factor, other in (inputs[:2], inputs[1::-1]):
+                if _is_filled(factor, 1) and _covers(other, factor):
+                    return other
+        if op_type in _DIVISIONS and _is_filled(inputs[1], 1) and _covers(inputs[0], inputs[1]):
+            return inputs[0]
+        if op_type in _MOVING and isinstance(inputs[0], Constant) and all(isinstance(v, Constant) for v in inputs):
+            return self._folded(op_type, inputs, attrs)
+        return super().emit(op_type, *inputs, **attrs)
+
+    def _folded(self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Constant:
+        definition = self.definition(op_type)
+        missing = len(definition.operands) - len(inputs)
+        arguments = [host_value(v) for v in inputs] + list(definition.defaults[len(definition.defaults) - missing :])
+        kind = definition.infer(
+            [v.abstract for v in inputs] + [constant(d).abstract for d in arguments[len(inputs) :]],
+            {**definition.attrs, **attrs},
+        )
+        assert isinstance(kind, TensorType)
+        result = definition.kernel(*arguments, **{**definition.attrs, **attrs})
+        return constant(np.array(result, kind.dtype.numpy))
+
+
+def _is_filled(value: Any, number: float) -> bool:
+    """Whether a value is a constant tensor that holds one number."""
+    return (
+        isinstance(value, Constant)
+        and isinstance(value.abstract, TensorType)
+        and value.abstract.dtype.kind == "float"
+        and bool(np.all(np.asarray(value.value) == number))
+    )
+
+
+def _covers(value: Value, other: Value) -> bool:
+    """Whether `value` has the shape and number type of its product with `other`."""
+    mine, theirs = value.abstract, other.abstract
+    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType) or mine.dtype != theirs.dtype:
+        return False
+    return -1 not in mine.shape and np.broadcast_shapes(mine.shape, theirs.shape) == mine.shape
