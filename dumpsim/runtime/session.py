@@ -92,6 +92,7 @@ class Session:
         self._find = find
         self._context_target: str | None = None
         self._jit_level = "O0"
+        self.memory_reuse = True  # a synchronous dump turns it off before the first compile [spec mindspore 12.1]
         self._device: Device | None = None
         self._weights: Weights | None = None
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
@@ -192,6 +193,7 @@ class Session:
             target=self.target,
             jit_level=level,
             private_formats=self.chip.private_formats(level),
+            memory_reuse=self.memory_reuse,
         )
 
     # ------------------------------------------------------------ listeners

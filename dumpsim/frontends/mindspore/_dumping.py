@@ -72,6 +72,7 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
     )
     _DUMPS.of[session] = service
     if service is not None:
+        session.memory_reuse = service.compile_options(session.options()).memory_reuse
         session.add_tap(service)
         if not _DUMPS.hooked:
             _DUMPS.hooked = True
