@@ -37,9 +37,12 @@ def listed(root: Node, operands: Operands = flat_operands) -> list[Node]:
     [observed 2.10: fits the parameters of every recorded graph]
     """
     users: dict[int, int] = {}
-    for node in topological([root]):
-        for operand in operands(node):
+    pending = [root]
+    while pending:
+        for operand in operands(pending.pop()):
             if isinstance(operand, Node):
+                if id(operand) not in users:
+                    pending.append(operand)
                 users[id(operand)] = users.get(id(operand), 0) + 1
     order, stack = [], [root]
     while stack:
