@@ -17,6 +17,7 @@ from dumpsim.core.abstract import (
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef
 from dumpsim.graph.attrorder import printing_order
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.passes.cut import CALL_RESULT
 from dumpsim.graph.passes.sequence import flat_operands, is_kernel
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.printed import attributes
@@ -105,9 +106,9 @@ class _Writer:
     def _param(self, parameter: Parameter, written: bool) -> IrParam:
         abstract = replace(parameter.abstract, inplace=written) if parameter.is_weight else parameter.abstract
         label, use = parameter.name, parameter.debug_name or parameter.name
-        if not parameter.name:
-            use = parameter.debug_name or f"Parameter_{self.number()}"
-            label = ""
+        if parameter.name in ("", CALL_RESULT):
+            count = self.number()
+            use, label = f"Parameter_{count}", f"_{count}" if parameter.name else ""
         elif parameter.debug_name.startswith("ф"):
             label = ""
         device = "Unknown" if parameter.is_weight else abstract.dtype.title
@@ -119,7 +120,7 @@ class _Writer:
             device=KernelIo(dtype=device, format=_FORMAT, shape=abstract.shape),
             is_weight=parameter.is_weight,
             has_default=parameter.has_default,
-            shape_hint=not parameter.is_weight and bool(label),
+            shape_hint=not parameter.is_weight and label == parameter.name != CALL_RESULT and bool(label),
         )
 
     def _operand(self, value: Value) -> Operand:
@@ -287,7 +288,7 @@ def _constants(nodes: Iterable[Node]) -> int:
         for operand in flat_operands(node):
             if not isinstance(operand, Constant) or (is_kernel(node) and isinstance(operand.abstract, TypeType)):
                 continue
-            if node.flags.get("backend"):
+            if node.flags.get("backend") or (is_kernel(node) and isinstance(operand.abstract, MonadType)):
                 single += 1
             else:
                 shared.add((type(operand.abstract).__name__, str(operand.abstract), repr(operand.value)))

@@ -33,9 +33,7 @@ class NodeBuilder(NodeMaker):
         For the id of a forward node the scope that its gradient belongs to, see `gradient_scope.shared_scopes`.
     """
 
-    def __init__(
-        self, find: Callable[[str], OpDef], place: Callable[[Node], None], scopes: Mapping[int, str]
-    ) -> None:
+    def __init__(self, find: Callable[[str], OpDef], place: Callable[[Node], None], scopes: Mapping[int, str]) -> None:
         super().__init__(find, self._placed)
         self._into = place
         self._scopes = scopes

@@ -8,6 +8,7 @@ from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.passes.backend import adapt_to_kernels
 from dumpsim.graph.passes.cut import cut
 from dumpsim.graph.passes.expand import expand_composites
+from dumpsim.graph.passes.merge import merge_equal
 from dumpsim.graph.passes.monads import add_monads
 from dumpsim.graph.passes.naming import Numbers, name_for_files, name_for_text
 from dumpsim.graph.passes.sequence import kernel_order
@@ -35,7 +36,7 @@ def lower(captured: Graph, numbers: Numbers, find: Callable[[str], OpDef], optio
     -------
     Program
     """
-    captured = expand_composites(add_monads(captured, find), find)
+    captured = expand_composites(add_monads(merge_equal(captured, find), find), find)
     pieces = cut(captured)
     graphs = [adapt_to_kernels(graph) for graph in pieces.graphs]
     returns = name_for_text(graphs, pieces.functions)
@@ -46,13 +47,13 @@ def lower(captured: Graph, numbers: Numbers, find: Callable[[str], OpDef], optio
                 node.ir_name = node.full_name
     root_id = -1
     kernel_graphs: list[KernelGraph] = []
-    for graph, return_name in zip(graphs, returns, strict=True):
+    for index, (graph, return_name) in enumerate(zip(graphs, returns, strict=True)):
         graph.graph_id = numbers.graph()
         root_id = graph.graph_id if root_id < 0 else root_id
         graph.name = f"kernel_graph{graph.graph_id}"
         assert isinstance(graph.output, Node)
         is_root = graph.graph_id == root_id
-        doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=is_root)
+        doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
         kernel_graphs.append(
             KernelGraph(
                 graph=graph,

@@ -15,7 +15,9 @@ from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachab
 from dumpsim.graph.passes.sequence import is_kernel, listed, parameter_order
 from dumpsim.graph.program import Branch, Loop, Move, Run, Step
 
-__all__ = ["Pieces", "cut"]
+__all__ = ["CALL_RESULT", "Pieces", "cut"]
+
+CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or loop to the segment behind it
 
 _CONTROL = frozenset({"If", "While"})
 # what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
@@ -37,6 +39,8 @@ class Pieces:
     slots : int
     functions : int
         Number of function graphs that the vendor's front end has for the network.
+    roots : set of int
+        Indices of the segments of the network's own function.
     """
 
     graphs: list[Graph] = field(default_factory=list)
@@ -44,6 +48,7 @@ class Pieces:
     outputs: tuple[int | Constant, ...] = ()
     slots: int = 0
     functions: int = 1
+    roots: set[int] = field(default_factory=set)
 
 
 def cut(graph: Graph) -> Pieces:
@@ -53,7 +58,7 @@ def cut(graph: Graph) -> Pieces:
     for parameter in graph.parameters:
         if not parameter.is_weight:
             cutter.give(parameter, [cutter.slot()])
-    steps = cutter.function(graph, in_loop=False, wrapped=True)
+    steps = cutter.function(graph, in_loop=False, wrapped=True, root=True)
     pieces.steps = tuple(steps)
     pieces.outputs = tuple(cutter.sources(graph.output)) if graph.output is not None else ()
     pieces.slots = cutter.count
@@ -98,15 +103,15 @@ class _Cutter:
 
     # -- functions
 
-    def function(self, graph: Graph, *, in_loop: bool, wrapped: bool) -> list[Step]:
+    def function(self, graph: Graph, *, in_loop: bool, wrapped: bool, root: bool = False) -> list[Step]:
         """Cut the nodes of one function; the steps that run it."""
         needed = reachable([graph.output, *(n for n in graph.trail if _has_effect(n))])
         nodes = [n for n in graph.trail if id(n) in needed]
         output = graph.output
         assert output is not None
-        return self._stretch(nodes, output, in_loop=in_loop, wrapped=wrapped)
+        return self._stretch(nodes, output, in_loop=in_loop, wrapped=wrapped, root=root)
 
-    def _stretch(self, nodes: list[Node], output: Value, *, in_loop: bool, wrapped: bool) -> list[Step]:
+    def _stretch(self, nodes: list[Node], output: Value, *, in_loop: bool, wrapped: bool, root: bool) -> list[Step]:
         """Cut nodes up to the first loop; what is behind it is a function of its own."""
         loop = next((i for i, node in enumerate(nodes) if node.op_type == "While"), None)
         tail: Node | None = None
@@ -118,6 +123,7 @@ class _Cutter:
             nodes = [*nodes[:-1], *early, nodes[-1]]
             if rest and rest[-1] is output and rest[-1].op_type == "Depend":
                 tail = rest.pop()
+                tail.debug_name = ""  # the loop's result has no variable of its own
         controls = [node for node in nodes if node.op_type in _CONTROL]
         segments = _segments(nodes, controls, in_loop=in_loop)
         for control in controls:
@@ -126,8 +132,8 @@ class _Cutter:
         runs: list[Step | None] = []
         for index, segment in enumerate(segments):
             later = [n for s in segments[index + 1 :] for n in s.nodes] + rest + controls[index:]
-            wanted = [output] if loop is None or not rest else []
-            runs.append(self._run(segment.nodes, later, [*wanted, *([tail] if tail else [])], result, wrapped=wrapped))
+            later += [tail] if tail is not None else []
+            runs.append(self._run(segment.nodes, later, result, controls, wrapped=wrapped, root=root))
         steps: list[Step] = []
         end: list[Step] = []
         if tail is not None and (run := self._tail(tail)) is not None:
@@ -139,7 +145,7 @@ class _Cutter:
                 control = controls[index]
                 steps += self._branch(control, in_loop) if control.op_type == "If" else self._loop(control)
         if loop is not None and (rest or tail is not None):
-            steps += self._stretch(rest, result, in_loop=in_loop, wrapped=wrapped) if rest else []
+            steps += self._stretch(rest, result, in_loop=in_loop, wrapped=wrapped, root=False) if rest else []
         if tail is not None:
             sources = self.sources(result)
             steps += [
@@ -150,35 +156,33 @@ class _Cutter:
     # -- segments
 
     def _run(
-        self, nodes: list[Node], later: list[Node], outputs: list[Value], result: Value, *, wrapped: bool
+        self, nodes: list[Node], later: list[Node], result: Value, calls: list[Node], *, wrapped: bool, root: bool
     ) -> Step | None:
         """A kernel graph of a segment, and the step that runs it."""
         own = _Identity(nodes)
-        used = [v for node in later for v in uses(node)]
-        ends = [*outputs, result]
-        whole = [v for v in ends if isinstance(v, Node) and v in own and (wrapped or v.op_type != "MakeTuple")]
-        if not wrapped:
-            used += [v for e in ends if isinstance(e, Node) and e.op_type == "MakeTuple" for v in e.operands]
+        used = [v for node in later for v in _uses_in_order(node)]
+        if isinstance(result, Node) and result.op_type == "MakeTuple" and not (wrapped and result in own):
+            used += result.operands
         exits: dict[int, Node] = {}
-        for value in [*whole, *used]:
+        for value in [result, *used]:
             if isinstance(value, Node) and value in own and value.op_type not in _CONTROL:
                 exits.setdefault(id(value), value)
         if not exits:
             return None
-        root = Node(op_type="Exit", operands=list(exits.values()), abstract=TupleType(items=()))
-        order = [node for node in listed(root) if node is not root and node in own]
+        end = Node(op_type="Exit", operands=list(exits.values()), abstract=TupleType(items=()))
+        order = [node for node in listed(end) if node is not end and node in own]
         exits = {id(node): node for node in order if id(node) in exits} | exits
-        return self._kernel_graph(order, list(exits.values()))
+        return self._kernel_graph(order, list(exits.values()), calls, root=root)
 
-    def _kernel_graph(self, order: list[Node], exits: list[Node]) -> Run:
+    def _kernel_graph(self, order: list[Node], exits: list[Node], calls: list[Node], *, root: bool) -> Run:
         own = _Identity(order)
         arguments: dict[int, Parameter] = {}
         for node in order:
-            node.operands = [self._inside(operand, own, arguments) for operand in node.operands]
+            node.operands = [self._inside(operand, own, arguments, calls) for operand in node.operands]
         for node in order:
             for operand in node.operands:
                 if isinstance(operand, Node) and operand.op_type == "MakeTuple" and operand not in own:
-                    operand.operands = [self._inside(o, own, arguments) for o in operand.operands]
+                    operand.operands = [self._inside(o, own, arguments, calls) for o in operand.operands]
         items: list[Value] = list(exits)
         abstract = TupleType(items=tuple(value.abstract for value in items))
         wrapper = Node(op_type="MakeTuple", operands=items, abstract=abstract, scope="Default", flags={"backend": True})
@@ -191,6 +195,8 @@ class _Cutter:
             self.give(node, slots)
             results += slots
         self.pieces.graphs.append(graph)
+        if root:
+            self.pieces.roots.add(len(self.pieces.graphs) - 1)
         return Run(graph=len(self.pieces.graphs) - 1, arguments=tuple(taken), results=tuple(results))
 
     def _place_of(self, parameter: Parameter, arguments: dict[int, Parameter]) -> int:
@@ -199,7 +205,7 @@ class _Cutter:
                 return self.places[key][0]
         return self.places[id(parameter)][0]
 
-    def _inside(self, operand: Value, own: "_Identity", arguments: dict[int, Parameter]) -> Value:
+    def _inside(self, operand: Value, own: "_Identity", arguments: dict[int, Parameter], calls: list[Node]) -> Value:
         """An operand as the segment sees it: values of other segments come in as parameters."""
         if not isinstance(operand, Node) or operand in own:
             return operand
@@ -211,7 +217,11 @@ class _Cutter:
         if found is None:
             assert isinstance(operand.abstract, TensorType), operand.op_type
             abstract = replace(operand.abstract, ref_key=None, constant=False)
-            found = Parameter(name="", abstract=abstract)
+            source = operand.operands[0] if operand.op_type == "TupleGetItem" else operand
+            found = Parameter(name=CALL_RESULT if any(source is call for call in calls) else "", abstract=abstract)
+            if source.op_type == "While" and "names" in source.flags and isinstance(operand.operands[1], Constant):
+                found.name = source.flags["names"][operand.operands[1].value]
+                found.debug_name = f"ф{found.name}"
             arguments[id(operand)] = found
         return found
 
@@ -235,11 +245,8 @@ class _Cutter:
             self.give(call, [self.slot() for _ in range(count)])
             return None
         self.give(call, [self.slot()])
-        copied = tail.operands[0]
         tail.operands[0] = call
-        run = self._kernel_graph([tail], [tail])
-        tail.flags["result"] = copied
-        return run
+        return self._kernel_graph([tail], [tail], [call], root=True)
 
     def _branch(self, node: Node, in_loop: bool) -> list[Step]:
         self.pieces.functions += 3 if in_loop else 2
@@ -320,12 +327,19 @@ def _call_result(tail: Node) -> Node:
     return made
 
 
+def _uses_in_order(node: Node) -> list[Value]:
+    """What a node needs, in the order in which the compiler comes to it: of a branch, the condition last."""
+    found = uses(node)
+    return [*found[1:], found[0]] if node.op_type == "If" else found
+
+
 def _without(nodes: list[Node], control: Node) -> list[Node]:
-    """The nodes that need nothing of a control node's outputs."""
+    """The nodes that need nothing of a control node's outputs, nor a place behind it."""
     after = {id(control)}
     free: list[Node] = []
     for node in nodes:
-        if any(id(v) in after for v in uses(node)) or node.op_type in _CONTROL:
+        ordered = _ordered(node) and node.op_type != "UpdateState"
+        if ordered or node.op_type in _CONTROL or any(id(v) in after for v in uses(node)):
             after.add(id(node))
         else:
             free.append(node)
@@ -349,7 +363,7 @@ def _segments(nodes: list[Node], controls: list[Node], *, in_loop: bool) -> list
         if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node):
             source = node.operands[0]
             if source.op_type in _CONTROL:
-                rank[id(node)] = rank[id(source)]
+                rank[id(node)] = rank.get(id(source), 0)
                 continue
             at = rank.get(id(source), at)
         rank[id(node)] = at

@@ -9,7 +9,7 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import CaptureError, ScriptTypeError
-from dumpsim.frontends.mindspore._capture import rewrite, trace, values
+from dumpsim.frontends.mindspore._capture import rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.graph.graph import Graph, Node, Value
@@ -65,9 +65,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
     "NotEq": operator.ne,
 }
-# operators that the vendor resolves to a Python function, so that the node does not get the variable's name
-# [observed 2.10: `y = a * b` prints %3(y), `z = x + c` prints CNode]
-_BY_FUNCTION = frozenset({"Add"})
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
@@ -117,18 +114,32 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     if tracer is None or not (_is_graph_value(left) or _is_graph_value(right)):
         return function(left, right)
     tracer.at(position, entering=False)
-    if name in _BY_FUNCTION:
+    if name in vendor.THROUGH_FUNCTION:
         with tracer.entering(name=name):
             return function(left, right)
-    return function(left, right)
+    result = function(left, right)
+    op_type, attrs = vendor.OPERATOR_ATTRS.get(name, ("", {}))
+    _print(tracer, result, op_type, attrs)
+    return result
+
+
+def _print(tracer: Tracer, result: Any, op_type: str, attrs: Mapping[str, Any]) -> None:
+    """Add printed attributes to the node that the present statement has just made."""
+    node = result._symbol if values.is_tensor(result) else None
+    if isinstance(node, Node) and node.op_type == op_type and tracer.made_here(node):
+        node.printed_attrs.update(attrs)
 
 
 def item(position: Position, value: Any, index: Any) -> Any:
     """``value[index]``."""
     tracer = trace.current()
-    if tracer is not None:
-        tracer.at(position, entering=False)
-    return value[index]
+    if tracer is None:
+        return value[index]
+    tracer.at(position, entering=False)
+    result = value[index]
+    if isinstance(index, tuple) and values.is_tensor(value):
+        _print(tracer, result, "StridedSlice", vendor.SLICE_ATTRS)
+    return result
 
 
 def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -150,7 +161,9 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     plain = inspect.unwrap(target)
     with tracer.entering(name=getattr(plain, "__qualname__", "")) as frame:
         if _is_library(plain):
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            inner = vendor.INNER_NAMES.get(plain.__name__)
+            return result if inner is None else named_all(inner, result)
         if plain.__name__ == "<lambda>":
             return function(*args, **kwargs)
         new = rewrite.rewritten(plain)
@@ -532,6 +545,7 @@ def _captured_loop(
         operands=[tracer.value_of(tensor) for tensor in initial],
         abstract=TupleType(items=types_),
         blocks=tuple(graphs),
+        flags={"names": [names[i] for i in carried for _ in _tensors(before[i])]},
     )
     return after, node
 

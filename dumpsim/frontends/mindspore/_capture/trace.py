@@ -191,6 +191,10 @@ class Tracer:
         item = Node(op_type="TupleGetItem", operands=[node, place], abstract=abstract)
         return self.append(item)
 
+    def made_here(self, node: Node) -> bool:
+        """Whether the present frame's own statements made the node."""
+        return id(node) in self.frame.made
+
     def name_value(self, name: str, value: Any, *, item: bool = False) -> None:
         """Give the node behind a value the name of the variable that takes it; `item`: the variable takes a tuple apart."""
         if not values.is_tensor(value) or not isinstance(value._symbol, Node):
