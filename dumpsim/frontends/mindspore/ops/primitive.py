@@ -114,8 +114,8 @@ class PrimitiveWithInfer(Primitive):
 class TablePrimitive(Primitive):
     """A primitive of the table of operators.
 
-    Settings of operators that MindSpore defines by yaml are operands behind the call's own, those of older operators are
-    attributes.
+    Settings that the table has as attributes become attributes, the others operands behind the call's own: so are the
+    settings of operators that MindSpore defines by yaml.
     """
 
     op_type = ""
@@ -141,16 +141,18 @@ class TablePrimitive(Primitive):
         return self._apply(operands)
 
     def _apply(self, operands: list[Any]) -> Any:
-        if _is_yaml(self.op_type):
-            return self._run([*operands, *self.settings.values()])
-        return self._run(operands, self.settings)
+        attributes = _attributes(self.op_type)
+        attrs = {name: value for name, value in self.settings.items() if name in attributes}
+        operands += [value for name, value in self.settings.items() if name not in attributes]
+        return self._run(operands, attrs)
 
 
 @cache
-def _is_yaml(op_type: str) -> bool:
+def _attributes(op_type: str) -> frozenset[str]:
+    """Settings that are attributes of the operator rather than operands."""
     from dumpsim.ops.table import find
 
-    return find(op_type).prim_func
+    return frozenset(find(op_type).attrs)
 
 
 def _bind(signature: inspect.Signature, args: Any, kwargs: Any, where: str) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""``mindspore.dataset.config``: the seed of shuffles, and settings of a parallel pipeline that change nothing here."""
+
+from dataclasses import dataclass
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.settings import RunSettings
+
+__all__ = [
+    "get_num_parallel_workers",
+    "get_prefetch_size",
+    "get_seed",
+    "set_num_parallel_workers",
+    "set_prefetch_size",
+    "set_seed",
+]
+
+
+@dataclass(slots=True)
+class _Config:
+    """The settings of the process."""
+
+    seed: int | None = None
+    workers: int = 8
+    prefetch: int = 16
+
+
+_CONFIG = _Config()
+
+
+def _number(value: int, name: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ScriptTypeError(f"{name} isn't of type int.")
+    if not least <= value <= 2**32 - 1:
+        raise ScriptValueError(f"{name} given is not within the required range [{least}, UINT32_MAX(4294967295)].")
+    return value
+
+
+def set_seed(seed: int) -> None:
+    """Seed the shuffles.
+
+    Examples
+    --------
+    >>> set_seed(5)
+    >>> get_seed()
+    5
+    """
+    _CONFIG.seed = _number(seed, "seed", 0)
+
+
+def get_seed() -> int:
+    """The seed of shuffles: that of `set_seed`, of ``mindspore.set_seed``, or of the run."""
+    from dumpsim.frontends.mindspore.common.seed import get_seed as get_global_seed
+
+    if _CONFIG.seed is not None:
+        return _CONFIG.seed
+    seed = get_global_seed()
+    return RunSettings.from_environment().seed if seed is None else seed
+
+
+def set_num_parallel_workers(num: int) -> None:
+    """Kept; rows are made one after the other, in order."""
+    _CONFIG.workers = _number(num, "num_parallel_workers", 1)
+
+
+def get_num_parallel_workers() -> int:
+    """What `set_num_parallel_workers` took."""
+    return _CONFIG.workers
+
+
+def set_prefetch_size(size: int) -> None:
+    """Kept; rows are made when they are asked for."""
+    _CONFIG.prefetch = _number(size, "size", 1)
+
+
+def get_prefetch_size() -> int:
+    """What `set_prefetch_size` took."""
+    return _CONFIG.prefetch

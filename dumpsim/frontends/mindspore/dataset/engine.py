@@ -1,0 +1,389 @@
+"""``mindspore.dataset``: pipelines of rows.
+
+A pipeline is a chain of nodes; each makes the rows of one epoch from those of the node before it, in a fixed order: there
+are no workers, and shuffles follow the seed (`dataset.config`).
+"""
+
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore.dataset import config
+from dumpsim.frontends.mindspore.dataset.iterator import RowIterator
+
+__all__ = ["Dataset", "Row", "zip"]
+
+Row = tuple["np.ndarray[Any, Any]", ...]
+_INT32_MAX = 2**31 - 1
+
+
+class _RowError(DumpsimError, RuntimeError):
+    """A row that the pipeline cannot use."""
+
+
+class Dataset:
+    """A node of a pipeline.
+
+    Parameters
+    ----------
+    parents : sequence of Dataset
+        The nodes before it.
+    columns : sequence of str
+        Names of the columns of its rows.
+    """
+
+    def __init__(self, parents: "Sequence[Dataset]", columns: Sequence[str]) -> None:
+        self.parents = tuple(parents)
+        self._columns = list(columns)
+
+    # -- what a node must say
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        """The rows of an epoch."""
+        raise NotImplementedError
+
+    def get_dataset_size(self) -> int:
+        """Rows of an epoch."""
+        return sum(1 for _ in self.rows(0))
+
+    # -- questions
+
+    def get_col_names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._columns)
+
+    def get_batch_size(self) -> int:
+        """Rows in a batch, 1 without batches."""
+        return self.parents[0].get_batch_size() if self.parents else 1
+
+    def get_repeat_count(self) -> int:
+        """How often an epoch goes over the source."""
+        return self.parents[0].get_repeat_count() if self.parents else 1
+
+    def output_types(self) -> list[Any]:
+        """Numpy types of the columns, from the first row."""
+        return [value.dtype.type for value in self._first()]
+
+    def output_shapes(self, estimate: bool = False) -> list[list[int]]:
+        """Shapes of the columns, from the first row."""
+        return [list(value.shape) for value in self._first()]
+
+    def _first(self) -> Row:
+        row = next(self.rows(0), None)
+        if row is None:
+            raise _RowError("the pipeline makes no row", where=type(self).__name__)
+        return row
+
+    def __len__(self) -> int:
+        return self.get_dataset_size()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.create_tuple_iterator(num_epochs=1))
+
+    # -- rows for the script
+
+    def create_dict_iterator(
+        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
+    ) -> RowIterator:
+        """Rows as dicts of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
+        return RowIterator(self, self._columns, num_epochs=num_epochs, output_numpy=output_numpy, as_dict=True)
+
+    def create_tuple_iterator(
+        self, columns: Any = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
+    ) -> RowIterator:
+        """Rows as lists of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
+        wanted = self._columns if columns is None else [columns] if isinstance(columns, str) else list(columns)
+        self._known(wanted)
+        return RowIterator(self, wanted, num_epochs=num_epochs, output_numpy=output_numpy, as_dict=False)
+
+    # -- nodes behind this one
+
+    def batch(
+        self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None, **kwargs: Any
+    ) -> "Dataset":
+        """Rows stacked in groups.
+
+        Raises
+        ------
+        ScriptValueError
+            For a size below 1.
+        """
+        if any(value is not None for value in kwargs.values()):
+            raise UnsupportedError(f"batch with {sorted(kwargs)}", where="Dataset.batch")
+        _within("batch_size", batch_size, 1)
+        return _Batch(self, batch_size, drop_remainder)
+
+    def shuffle(self, buffer_size: int) -> "Dataset":
+        """Rows in random order, drawn from a buffer."""
+        _within("buffer_size", buffer_size, 2)
+        return _Shuffle(self, buffer_size)
+
+    def repeat(self, count: int | None = None) -> "Dataset":
+        """Several passes in one epoch."""
+        times = -1 if count is None else count
+        if isinstance(times, bool) or not isinstance(times, int) or times == 0 or not -1 <= times <= _INT32_MAX:
+            raise ScriptValueError("count should be either -1 or positive integer, range[1, INT32_MAX].")
+        if times == -1:
+            raise UnsupportedError("an epoch without end", where="Dataset.repeat(-1)")
+        return _Repeat(self, times)
+
+    def map(
+        self,
+        operations: Any,
+        input_columns: Any = None,
+        output_columns: Any = None,
+        num_parallel_workers: int | None = None,
+        **kwargs: Any,
+    ) -> "Dataset":
+        """Columns replaced by what functions make of them."""
+        listed = list(operations) if isinstance(operations, (list, tuple)) else [operations]
+        for operation in listed:
+            if not callable(operation):
+                raise ScriptTypeError(f"an operation is of type {type(operation).__name__}", where="Dataset.map")
+        inputs = self._columns[:1] if input_columns is None else _names(input_columns)
+        self._known(inputs)
+        return _Map(self, listed, inputs, inputs if output_columns is None else _names(output_columns))
+
+    def filter(self, predicate: Callable[..., Any], input_columns: Any = None, **kwargs: Any) -> "Dataset":
+        """The rows for which a function is true."""
+        inputs = self._columns if input_columns is None else _names(input_columns)
+        self._known(inputs)
+        return _Filter(self, predicate, inputs)
+
+    def skip(self, count: int) -> "Dataset":
+        """All rows but the first ones."""
+        return _Cut(self, _within("count", count, 0), None)
+
+    def take(self, count: int = -1) -> "Dataset":
+        """The first rows only."""
+        return self if count == -1 else _Cut(self, 0, _within("count", count, 1))
+
+    def project(self, columns: Any) -> "Dataset":
+        """Some of the columns."""
+        names = _names(columns)
+        self._known(names)
+        return _Project(self, names)
+
+    def rename(self, input_columns: Any, output_columns: Any) -> "Dataset":
+        """Columns under other names."""
+        old, new = _names(input_columns), _names(output_columns)
+        self._known(old)
+        if len(old) != len(new):
+            raise ScriptValueError(f"{len(old)} columns and {len(new)} new names", where="Dataset.rename")
+        mapping = dict(_pairs(old, new))
+        return _Project(self, self._columns, [mapping.get(name, name) for name in self._columns])
+
+    def zip(self, datasets: Any) -> "Dataset":
+        """The columns of this and of other pipelines side by side."""
+        others = tuple(datasets) if isinstance(datasets, (tuple, list)) else (datasets,)
+        return _Zip((self, *others))
+
+    def _known(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self._columns:
+                raise ScriptValueError(f"the column {name!r} does not exist", where="columns", allowed=self._columns)
+
+
+_pairs = builtins.zip
+
+
+def zip(datasets: Sequence[Dataset]) -> Dataset:
+    """The columns of several pipelines side by side."""
+    return _Zip(tuple(datasets))
+
+
+def _names(columns: Any) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def _within(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ScriptTypeError(f"Argument {name} with value {value} is not of type [<class 'int'>], but got {type(value)}.")
+    if not least <= value <= _INT32_MAX:
+        raise ScriptValueError(f"Input {name} is not within the required interval of [{least}, {_INT32_MAX}].")
+    return value
+
+
+class _Batch(Dataset):
+    """Rows stacked in groups."""
+
+    def __init__(self, parent: Dataset, size: int, drop: bool) -> None:
+        super().__init__([parent], parent.get_col_names())
+        self.size, self.drop = size, drop
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        source = self.parents[0].rows(epoch)
+        while group := list(islice(source, self.size)):
+            if len(group) < self.size and self.drop:
+                return
+            yield tuple(self._stacked(column, values) for column, values in _pairs(self._columns, _pairs(*group)))
+
+    @staticmethod
+    def _stacked(column: str, values: Sequence[Any]) -> Any:
+        shapes = {value.shape for value in values}
+        if len(shapes) > 1:
+            raise _RowError(
+                f"rows of different shapes {sorted(shapes)} cannot be a batch", where=f"Dataset.batch, column {column!r}"
+            )
+        return np.stack(values)
+
+    def get_dataset_size(self) -> int:
+        whole, rest = divmod(self.parents[0].get_dataset_size(), self.size)
+        return whole + (1 if rest and not self.drop else 0)
+
+    def get_batch_size(self) -> int:
+        return self.size
+
+
+class _Shuffle(Dataset):
+    """Rows in random order."""
+
+    def __init__(self, parent: Dataset, buffer_size: int) -> None:
+        super().__init__([parent], parent.get_col_names())
+        self.buffer_size = buffer_size
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        source = self.parents[0].rows(epoch)
+        generator = np.random.RandomState((config.get_seed() + epoch) % 2**32)
+        buffer = list(islice(source, self.buffer_size))
+        for row in source:
+            place = generator.randint(len(buffer))
+            yield buffer[place]
+            buffer[place] = row
+        for place in generator.permutation(len(buffer)):
+            yield buffer[place]
+
+    def get_dataset_size(self) -> int:
+        return self.parents[0].get_dataset_size()
+
+
+class _Repeat(Dataset):
+    """Several passes in one epoch."""
+
+    def __init__(self, parent: Dataset, count: int) -> None:
+        super().__init__([parent], parent.get_col_names())
+        self.count = count
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        for turn in range(self.count):
+            yield from self.parents[0].rows(epoch * self.count + turn)
+
+    def get_dataset_size(self) -> int:
+        return self.parents[0].get_dataset_size() * self.count
+
+    def get_repeat_count(self) -> int:
+        return self.parents[0].get_repeat_count() * self.count
+
+
+class _Map(Dataset):
+    """Columns replaced by what functions make of them."""
+
+    def __init__(
+        self, parent: Dataset, operations: list[Callable[..., Any]], inputs: list[str], outputs: list[str]
+    ) -> None:
+        before = parent.get_col_names()
+        kept = [name for name in before if name not in inputs]
+        if inputs == outputs:
+            columns = before
+        elif len(inputs) == len(outputs):
+            renamed = dict(_pairs(inputs, outputs))
+            columns = [renamed.get(name, name) for name in before]
+        else:
+            columns = [*outputs, *kept]
+        super().__init__([parent], columns)
+        self.operations, self.inputs, self.outputs = operations, inputs, outputs
+        self.before = before
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        for row in self.parents[0].rows(epoch):
+            named = dict(_pairs(self.before, row))
+            values: tuple[Any, ...] = tuple(named.pop(name) for name in self.inputs)
+            for operation in self.operations:
+                made = operation(*values)
+                values = made if isinstance(made, tuple) else (made,)
+            if len(values) != len(self.outputs):
+                raise _RowError(
+                    f"{len(values)} values for the columns {self.outputs}", where="Dataset.map", allowed=("one a column",)
+                )
+            named |= {name: as_array(value) for name, value in _pairs(self.outputs, values)}
+            yield tuple(named[name] for name in self._columns)
+
+    def get_dataset_size(self) -> int:
+        return self.parents[0].get_dataset_size()
+
+
+class _Filter(Dataset):
+    """The rows for which a function is true."""
+
+    def __init__(self, parent: Dataset, predicate: Callable[..., Any], inputs: list[str]) -> None:
+        super().__init__([parent], parent.get_col_names())
+        self.predicate, self.inputs = predicate, inputs
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        places = [self._columns.index(name) for name in self.inputs]
+        return (row for row in self.parents[0].rows(epoch) if self.predicate(*(row[place] for place in places)))
+
+
+class _Cut(Dataset):
+    """A range of the rows."""
+
+    def __init__(self, parent: Dataset, skipped: int, taken: int | None) -> None:
+        super().__init__([parent], parent.get_col_names())
+        self.skipped, self.taken = skipped, taken
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        stop = None if self.taken is None else self.skipped + self.taken
+        return islice(self.parents[0].rows(epoch), self.skipped, stop)
+
+    def get_dataset_size(self) -> int:
+        rest = max(self.parents[0].get_dataset_size() - self.skipped, 0)
+        return rest if self.taken is None else min(rest, self.taken)
+
+
+class _Project(Dataset):
+    """Some columns, in an order, under new names."""
+
+    def __init__(self, parent: Dataset, names: Sequence[str], new_names: Sequence[str] | None = None) -> None:
+        super().__init__([parent], new_names or names)
+        self.places = [parent.get_col_names().index(name) for name in names]
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        return (tuple(row[place] for place in self.places) for row in self.parents[0].rows(epoch))
+
+    def get_dataset_size(self) -> int:
+        return self.parents[0].get_dataset_size()
+
+
+class _Zip(Dataset):
+    """Columns side by side, as many rows as the shortest has."""
+
+    def __init__(self, parents: tuple[Dataset, ...]) -> None:
+        columns = [name for parent in parents for name in parent.get_col_names()]
+        if len(set(columns)) != len(columns):
+            raise ScriptValueError(f"a column comes twice in {columns}", where="Dataset.zip")
+        super().__init__(parents, columns)
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        for parts in _pairs(*(parent.rows(epoch) for parent in self.parents)):
+            yield tuple(value for part in parts for value in part)
+
+    def get_dataset_size(self) -> int:
+        return min(parent.get_dataset_size() for parent in self.parents)
+
+
+def as_array(value: Any) -> "np.ndarray[Any, Any]":
+    """A value of a row as an array.
+
+    Raises
+    ------
+    RuntimeError
+        For what has no number type.
+    """
+    array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
+    if array.dtype.kind == "O":
+        raise _RowError(f"a value of type {type(value).__name__} has no number type", where="row of a dataset")
+    return array

@@ -1,0 +1,196 @@
+"""Where rows come from: arrays in memory, and functions or classes of the script."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore.dataset import config
+from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array
+
+__all__ = ["GeneratorDataset", "NumpySlicesDataset"]
+
+
+class _Source(Dataset):
+    """Rows by number, in order or shuffled, for one shard."""
+
+    def __init__(
+        self, columns: Sequence[str], *, shuffle: bool, num_samples: int | None, num_shards: int | None,
+        shard_id: int | None, options: dict[str, Any],
+    ) -> None:  # fmt: skip
+        if options.get("sampler") is not None:
+            raise UnsupportedError("samplers", where=f"{type(self).__name__}(sampler)")
+        if (num_shards is None) != (shard_id is None):
+            raise ScriptValueError("num_shards and shard_id need to be passed in together.")
+        if num_shards is not None and shard_id is not None and not 0 <= shard_id < num_shards:
+            raise ScriptValueError(f"shard_id {shard_id} is not within the required interval of [0, {num_shards - 1}].")
+        super().__init__([], columns)
+        self.shuffled = shuffle
+        self.num_samples = num_samples
+        self.shards = num_shards or 1
+        self.shard = shard_id or 0
+
+    def row(self, number: int) -> Row:
+        """One row."""
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """All rows, before shards and samples."""
+        raise NotImplementedError
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        order = np.arange(self.count())
+        if self.shuffled:
+            order = np.random.RandomState((config.get_seed() + epoch) % 2**32).permutation(order)
+        chosen = order[self.shard :: self.shards] if self.shards > 1 else order
+        for number in chosen[: self.num_samples]:
+            yield self.row(int(number))
+
+    def get_dataset_size(self) -> int:
+        per_shard = -(-self.count() // self.shards)
+        return per_shard if self.num_samples is None else min(per_shard, self.num_samples)
+
+
+class NumpySlicesDataset(_Source):
+    """Rows along the first axis of arrays.
+
+    Parameters
+    ----------
+    data : array, list, tuple of them (one a column) or dict of them
+    column_names : list of str, optional
+        ``column_0`` and so on, or the keys of the dict, where None.
+    num_samples : int, optional
+    shuffle : bool, optional
+        True where None, as in MindSpore.
+    num_shards, shard_id : int, optional
+
+    Examples
+    --------
+    >>> rows = NumpySlicesDataset(([1, 2], [3.0, 4.0]), ["a", "b"], shuffle=False)
+    >>> [row["a"].item() for row in rows.create_dict_iterator(num_epochs=1)]
+    [1, 2]
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        column_names: Any = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+    ) -> None:
+        if isinstance(data, dict):
+            names, columns = list(data), list(data.values())
+        elif isinstance(data, tuple):
+            names, columns = [f"column_{number}" for number in range(len(data))], list(data)
+        else:
+            names, columns = ["column_0"], [data]
+        if column_names is not None:
+            given = [column_names] if isinstance(column_names, str) else list(column_names)
+            if len(given) != len(columns):
+                raise ScriptValueError(
+                    f"Num of input column names is {len(given)}, but required is {len(columns)}."
+                )
+            names = given
+        self.arrays = [as_array(column) for column in columns]
+        if len({len(array) for array in self.arrays}) > 1:
+            raise ScriptValueError("Data length in each column is not equal.")
+        super().__init__(
+            names, shuffle=shuffle is not False, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id,
+            options={"sampler": sampler},
+        )  # fmt: skip
+
+    def row(self, number: int) -> Row:
+        return tuple(np.asarray(array[number]) for array in self.arrays)
+
+    def count(self) -> int:
+        return len(self.arrays[0])
+
+
+class GeneratorDataset(_Source):
+    """Rows of a generator function, an iterable or a class with ``__getitem__`` and ``__len__``.
+
+    Parameters
+    ----------
+    source : callable, iterable or object
+    column_names : str or list of str
+    column_types : list of number types, optional
+        Rows are cast to them.
+    schema : refused
+    num_samples : int, optional
+    shuffle : bool, optional
+        For sources with ``__getitem__``; True where None, as in MindSpore.
+    num_shards, shard_id : int, optional
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        column_names: Any = None,
+        column_types: Any = None,
+        schema: Any = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        python_multiprocessing: bool = True,
+        max_rowsize: Any = None,
+        **options: Any,
+    ) -> None:
+        if schema is not None:
+            raise UnsupportedError("schemas", where="GeneratorDataset(schema)")
+        if column_names is None:
+            raise ScriptValueError("Neither columns_names nor schema are provided.")
+        names = [column_names] if isinstance(column_names, str) else list(column_names)
+        self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+        if not self.indexable and not callable(source) and not hasattr(source, "__iter__"):
+            raise ScriptTypeError(f"Unsupported source type: {type(source)}, it's not a generator, iterable or indexable.")
+        if shuffle and not self.indexable:
+            raise ScriptValueError("shuffle is not supported if the input source does not have attribute '__getitem__'.")
+        self.source = source
+        self.kinds = None if column_types is None else [kind.numpy for kind in column_types]
+        super().__init__(
+            names, shuffle=self.indexable and shuffle is not False, num_samples=num_samples, num_shards=num_shards,
+            shard_id=shard_id, options={"sampler": sampler},
+        )  # fmt: skip
+
+    def _checked(self, made: Any) -> Row:
+        values = made if isinstance(made, tuple) else (made,)
+        if len(values) != len(self._columns):
+            raise ScriptValueError(
+                f"Invalid data, the number of columns of a row is {len(values)}, but {len(self._columns)} are expected.",
+                where="GeneratorDataset",
+            )
+        arrays = tuple(as_array(value) for value in values)
+        if self.kinds is None:
+            return arrays
+        return tuple(array.astype(kind) for array, kind in zip(arrays, self.kinds, strict=True))
+
+    def row(self, number: int) -> Row:
+        return self._checked(self.source[number])
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        if self.indexable:
+            yield from super().rows(epoch)
+            return
+        made = self.source() if callable(self.source) else self.source
+        taken = 0
+        for number, row in enumerate(made):
+            if number % self.shards != self.shard:
+                continue
+            if self.num_samples is not None and taken == self.num_samples:
+                return
+            taken += 1
+            yield self._checked(row)
+
+    def count(self) -> int:
+        return len(self.source)
+
+    def get_dataset_size(self) -> int:
+        return super().get_dataset_size() if self.indexable else sum(1 for _ in self.rows(0))

@@ -1,0 +1,42 @@
+"""``mindspore.train``."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.nn.metrics import MAE, MSE, Accuracy, Loss, Metric
+from dumpsim.frontends.mindspore.train.callback import (
+    Callback,
+    CheckpointConfig,
+    LossMonitor,
+    ModelCheckpoint,
+    RunContext,
+    TimeMonitor,
+)
+from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset, data_sink
+from dumpsim.frontends.mindspore.train.model import Model
+from dumpsim.frontends.mindspore.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+
+__all__ = [
+    "MAE",
+    "MSE",
+    "Accuracy",
+    "Callback",
+    "CheckpointConfig",
+    "DatasetHelper",
+    "Loss",
+    "LossMonitor",
+    "Metric",
+    "Model",
+    "ModelCheckpoint",
+    "RunContext",
+    "TimeMonitor",
+    "connect_network_with_dataset",
+    "data_sink",
+    "load_checkpoint",
+    "load_param_into_net",
+    "save_checkpoint",
+]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.train", name)

@@ -1,0 +1,94 @@
+"""Callbacks that print: ``LossMonitor`` and ``TimeMonitor``."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import DumpsimError, ScriptValueError
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
+
+__all__ = ["LossMonitor", "TimeMonitor"]
+
+
+class _BadLossError(DumpsimError, ValueError):
+    """A loss that is no number."""
+
+
+def _loss_of(outputs: Any) -> Any:
+    """The loss among what a step returned."""
+    if isinstance(outputs, (tuple, list)) and outputs and isinstance(outputs[0], Tensor):
+        outputs = outputs[0]
+    if isinstance(outputs, Tensor):
+        return float(np.mean(outputs.asnumpy()))
+    return outputs
+
+
+class LossMonitor(Callback):
+    """Print the loss every few steps: ``epoch: 1 step: 2, loss is 0.5``.
+
+    Parameters
+    ----------
+    per_print_times : int
+        Steps between two lines; 0 for none.
+
+    Raises
+    ------
+    ValueError
+        Where the loss is NaN or infinite.
+    """
+
+    def __init__(self, per_print_times: int = 1) -> None:
+        if isinstance(per_print_times, bool) or not isinstance(per_print_times, int) or per_print_times < 0:
+            raise ScriptValueError("The argument 'per_print_times' must be int and >= 0, " f"but got {per_print_times}")
+        self._per_print_times = per_print_times
+        self._last_print_time = 0
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Print the loss of the step if it is time to."""
+        params = run_context.original_args()
+        loss = _loss_of(params.net_outputs)
+        step = (params.cur_step_num - 1) % params.batch_num + 1
+        if isinstance(loss, float) and not np.isfinite(loss):
+            raise _BadLossError(
+                f"Invalid loss, terminate training. Epoch {params.cur_epoch_num}, step {step}: loss is {loss}."
+            )
+        if params.cur_step_num <= self._last_print_time:
+            self._last_print_time = 0
+        if self._per_print_times and params.cur_step_num - self._last_print_time >= self._per_print_times:
+            self._last_print_time = params.cur_step_num
+            print(f"epoch: {params.cur_epoch_num} step: {step}, loss is {loss}", flush=True)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Print what the evaluation between epochs found."""
+        params = run_context.original_args()
+        metrics = params.get("eval_results")
+        if metrics:
+            print(f"Eval result: epoch {params.cur_epoch_num}, metrics: {metrics}", flush=True)
+
+
+class TimeMonitor(Callback):
+    """Print the time of each epoch, and of a step in it.
+
+    Parameters
+    ----------
+    data_size : int, optional
+        Steps of an epoch, those of the data set where None.
+    """
+
+    def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
+        self.data_size = data_size
+        self._start = time.perf_counter()
+
+    def epoch_begin(self, run_context: RunContext) -> None:
+        """Start the clock."""
+        self._start = time.perf_counter()
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Print the times."""
+        params = run_context.original_args()
+        elapsed = (time.perf_counter() - self._start) * 1000
+        steps = self.data_size or params.get("batch_num") or 1
+        mode = str(params.get("mode", "train")).title()
+        print(f"{mode} epoch time: {elapsed:5.3f} ms, per step time: {elapsed / steps:5.3f} ms", flush=True)

@@ -1,0 +1,283 @@
+"""``Model``: training, evaluation and prediction."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore import nn
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.context import get_auto_parallel_context, get_context
+from dumpsim.frontends.mindspore.train.callback._callback import CallbackList, InternalCallbackParam, RunContext
+from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper
+
+__all__ = ["Model"]
+
+
+class _NoNetworkError(DumpsimError, ValueError):
+    """A Model without what the call needs."""
+
+
+class Model:
+    """A network with its loss, optimizer and metrics.
+
+    Parameters
+    ----------
+    network : Cell
+    loss_fn : Cell, optional
+        The network returns the loss itself where None.
+    optimizer : Optimizer, optional
+    metrics : set, list or dict, optional
+        Names or Metric objects.
+    eval_network : Cell, optional
+        Returns loss, outputs and label.
+    eval_indexes : list of int, optional
+        Places of loss, outputs and label among what `eval_network` returns.
+    amp_level : str
+        "O0" only.
+    """
+
+    def __init__(
+        self,
+        network: nn.Cell,
+        loss_fn: Any = None,
+        optimizer: Any = None,
+        metrics: Any = None,
+        eval_network: Any = None,
+        eval_indexes: Any = None,
+        amp_level: str = "O0",
+        boost_level: str = "O0",
+        **kwargs: Any,
+    ) -> None:
+        if amp_level != "O0" or boost_level != "O0":
+            raise UnsupportedError("mixed precision and boost", where="Model(amp_level, boost_level)", allowed=("O0",))
+        unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager"}
+        if unknown:
+            raise ScriptValueError(f"unexpected arguments {sorted(unknown)}", where="Model")
+        if kwargs.get("loss_scale_manager") is not None:
+            raise UnsupportedError("managers of the scale of the loss", where="Model(loss_scale_manager)")
+        if not isinstance(network, nn.Cell):
+            raise ScriptTypeError(f"the network is of type {type(network).__name__}", where="Model", allowed=("Cell",))
+        self._network = network
+        self._loss_fn = loss_fn
+        self._optimizer = optimizer
+        self._metric_fns = _metrics(metrics)
+        self._eval_network = eval_network
+        self._eval_indexes = eval_indexes
+        self._train_network: Any = None
+        self._predict_network = network
+
+    @property
+    def train_network(self) -> Any:
+        """The network that `train` runs."""
+        if self._train_network is None:
+            self._train_network = self._built_train_network()
+        return self._train_network
+
+    @property
+    def predict_network(self) -> Any:
+        """The network that `predict` runs."""
+        return self._predict_network
+
+    @property
+    def eval_network(self) -> Any:
+        """The network that `eval` runs."""
+        if self._eval_network is None and self._loss_fn is not None:
+            self._eval_network = nn.WithEvalCell(self._network, self._loss_fn, False)
+            self._eval_indexes = [0, 1, 2]
+        return self._eval_network
+
+    def _built_train_network(self) -> Any:
+        network = self._network
+        if self._optimizer is None:
+            return nn.WithLossCell(network, self._loss_fn) if self._loss_fn is not None else network
+        if self._loss_fn is not None:
+            network = nn.WithLossCell(network, self._loss_fn)
+        return nn.TrainOneStepCell(network, self._optimizer)
+
+    # -- training
+
+    def train(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Train.
+
+        Parameters
+        ----------
+        epoch : int
+        train_dataset : Dataset
+            Batches of what the network (and the loss) take.
+        callbacks : Callback or list, optional
+        dataset_sink_mode : bool
+            Return to the host once in `sink_size` steps; the steps are the same.
+        sink_size : int
+            -1 for an epoch.
+        initial_epoch : int
+            Number of epochs that were trained before.
+
+        Raises
+        ------
+        ScriptTypeError, ScriptValueError
+            As MindSpore does.
+        """
+        _positive(epoch)
+        if isinstance(initial_epoch, bool) or not isinstance(initial_epoch, int) or not 0 <= initial_epoch < epoch:
+            raise ScriptValueError(
+                f"For 'Model.train', the parameter 'epoch' must bigger than parameter 'initial_epoch', "
+                f"but got the parameter 'epoch' is {epoch}, 'initial_epoch' is {initial_epoch}."
+            )
+        batches = train_dataset.get_dataset_size()
+        if not batches:
+            raise ScriptValueError("There is no valid data in dataset, please check dataset file firstly.")
+        listed = CallbackList(callbacks)
+        helper = DatasetHelper(train_dataset, dataset_sink_mode, sink_size, epoch)
+        params = self._params("train", train_dataset, batches, callbacks)
+        params.update(
+            epoch_num=epoch - initial_epoch, dataset_sink_mode=dataset_sink_mode, train_network=self.train_network,
+            network=self._network, loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset=train_dataset,
+            initial_step=initial_epoch * batches, cur_step_num=initial_epoch * batches,
+        )  # fmt: skip
+        context = RunContext(params)
+        self._network.set_train(True)
+        self.train_network.set_train(True)
+        listed.tell("train", "begin", context)
+        for number in range(initial_epoch, epoch):
+            params.cur_epoch_num = number + 1
+            listed.tell("train", "epoch_begin", context)
+            for group in self._groups(helper, dataset_sink_mode):
+                self._step(group, params, listed, context)
+                if context.get_stop_requested():
+                    break
+            listed.tell("train", "epoch_end", context)
+            if context.get_stop_requested():
+                break
+        listed.tell("train", "end", context)
+
+    @staticmethod
+    def _groups(helper: DatasetHelper, sink: bool) -> Iterator[list[Any]]:
+        """The batches between two returns to the host."""
+        for batch in helper:
+            yield list(helper.next_batches()) if sink else [batch]
+
+    def _step(self, group: list[Any], params: Any, listed: CallbackList, context: RunContext) -> None:
+        params.cur_step_num += len(group)
+        params.train_dataset_element = group[-1]
+        listed.tell("train", "step_begin", context)
+        for batch in group:
+            params.net_outputs = self.train_network(*batch)
+        listed.tell("train", "step_end", context)
+
+    def _params(self, mode: str, dataset: Any, batches: int, callbacks: Any) -> Any:
+        return InternalCallbackParam(
+            mode=mode,
+            batch_num=batches,
+            cur_step_num=0,
+            cur_epoch_num=0,
+            parallel_mode=get_auto_parallel_context("parallel_mode"),
+            device_number=get_auto_parallel_context("device_num"),
+            list_callback=callbacks,
+            net_outputs=None,
+            device_target=get_context("device_target"),
+        )
+
+    # -- evaluation and prediction
+
+    def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
+        """The values of the metrics on a data set.
+
+        Raises
+        ------
+        ValueError
+            Without metrics, or without a network that gives a loss.
+        """
+        if not self._metric_fns:
+            raise _NoNetworkError(
+                "For Model.eval, the model argument 'metrics' can not be None or empty, "
+                "you should set the argument 'metrics' for model."
+            )
+        network = self.eval_network
+        if network is None:
+            raise _NoNetworkError("loss_fn and eval_network are both None", where="Model.eval")
+        batches = valid_dataset.get_dataset_size()
+        listed = CallbackList(callbacks)
+        params = self._params("eval", valid_dataset, batches, callbacks)
+        params.update(valid_dataset=valid_dataset, eval_network=network, network=self._network)
+        context = RunContext(params)
+        for metric in self._metric_fns.values():
+            metric.clear()
+        network.set_train(False)
+        listed.tell("eval", "begin", context)
+        listed.tell("eval", "epoch_begin", context)
+        for batch in valid_dataset.create_tuple_iterator(num_epochs=1):
+            params.cur_step_num += 1
+            listed.tell("eval", "step_begin", context)
+            params.net_outputs = outputs = network(*batch)
+            self._update(outputs)
+            listed.tell("eval", "step_end", context)
+            if context.get_stop_requested():
+                break
+        metrics = {name: metric.eval() for name, metric in self._metric_fns.items()}
+        params.metrics = params.eval_results = metrics
+        listed.tell("eval", "epoch_end", context)
+        listed.tell("eval", "end", context)
+        return metrics
+
+    def _update(self, outputs: Any) -> None:
+        places = self._eval_indexes
+        chosen = outputs if places is None else [outputs[place] for place in places]
+        for metric in self._metric_fns.values():
+            if isinstance(metric, nn.Loss):
+                metric.update(chosen[0])
+            else:
+                metric.update(*(chosen if places is None else chosen[1:]))
+
+    def predict(self, *predict_data: Tensor, backend: Any = None, config: Any = None) -> Any:
+        """What the network returns for some data."""
+        if backend is not None or config is not None:
+            raise UnsupportedError("prediction by another back end", where="Model.predict(backend)")
+        for value in predict_data:
+            if not isinstance(value, (Tensor, tuple, list, int, float)):
+                raise ScriptTypeError(f"data of type {type(value).__name__}", where="Model.predict", allowed=("Tensor",))
+        self._predict_network.set_train(False)
+        return self._predict_network(*predict_data)
+
+    def fit(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        valid_dataset: Any = None,
+        valid_frequency: int = 1,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Refused: train and evaluate in turn."""
+        raise UnsupportedError("training with evaluation between the epochs", where="Model.fit", nearest="Model.train")
+
+
+def _positive(epoch: Any) -> None:
+    if isinstance(epoch, bool) or not isinstance(epoch, int):
+        raise ScriptTypeError(f"The input value must be int and must > 0, but got '{epoch}' with type '{type(epoch).__name__}'.")
+    if epoch <= 0:
+        raise ScriptValueError(f"The input value must be int and must > 0, but got '{epoch}' with type 'int'.")
+
+
+def _metrics(metrics: Any) -> dict[str, nn.Metric]:
+    """Metric objects by name."""
+    if metrics is None:
+        return {}
+    if isinstance(metrics, dict):
+        return dict(metrics)
+    if not isinstance(metrics, (set, list, tuple)):
+        raise ScriptTypeError(
+            f"For 'Model', the argument 'metrics' should be None, dict, set or list, but got {type(metrics)}."
+        )
+    names = sorted(metrics) if isinstance(metrics, set) else list(metrics)
+    return {name: nn.get_metric_fn(name) for name in names}
