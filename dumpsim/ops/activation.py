@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract
+from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import FLOATS, axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of
 
@@ -151,12 +152,8 @@ def _selu(x: Array) -> Array:
 
 
 def _selu_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    # the slope below 0 is out + scale * alpha, which Elu's operator does not give: the three nodes below are exact everywhere
-    x = operands[0]
-    steep = b.emit("Muls", b.emit("Exp", b.emit("Minimum", x, np.zeros((), x.abstract.dtype.numpy))), _SELU_ALPHA)
-    positive = b.emit("Greater", x, np.zeros((), x.abstract.dtype.numpy))
-    slope = b.emit("Select", positive, np.ones((), x.abstract.dtype.numpy), steep)
-    return (b.emit("Muls", b.emit("Mul", dout, slope), _SELU_SCALE),)
+    # quirk: the vendor's rule, which is wrong below 0: it takes 1 where SeLU's alpha times its scale belongs [2.10 observed]
+    return (b.emit("Muls", b.emit("EluGrad", dout, out), _SELU_SCALE),)
 
 
 def _grad_mish(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -182,8 +179,15 @@ def _softmax(x: Array, axis: int | Sequence[int] = -1) -> Array:
 
 
 def _grad_softmax(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    axis = constant(operands[1])
-    return b.emit("SoftmaxBackward", dout, out, axis[0] if isinstance(axis, tuple | list) else axis), None
+    named = constant(operands[1])
+    rank = len(shape_of(out))
+    axis = (named[0] if isinstance(named, tuple | list) else named) % rank
+    if axis == rank - 1:
+        return b.emit("SoftmaxBackward", dout, out, -1), None
+    # another axis changes places with the last one [2.10 observed]
+    order = tuple(rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank))
+    turned = b.emit("Transpose", out, order), b.emit("Transpose", dout, order)
+    return b.emit("Transpose", b.emit("SoftmaxBackward", turned[1], turned[0], -1), order), None
 
 
 def _infer_log_softmax(name: str, axis_at: int) -> Infer:

@@ -10,16 +10,32 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import is_variable, number, shape_of, unbroadcast_pair
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import broadcast, output, same_dtype, tensor_of, tensors_in
+from dumpsim.ops.rules import FLOATS, broadcast, output, same_dtype, tensor_of, tensors_in
 
 __all__ = ["OPS"]
 
 Array = np.ndarray[Any, Any]
 
 
+# Add alone of the arithmetic operators checks its types itself [2.10 observed]
+_NUMBERS = (
+    *FLOATS,
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "complex64",
+    "complex128",
+)
+
+
 def _infer(name: str, to_float: bool = False) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
-        x = tensor_of(name, abstracts[0], "input")
+        x = tensor_of(name, abstracts[0], "x" if name == "Add" else "input", _NUMBERS if name == "Add" else ())
         y = tensor_of(name, abstracts[1], "other")
         kind = same_dtype(name, {"input": x, "other": y})
         if to_float and kind.kind in ("bool", "int", "uint"):
@@ -42,18 +58,6 @@ def _binary(
         prim_func=True,
         stop=stop,
     )
-
-
-def _add(x: Any, y: Any) -> Any:
-    return np.logical_or(x, y) if _is_bool(x, y) else np.add(x, y)
-
-
-def _multiply(x: Any, y: Any) -> Any:
-    return np.multiply(x, y)
-
-
-def _is_bool(x: Any, y: Any) -> bool:
-    return bool(np.asarray(x).dtype == np.bool_ and np.asarray(y).dtype == np.bool_)
 
 
 def _true_divide(x: Any, y: Any) -> Any:
@@ -208,9 +212,9 @@ def _grad_sum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 
 OPS = (
-    _binary("Add", _add, _grad_add),
+    _binary("Add", np.add, _grad_add),
     _binary("Sub", np.subtract, _grad_sub),
-    _binary("Mul", _multiply, _grad_mul),
+    _binary("Mul", np.multiply, _grad_mul),
     _binary("Div", _true_divide, _grad_div, to_float=True),
     _binary("RealDiv", _truncating_divide, _grad_real_div),
     _binary("DivNoNan", _divide_no_nan, _grad_div_no_nan),

@@ -316,7 +316,8 @@ def _grad_update(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
     x, index, updates = operands
     dx = None
     if is_variable(x):
-        dx = b.emit("TensorScatterUpdate", dout, index, b.emit("ZerosLikeExt", updates, None))
+        zeros = np.zeros(shape_of(updates), updates.abstract.dtype.numpy)
+        dx = b.emit("TensorScatterUpdate", dout, index, zeros)
     return dx, None, b.emit("GatherNd", dout, index)
 
 

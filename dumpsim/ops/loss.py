@@ -7,9 +7,9 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
-from dumpsim.ops.gradient import part_or_zeros
+from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import constant, output, same_dtype, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import constant, output, same_dtype, size_of, tensor_of, tuple_of, value_of
 
 __all__ = ["OPS"]
 
@@ -158,7 +158,17 @@ def _binary_grad(x: Array, target: Array, dout: Array, weight: Array | None = No
 
 def _grad_binary(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     x, target, weight, reduction = operands
-    return b.emit("BinaryCrossEntropyGrad", x, target, dout, weight, constant(reduction)), None, None, None
+    how = constant(reduction)
+    dx = b.emit("BinaryCrossEntropyGrad", x, target, dout, weight, how)
+    dtarget = None
+    if is_variable(target):
+        odds = b.emit("Sub", b.emit("Log", b.emit("Sub", number(1, x), x)), b.emit("Log", x))
+        dtarget = b.emit("Mul", odds, dout)
+        if is_variable(weight):
+            dtarget = b.emit("Mul", dtarget, weight)
+        if how == _MEAN:
+            dtarget = b.emit("RealDiv", dtarget, number(size_of(shape_of(x)), x))
+    return dx, dtarget, None, None
 
 
 def _infer_l2(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:

@@ -86,9 +86,12 @@ def _infer_unique(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _unique(x: Array) -> tuple[Array, Array]:
-    """Distinct values in ascending order and, for every element, the place of its value. [2.10 observed on the CPU]"""
-    values, index = np.unique(x.reshape(-1), return_inverse=True)
-    return values, index.reshape(-1).astype(np.int64 if x.dtype == np.int64 else np.int32)
+    """Distinct values in the order in which they appear and, for every element, the place of its value. [2.10 observed]"""
+    values, first, index = np.unique(x.reshape(-1), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.empty_like(order)
+    places[order] = np.arange(order.size)
+    return values[order], places[index.reshape(-1)].astype(np.int64 if x.dtype == np.int64 else np.int32)
 
 
 def _infer_running(name: str) -> Infer:

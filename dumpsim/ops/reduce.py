@@ -62,7 +62,9 @@ def _sum(x: Array, axis: Any, keepdims: bool) -> Any:
 def _mean(x: Array, axis: Any, keepdims: bool) -> Any:
     if x.dtype.kind in "iu":
         count = size_of(x.shape[a] for a in axis)
-        return (x.sum(axis=axis, keepdims=keepdims) // count).astype(x.dtype)
+        total = x.sum(axis=axis, keepdims=keepdims)
+        quotient = total // count  # integers round towards zero [2.10 observed]
+        return (quotient + ((total < 0) & (total % count != 0))).astype(x.dtype)
     return x.mean(axis=axis, keepdims=keepdims, dtype=x.dtype)
 
 

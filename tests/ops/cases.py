@@ -1,0 +1,473 @@
+"""One line per operator case: what goes in, and how real MindSpore is called with the same.
+
+Both sides read this: `fixtures/ops/record.py`, which runs real MindSpore 2.10, and the tests. Tensors are named a, b, c, ... in the order
+of the operands; `real` is the call with ``P = mindspore.ops.operations``, ``G = mindspore.ops.auto_generate`` and ``ops``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+__all__ = ["CASES", "Case", "Draw", "Kind", "arrays"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A tensor operand: how its elements are drawn."""
+
+    how: str
+    shape: tuple[int, ...]
+    high: int = 0
+
+    def array(self, rng: np.random.RandomState) -> np.ndarray[Any, Any]:
+        if self.how == "normal":
+            return np.asarray(rng.randn(*self.shape), np.float32)
+        if self.how == "positive":
+            return np.asarray(rng.rand(*self.shape) + 0.3, np.float32)
+        if self.how == "unit":
+            return np.asarray(rng.rand(*self.shape) * 0.8 + 0.1, np.float32)
+        if self.how == "int":
+            return np.asarray(rng.randint(0, self.high, self.shape), np.int32)
+        if self.how == "signed":
+            return np.asarray(rng.randint(1, self.high, self.shape) * rng.choice([-1, 1], self.shape), np.int32)
+        if self.how == "bool":
+            return np.asarray(rng.rand(*self.shape) > 0.5)
+        if self.how == "ones":
+            return np.ones(self.shape, np.float32)
+        if self.how == "special":
+            return np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.5], np.float32)
+        raise ValueError(self.how)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A number type as an operand."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A call of one operator.
+
+    Attributes
+    ----------
+    id : the operator type, with ``.detail`` where it has several cases
+    operands : `Draw`, `Kind`, tuples of `Draw` and Python constants
+    real : the call of real MindSpore; None where it has no kernel for the CPU
+    grad : ``both``: gradients are compared with MindSpore's and with finite differences; ``vendor``, ``finite``: with one of them; ``none``
+    tolerance : relative to the largest element
+    first : the gradient rule takes the first output alone, as the vendor's does
+    undefined : outputs that the vendor's kernel leaves as its memory was
+    slopes : why the gradient has other operators than MindSpore's; "" where they must be equal
+    """
+
+    id: str
+    operands: tuple[Any, ...]
+    real: str | None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    grad: str = "both"
+    tolerance: float = 2e-6
+    first: bool = False
+    undefined: tuple[int, ...] = ()
+    slopes: str = ""
+
+    @property
+    def op(self) -> str:
+        return self.id.split(".")[0]
+
+
+def arrays(case: Case) -> list[np.ndarray[Any, Any]]:
+    """The tensors of a case, in order; the same on every machine."""
+    rng = np.random.RandomState(crc32(case.id.encode()))
+    draws: list[Draw] = []
+    for operand in case.operands:
+        draws.extend(d for d in (operand if isinstance(operand, tuple) else (operand,)) if isinstance(d, Draw))
+    return [draw.array(rng) for draw in draws]
+
+
+def f(*shape: int) -> Draw:
+    return Draw("normal", shape)
+
+
+def p(*shape: int) -> Draw:
+    return Draw("positive", shape)
+
+
+def u(*shape: int) -> Draw:
+    return Draw("unit", shape)
+
+
+def i(high: int, *shape: int) -> Draw:
+    return Draw("int", shape, high)
+
+
+def n(high: int, *shape: int) -> Draw:
+    return Draw("signed", shape, high)
+
+
+def b(*shape: int) -> Draw:
+    return Draw("bool", shape)
+
+
+def ones(*shape: int) -> Draw:
+    return Draw("ones", shape)
+
+
+SPECIAL = Draw("special", (6,))
+
+
+def case(id: str, *operands: Any, real: str | None = "", **more: Any) -> Case:
+    if real == "":
+        count = sum(isinstance(o, Draw) for o in operands)
+        real = f"P.{id.split('.')[0]}()({', '.join('abcdef'[:count])})"
+    return Case(id=id, operands=operands, real=real, **more)
+
+
+_CONV: dict[str, Any] = {
+    "out_channel": 4,
+    "kernel_size": 3,
+    "pad_mode": "valid",
+    "pad": (0, 0, 0, 0),
+    "stride": (1, 1, 1, 1),
+    "dilation": (1, 1, 1, 1),
+    "group": 1,
+    "mode": 1,
+    "format": "NCHW",
+}
+_POOL: dict[str, Any] = {"kernel_size": (1, 1, 2, 2), "strides": (1, 1, 2, 2), "pad_mode": "VALID", "format": "NCHW"}
+_FOLDED = "the compiler folds constants that only PYNATIVE computes"
+
+ARITHMETIC = (
+    case("Add", f(2, 3), f(3)),
+    case("Add.wide", f(4, 2, 3), f(1, 3)),
+    case("Add.column", f(2, 3), f(2, 1)),
+    case("Add.number", f(2, 3), f()),
+    case("Add.int", n(9, 2, 3), n(9, 3), grad="none"),
+    case("Sub", f(2, 3), f(3)),
+    case("Sub.int", n(9, 2, 3), n(9, 3), grad="none"),
+    case("Mul", f(2, 3), f(3)),
+    case("Mul.both", f(1, 3), f(2, 1)),
+    case("Mul.one", f(2, 3), f(1)),
+    case("Mul.two", f(4, 2, 3), f(2, 1)),
+    case("Mul.int", n(9, 2, 3), n(9, 3), grad="none"),
+    case("Div", f(2, 3), p(3)),
+    case("Div.int", n(9, 6), n(4, 6), grad="none"),
+    case("RealDiv", f(2, 3), p(3)),
+    case("RealDiv.int", n(9, 6), n(4, 6), grad="none"),
+    case("DivNoNan", f(2, 3), p(3)),
+    case("FloorDiv", f(2, 3), p(3)),
+    case("FloorDiv.int", n(9, 6), n(4, 6), grad="none"),
+    case("Mod", p(2, 3), p(3)),
+    case("Mod.int", n(9, 6), n(4, 6), grad="none"),
+    case("FloorMod", f(2, 3), p(3)),
+    case("FloorMod.int", n(9, 6), n(4, 6), grad="none"),
+    case("Pow", p(2, 3), f(3)),
+    case("Pow.int", n(5, 6), i(4, 6), grad="none"),
+    case("Maximum", f(2, 3), f(3)),
+    case("Minimum", f(2, 3), f(2, 3)),
+    case("Atan2", f(2, 3), p(2, 3)),
+    case("AddN", (f(2, 3), f(2, 3), f(2, 3)), real="P.AddN()([a, b, c])"),
+    case("AccumulateNV2", (f(2, 3), f(2, 3)), real=None),
+)
+
+MATH = (
+    case("Neg", f(2, 3)),
+    case("Neg.int", n(9, 5), grad="none"),
+    case("Abs", f(2, 3)),
+    case("Abs.int", n(9, 5), grad="none"),
+    case("Square", f(2, 3)),
+    case("Square.int", n(9, 5), grad="none"),
+    case("Sign", f(2, 3)),
+    case("Floor", f(2, 3)),
+    case("Ceil", f(2, 3)),
+    case("Trunc", f(2, 3)),
+    case("Rint", f(2, 3), grad="none"),
+    case("Round", f(2, 3), 0, real="P.Round()(a)"),
+    case("Sqrt", p(2, 3)),
+    case("Rsqrt", p(2, 3)),
+    case("Reciprocal", p(2, 3)),
+    case("Exp", f(2, 3)),
+    case("Expm1", f(2, 3)),
+    case("Log", p(2, 3)),
+    case("Log1p", p(2, 3)),
+    case("Sin", f(2, 3)),
+    case("Cos", f(2, 3)),
+    case("Tan", f(2, 3)),
+    case("Atan", f(2, 3)),
+    case("Sinh", f(2, 3)),
+    case("Cosh", f(2, 3)),
+    case("Tanh", f(2, 3)),
+    case("Sigmoid", f(2, 3)),
+    case("Erf", f(4, 6)),
+    case("Erfc", f(4, 6), tolerance=5e-6),
+    case("IsNan", SPECIAL, grad="none"),
+    case("IsInf", SPECIAL, grad="none"),
+    case("IsFinite", SPECIAL, grad="none"),
+    case("Cast", f(2, 3), Kind("float16"), real="P.Cast()(a, ms.float16)", grad="none"),
+    case("Cast.int", f(2, 3), Kind("int32"), real="P.Cast()(a, ms.int32)", grad="none"),
+    case("Cast.bool", f(2, 3), Kind("bool"), real="P.Cast()(a, ms.bool_)", grad="none"),
+    case("Cast.float", n(9, 4), Kind("float32"), real="P.Cast()(a, ms.float32)", grad="none"),
+    case("SqrtGrad", p(2, 3), f(2, 3), real="G.SqrtGrad()(a, b)", grad="none"),
+    case("RsqrtGrad", p(2, 3), f(2, 3), real="G.RsqrtGrad()(a, b)", grad="none"),
+    case("TanhGrad", f(2, 3), f(2, 3), real="G.TanhGrad()(a, b)", slopes="second gradients are not compared by name"),
+    case(
+        "SigmoidGrad",
+        u(2, 3),
+        f(2, 3),
+        real="G.SigmoidGrad()(a, b)",
+        slopes="second gradients are not compared by name",
+    ),
+    case("AtanGrad", f(2, 3), f(2, 3), real="G.AtanGrad()(a, b)", grad="none"),
+)
+
+COMPARE = (
+    case("Equal", i(3, 6), i(3, 6), grad="none"),
+    case("NotEqual", i(3, 6), i(3, 6), grad="none"),
+    case("Less", f(2, 3), f(3), grad="none"),
+    case("LessEqual", i(3, 6), i(3, 6), grad="none"),
+    case("Greater", f(2, 3), f(3), grad="none"),
+    case("GreaterEqual", i(3, 6), i(3, 6), grad="none"),
+    case("LogicalAnd", b(6), b(6), grad="none"),
+    case("LogicalOr", b(6), b(6), grad="none"),
+    case("LogicalXor", b(6), b(6), grad="none"),
+    case("LogicalNot", b(6), grad="none"),
+    case("Select", b(2, 3), f(2, 3), f(2, 3)),
+    case("MaskedFill", f(2, 3), b(2, 3), 0.5, real="P.MaskedFill()(a, b, 0.5)"),
+)
+
+MATRIX = (
+    case("MatMul", f(2, 3), f(3, 4), False, False),
+    case("MatMul.nt", f(2, 3), f(4, 3), False, True, real="P.MatMul(False, True)(a, b)"),
+    case("MatMul.tn", f(3, 2), f(3, 4), True, False, real="P.MatMul(True, False)(a, b)"),
+    case("MatMul.tt", f(3, 2), f(4, 3), True, True, real="P.MatMul(True, True)(a, b)"),
+    case("BatchMatMul", f(5, 2, 3), f(5, 3, 4), False, False),
+    case("BatchMatMul.nt", f(2, 2, 2, 3), f(2, 2, 4, 3), False, True, real="P.BatchMatMul(False, True)(a, b)"),
+    case("MatMulExt", f(2, 3), f(3, 4), real="ops.matmul(a, b)"),
+    case("MatMulExt.mixed", f(5, 2, 3), f(3, 4), real="ops.matmul(a, b)"),
+    case("MatMulExt.batch", f(5, 2, 3), f(5, 3, 4), real="ops.matmul(a, b)"),
+    case(
+        "MatMulExt.vector",
+        f(5, 2, 3),
+        f(3),
+        real="ops.matmul(a, b)",
+        slopes="products with vectors take more nodes here",
+    ),
+    case("Dense", f(2, 3), f(4, 3), f(4), real="ops.dense(a, b, c)"),
+    case("BiasAdd", f(2, 3, 4, 4), f(3), 0),
+    case("BiasAdd.flat", f(2, 3), f(3), 0),
+    case("BiasAddGrad", f(2, 3, 4, 4), 0, real="G.BiasAddGrad()(a)", grad="none"),
+)
+
+CONV = (
+    case("Conv2D", f(2, 3, 8, 8), f(4, 3, 3, 3), attrs=_CONV, real="P.Conv2D(4, 3)(a, b)"),
+    case(
+        "Conv2D.pad",
+        f(2, 3, 9, 8),
+        f(4, 3, 3, 3),
+        attrs=_CONV | {"pad_mode": "pad", "pad": (1, 1, 1, 1), "stride": (1, 1, 2, 2)},
+        real="P.Conv2D(4, 3, pad_mode='pad', pad=1, stride=2)(a, b)",
+    ),
+    case(
+        "Conv2D.same",
+        f(2, 3, 8, 7),
+        f(4, 3, 5, 4),
+        attrs=_CONV | {"kernel_size": (5, 4), "pad_mode": "same", "stride": (1, 1, 2, 2)},
+        real="P.Conv2D(4, (5, 4), pad_mode='same', stride=2)(a, b)",
+    ),
+    case(
+        "Conv2D.group",
+        f(2, 6, 8, 8),
+        f(6, 2, 3, 3),
+        attrs=_CONV | {"out_channel": 6, "pad_mode": "same", "group": 3},
+        real="P.Conv2D(6, 3, pad_mode='same', group=3)(a, b)",
+    ),
+    case(
+        "Conv2D.dilated",
+        f(2, 3, 9, 9),
+        f(4, 3, 3, 3),
+        attrs=_CONV | {"dilation": (1, 1, 2, 2)},
+        real="P.Conv2D(4, 3, dilation=2)(a, b)",
+    ),
+)
+
+POOL = (
+    case("MaxPool", f(2, 3, 8, 8), attrs=_POOL, real="P.MaxPool(2, 2)(a)"),
+    case(
+        "MaxPool.same",
+        f(2, 3, 7, 7),
+        attrs=_POOL | {"kernel_size": (1, 1, 3, 3), "pad_mode": "SAME"},
+        real="P.MaxPool(3, 2, 'same')(a)",
+    ),
+    case("AvgPool", f(2, 3, 8, 8), (2, 2), (2, 2), 2, 0, real="P.AvgPool(2, 2)(a)"),
+    case("AvgPool.same", f(2, 3, 7, 7), (3, 3), (2, 2), 1, 0, real="P.AvgPool(3, 2, 'same')(a)"),
+    case("AdaptiveAvgPool2D", f(2, 3, 7, 8), attrs={"output_size": (3, 2)}, real="P.AdaptiveAvgPool2D((3, 2))(a)"),
+)
+
+NORM = (
+    case("LayerNorm", f(2, 3, 4), f(4), f(4), -1, -1, 1e-7, real="P.LayerNorm(-1, -1)(a, b, c)", first=True, tolerance=1e-5),
+    case("LayerNorm.two", f(2, 3, 4), f(3, 4), f(3, 4), 1, 1, 1e-5, real="P.LayerNorm(1, 1, 1e-5)(a, b, c)", first=True, tolerance=1e-5),
+    case(
+        "BatchNorm",
+        f(3, 2, 4, 4), f(2), f(2), f(2), p(2), True, 1e-5, 0.1, 0,
+        real="P.BatchNorm(is_training=True)(a, b, c, d, e)",
+        first=True,
+        undefined=(1, 2),
+        tolerance=2e-5,
+    ),
+    case(
+        "BatchNorm.infer",
+        f(3, 2, 4, 4), f(2), f(2), f(2), p(2), False, 1e-5, 0.1, 0,
+        real="P.BatchNorm(is_training=False)(a, b, c, d, e)",
+        first=True,
+        undefined=(1, 2, 3, 4),
+        tolerance=1e-5,
+    ),
+    case("GroupNorm", f(2, 6, 4, 4), 3, f(6), f(6), 1e-5, real="G.GroupNorm()(a, 3, b, c, 1e-5)", first=True, tolerance=1e-5),
+    case("L2Normalize", f(2, 3), attrs={"axis": 1, "epsilon": 1e-4}, real="P.L2Normalize(1)(a)", tolerance=1e-5),
+)  # fmt: skip
+
+ACTIVATION = (
+    case("ReLU", f(2, 3)),
+    case("ReLU.int", n(9, 5), grad="none"),
+    case("ReluGrad", f(2, 3), f(2, 3), real="G.ReluGrad()(a, b)", grad="none"),
+    case("ReLU6", Draw("normal", (4, 4))),
+    case("GeLU", f(4, 4)),
+    case("FastGeLU", f(4, 4)),
+    case("HSwish", f(4, 4)),
+    case("HSigmoid", f(4, 4)),
+    case("Elu", f(4, 4), 1.0),
+    case("SeLU", f(4, 4), grad="vendor", real="P.SeLU()(a)"),
+    case("Softplus", f(4, 4)),
+    case("Mish", f(4, 4), tolerance=5e-6),
+    case("SiLU", f(4, 4), real="ops.silu(a)"),
+    case("Softmax", f(2, 3), (-1,)),
+    case("Softmax.first", f(2, 3), (0,), real="P.Softmax(0)(a)"),
+    case("LogSoftmax", f(2, 3), -1),
+)
+
+REDUCE = (
+    case("ReduceSum", f(2, 3, 4), (1,), False, False, real="P.ReduceSum()(a, (1,))"),
+    case("ReduceSum.all", f(2, 3), (), False, False, real="P.ReduceSum()(a)"),
+    case("ReduceSum.keep", f(2, 3), (0,), True, False, real="P.ReduceSum(True)(a, (0,))"),
+    case("ReduceSum.int", n(9, 2, 3), (1,), False, False, real="P.ReduceSum()(a, (1,))", grad="none"),
+    case("ReduceSum.bool", b(2, 3), (1,), False, False, real="P.ReduceSum()(a, (1,))", grad="none"),
+    case("ReduceMean", f(2, 3, 4), (0, 2), False, real="P.ReduceMean()(a, (0, 2))"),
+    case("ReduceMean.int", n(99, 2, 3), (1,), False, real="P.ReduceMean()(a, (1,))", grad="none"),
+    case("ReduceMax", f(2, 3), (1,), False, real="P.ReduceMax()(a, (1,))"),
+    case("ReduceMax.all", f(2, 3), (), False, real="P.ReduceMax()(a)"),
+    case("ReduceMin", f(2, 3), (1,), True, real="P.ReduceMin(True)(a, (1,))"),
+    case("ReduceProd", f(2, 3), (1,), False, real="P.ReduceProd()(a, (1,))"),
+    case("ReduceAll", b(2, 3), (1,), False, real="P.ReduceAll()(a, (1,))", grad="none"),
+    case("ReduceAny", b(2, 3), (1,), False, real="P.ReduceAny()(a, (1,))", grad="none"),
+    case("SumExt", f(2, 3, 4), (0, 2), False, None, real="a.sum((0, 2))"),
+    case("SumExt.int", n(9, 2, 3), None, False, None, real="a.sum()", grad="none"),
+    case("MeanExt", f(2, 3), (1,), False, None, real="mint.mean(a, 1)"),
+    case("Argmax", f(2, 5), -1, None, real="P.Argmax()(a)", grad="none"),
+    case("Argmin", f(2, 5), -1, None, real="P.Argmin()(a)", grad="none"),
+    case("ArgMaxWithValue", f(2, 5), 1, False, real="P.ArgMaxWithValue(1)(a)"),
+    case("ArgMinWithValue", f(2, 5), 0, True, real="P.ArgMinWithValue(0, True)(a)"),
+)
+
+SHAPE = (
+    case("Reshape", f(2, 3), (3, -1), real="P.Reshape()(a, (3, -1))"),
+    case("Flatten", f(2, 3, 4)),
+    case("ExpandDims", f(2, 3), 1, real="P.ExpandDims()(a, 1)"),
+    case("Squeeze", f(2, 1, 3), (1,), real="P.Squeeze(1)(a)"),
+    case("Transpose", f(2, 3, 4), (2, 0, 1), real="P.Transpose()(a, (2, 0, 1))"),
+    case("BroadcastTo", f(2, 3), (4, 2, 3), real="P.BroadcastTo((4, 2, 3))(a)"),
+    case("Tile", f(2, 3), (2, 2), real="P.Tile()(a, (2, 2))"),
+    case("ReverseV2", f(2, 3), (1,), real="P.ReverseV2([1])(a)"),
+    case("Pad", f(2, 3), attrs={"paddings": ((1, 1), (0, 2))}, real="P.Pad(((1, 1), (0, 2)))(a)"),
+    case("PadV3", f(2, 3), (1, 2), 0.0, real="ops.pad(a, (1, 2))"),
+    case("Triu", f(3, 4), 1, real="ops.triu(a, 1)"),
+    case("Tril", f(3, 4), attrs={"diagonal": -1}, real="ops.tril(a, -1)"),
+    case("Concat", (f(2, 3), f(2, 4)), 1, real="ops.cat([a, b], 1)"),
+    case("Split", f(2, 4), 1, 2, real="P.Split(1, 2)(a)", slopes=_FOLDED),
+    case("Stack", (f(2, 3), f(2, 3)), attrs={"axis": 1, "num": None}, real="P.Stack(1)([a, b])"),
+    case("Unstack", f(2, 3), attrs={"axis": 1, "num": None}, real="P.Unstack(1)(a)"),
+    case("SplitWithSize", f(2, 7), (3, 4), 1, real="ops.split(a, [3, 4], 1)", slopes="ops.split is another operator"),
+)
+
+INDEX = (
+    case("StridedSlice", f(4, 5), (0, 1), (3, 5), (2, 2), 0, 0, 0, 0, 0, real="P.StridedSlice()(a, (0, 1), (3, 5), (2, 2))"),
+    case(
+        "StridedSlice.row",
+        f(4, 5), (1,), (2,), (1,), 252, 252, 0, 0, 1,
+        real="P.StridedSlice(252, 252, 0, 0, 1)(a, (1,), (2,), (1,))",
+    ),
+    case(
+        "StridedSlice.back",
+        f(4, 5), (3, 0), (0, 5), (-1, 1), 0, 0, 0, 0, 0,
+        grad="finite",  # the vendor's rule refuses negative strides
+        real="P.StridedSlice()(a, (3, 0), (0, 5), (-1, 1))",
+    ),
+    case("Slice", f(3, 4), (0, 1), (2, 2), real="P.Slice()(a, (0, 1), (2, 2))"),
+    case("Gather", f(5, 3), i(5, 2, 2), 0, 0, real="P.Gather()(a, b, 0)"),
+    case("Gather.last", f(3, 5), i(5, 2, 2), 1, 0, real="P.Gather()(a, b, 1)", slopes="node count differs off axis 0"),
+    case("GatherD", f(2, 4), 1, i(4, 2, 3), real="P.GatherD()(a, 1, b)"),
+    case("GatherNd", f(3, 4), i(3, 2, 2), real="P.GatherNd()(a, b)"),
+    case("ScatterNd", i(3, 2, 1), f(2, 4), (3, 4), real="P.ScatterNd()(a, b, (3, 4))"),
+    case("TensorScatterUpdate", f(5, 4), Draw("int", (1, 1), 5), f(1, 4), real="P.TensorScatterUpdate()(a, b, c)"),
+    case("UnsortedSegmentSum", f(4, 3), i(3, 4), 3, real="P.UnsortedSegmentSum()(a, b, 3)", slopes=_FOLDED),
+    case("OneHot", i(4, 3), 4, ones(), Draw("normal", ()), -1, real="P.OneHot()(a, 4, b, c)", grad="none"),
+    case("TopK", f(2, 5), 2, attrs={"sorted": True}, real="P.TopK()(a, 2)", slopes="the compiler casts k"),
+    case("Sort", f(2, 5), attrs={"axis": -1, "descending": False}, real="P.Sort()(a)", slopes="the vendor sorts again with TopK"),
+    case("Sort.down", f(2, 5), attrs={"axis": -1, "descending": True}, real="P.Sort(descending=True)(a)", slopes="as Sort"),
+    case("Unique", i(4, 9), real="P.Unique()(a)", grad="none"),
+    case("CumSum", f(2, 4), 1, False, False, real="P.CumSum()(a, 1)"),
+    case("CumSum.other", f(2, 4), 1, True, True, real="P.CumSum(True, True)(a, 1)"),
+    case("CumProd", p(2, 4), 1, False, False, real="P.CumProd()(a, 1)"),
+)  # fmt: skip
+
+CREATE = (
+    case("ZerosLike", f(2, 3)),
+    case("OnesLike", n(5, 4), grad="none"),
+    case("Zeros", (2, 3), Kind("float32"), real="P.Zeros()((2, 3), ms.float32)", grad="none"),
+    case("Ones", (2, 3), Kind("int32"), real="P.Ones()((2, 3), ms.int32)", grad="none"),
+    case("FillV2", (2, 3), f(), real="P.FillV2()((2, 3), a)", slopes=_FOLDED),
+    case("Eye", 2, 3, Kind("float32"), real="P.Eye()(2, 3, ms.float32)", grad="none"),
+)
+
+LOSS = (
+    case(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        f(4, 5),
+        i(5, 4),
+        attrs={"is_grad": False, "sens": 1.0},
+        tolerance=5e-6,
+    ),
+    case("SoftmaxCrossEntropyWithLogits", f(4, 5), u(4, 5), tolerance=5e-6, grad="vendor", first=True),  # right for labels that add up to 1
+    case("SmoothL1Loss", f(2, 3), f(2, 3), 1.0, 2, real="P.SmoothL1Loss(1.0, 'none')(a, b)"),
+    case("BinaryCrossEntropy", u(2, 3), u(2, 3), None, 1, real="P.BinaryCrossEntropy('mean')(a, b)", tolerance=5e-6),
+    case("L2Loss", f(2, 3)),
+)  # fmt: skip
+
+COMPOSITE = (
+    case("Muls", f(2, 3), 1.5, real="a * 1.5"),
+    case("Divs", f(2, 3), 2, real="a / 2"),
+    case("PowTensorScalar", p(2, 3), 3, real="a ** 3", slopes="the script's ** is Pow"),
+    case("ClampScalar", f(4, 4), -0.5, 0.5, real="ops.clamp(a, -0.5, 0.5)"),
+    case("RemainderTensorTensor", f(2, 3), p(3), real="a % b"),
+    case("RemainderTensorScalar", f(2, 3), 2, real="a % 2"),
+)
+
+CASES = (
+    ARITHMETIC
+    + MATH
+    + COMPARE
+    + MATRIX
+    + CONV
+    + POOL
+    + NORM
+    + ACTIVATION
+    + REDUCE
+    + SHAPE
+    + INDEX
+    + CREATE
+    + LOSS
+    + COMPOSITE
+)
