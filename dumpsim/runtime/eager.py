@@ -14,7 +14,7 @@ from dumpsim.device.overflow import narrow
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.executor import aicore_error
+from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.place import Array
 
 __all__ = ["run_op"]

@@ -12,6 +12,8 @@ from dumpsim.core.events import GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.device.memory import Bytes
 from dumpsim.device.task import Task
+from dumpsim.graph.graph import Node
+from dumpsim.graph.program import KernelGraph
 from dumpsim.runtime.place import PLAIN, Array, Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
 
@@ -28,17 +30,16 @@ class Observers:
         self.taps: list[Tap] = []
         self.rank = rank
 
-    def graph_compiled(self, plan: GraphPlan) -> None:
-        """Tell of a compiled kernel graph."""
+    def graph_compiled(self, kernel_graph: KernelGraph, kernels: Sequence[Node]) -> None:
+        """Tell of a compiled kernel graph that runs these kernels."""
         if not self.taps:
             return
-        kernel_graph = plan.kernel_graph
         event = GraphEvent(
             doc=kernel_graph.doc,
             graph_id=kernel_graph.graph_id,
             root_graph_id=kernel_graph.root_graph_id,
             is_root=kernel_graph.is_root,
-            execution_order=tuple(call.node.ir_name or call.node.full_name for call in plan.calls),
+            execution_order=tuple(node.ir_name or node.full_name for node in kernels),
             rank=self.rank,
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
@@ -47,27 +48,28 @@ class Observers:
             for tap in wanting:
                 tap.graph_compiled(event)
 
-    def run_begin(self, plan: GraphPlan, run_count: int, kind: str) -> None:
+    def run_begin(self, kernel_graph: KernelGraph, run_count: int, kind: str) -> None:
         """Tell that a root graph begins a run."""
-        event = self._run(plan, run_count, kind)
+        event = self._run(kernel_graph, run_count, kind)
         for tap in self.taps:
             if tap.wants(event):
                 tap.run_begin(event)
 
-    def run_end(self, plan: GraphPlan, run_count: int, kind: str) -> None:
+    def run_end(self, kernel_graph: KernelGraph, plan: GraphPlan | None, run_count: int, kind: str) -> None:
         """Tell that a root graph has ended a run; its parameters are there to be read."""
-        event = self._run(plan, run_count, kind)
+        event = self._run(kernel_graph, run_count, kind)
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
-            refs = tuple(place_ref(place, slot) for slot, place in enumerate(plan.parameters) if place.root.buffer)
+            parameters = plan.parameters if plan is not None else ()
+            refs = tuple(place_ref(place, slot) for slot, place in enumerate(parameters))
             event = replace(event, parameters=refs)
             for tap in wanting:
                 tap.run_end(event)
 
-    def _run(self, plan: GraphPlan, run_count: int, kind: str) -> RunEvent:
+    def _run(self, kernel_graph: KernelGraph, run_count: int, kind: str) -> RunEvent:
         return RunEvent(
-            root_graph_id=plan.kernel_graph.root_graph_id,
-            graph_id=plan.kernel_graph.graph_id,
+            root_graph_id=kernel_graph.root_graph_id,
+            graph_id=kernel_graph.graph_id,
             run_count=run_count,
             rank=self.rank,
             kind=kind,

@@ -1,7 +1,7 @@
 """The plan of a kernel graph before it runs: operands and outputs of kernels, how tensors lie, when memory is whose."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, Union
 
 import numpy as np
@@ -25,7 +25,7 @@ from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.place import PLAIN, Place
 
-__all__ = ["Argument", "Call", "GraphPlan", "HostValue", "places_of", "plan_graph"]
+__all__ = ["Argument", "Call", "GraphPlan", "HostValue", "is_dynamic", "places_of", "plan_graph"]
 
 # nodes that hand a value on or order side effects; no kernel stands behind them
 _FIRST = frozenset({"Load", "Depend", "StopGradient"})
@@ -76,7 +76,6 @@ class Call:
     cost_ns: int
     births: list[Place] = field(default_factory=list)
     deaths: list[Place] = field(default_factory=list)
-    runs: int = 0
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -98,6 +97,8 @@ class GraphPlan:
         The graph's output tensors.
     workspace : int
         Bytes of the workspace.
+    rule : str
+        Block rule of the tensors in it.
     """
 
     kernel_graph: KernelGraph
@@ -109,10 +110,20 @@ class GraphPlan:
     planned: tuple[Place, ...]
     results: tuple[Argument, ...]
     workspace: int
+    rule: str
+
+
+def is_dynamic(kernel_graph: KernelGraph) -> bool:
+    """Whether the shape of an argument is known to the run only."""
+    return any(-1 in parameter.abstract.shape for parameter in kernel_graph.arguments)
 
 
 def plan_graph(
-    kernel_graph: KernelGraph, chip: Chip, options: CompileOptions, find: Callable[[str], OpDef]
+    kernel_graph: KernelGraph,
+    chip: Chip,
+    options: CompileOptions,
+    find: Callable[[str], OpDef],
+    shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> GraphPlan:
     """Plan a kernel graph.
 
@@ -125,18 +136,25 @@ def plan_graph(
         `private_formats`, `memory_reuse` and `jit_level` count here.
     find : callable
         The definition of an operator type.
+    shapes : sequence of tuple of int, optional
+        Shapes of the arguments where the graph leaves them open; all other shapes are inferred from them.
 
     Raises
     ------
     UnsupportedError
         For an operator that is not emulated.
     """
-    return _Planner(kernel_graph, chip, options, find).plan()
+    return _Planner(kernel_graph, chip, options, find, shapes).plan()
 
 
 class _Planner:
     def __init__(
-        self, kernel_graph: KernelGraph, chip: Chip, options: CompileOptions, find: Callable[[str], OpDef]
+        self,
+        kernel_graph: KernelGraph,
+        chip: Chip,
+        options: CompileOptions,
+        find: Callable[[str], OpDef],
+        shapes: Sequence[tuple[int, ...]] | None,
     ) -> None:
         self.kernel_graph = kernel_graph
         self.chip = chip
@@ -145,6 +163,10 @@ class _Planner:
         self.rule = BLOCK_RULES["static" if options.jit_level == "O2" else "dynamic"]
         self.find = find
         self.known: dict[int, Argument] = {}
+        self.inferred: dict[int, Abstract] = {}  # of a graph with open shapes: the types of this plan
+        self.dynamic = shapes is not None
+        for parameter, shape in zip(kernel_graph.arguments, shapes or (), strict=False):
+            self.inferred[id(parameter)] = replace(parameter.abstract, shape=shape)
         self.calls: dict[int, Call] = {}
         self.constants: list[Place] = []
         self.planned: list[Place] = []
@@ -156,6 +178,8 @@ class _Planner:
         kernels = {id(node) for node in order}
         parameters = tuple(self._parameter(p) for p in graph.parameters)
         for node in topological([*order, graph.output]):
+            if self.dynamic:
+                self._infer(node)
             if id(node) in kernels:
                 self._kernel(node)
             else:
@@ -173,11 +197,36 @@ class _Planner:
             planned=tuple(self.planned),
             results=results,
             workspace=workspace,
+            rule=self.rule.name,
         )
+
+    # -------------------------------------------------------------- types
+    def _abstract(self, value: Value) -> Abstract:
+        """The type of a value; in a graph with open shapes the one that follows from the arguments' shapes."""
+        return self.inferred.get(id(value), value.abstract)
+
+    def _infer(self, node: Node) -> None:
+        if isinstance(node.abstract, MonadType):
+            return
+        operands = [self._abstract(operand) for operand in node.operands]
+        if node.op_type in _FIRST:
+            inferred = operands[0]
+        elif node.op_type in _TUPLES:
+            inferred = TupleType(items=tuple(operands))
+        elif node.op_type in _ITEMS:
+            assert isinstance(operands[0], TupleType)
+            assert isinstance(node.operands[1], Constant)
+            inferred = operands[0].items[node.operands[1].value]
+        else:
+            definition = self.find(node.op_type)
+            typed = [operand for operand in operands if not isinstance(operand, MonadType)]
+            inferred = definition.infer(typed, {**definition.attrs, **node.attrs})
+        self.inferred[id(node)] = inferred
 
     # ------------------------------------------------------------- values
     def _parameter(self, parameter: Parameter) -> Place:
-        abstract = parameter.abstract
+        abstract = self._abstract(parameter)
+        assert isinstance(abstract, TensorType)
         place = Place(
             name=parameter.name,
             kind="weight" if parameter.is_weight else "input",
@@ -248,7 +297,7 @@ class _Planner:
 
     def _view(self, node: Node) -> Place:
         operand = self._argument(node.operands[0])
-        abstract = node.abstract
+        abstract = self._abstract(node)
         assert isinstance(operand, Place)
         assert isinstance(abstract, TensorType)
         if not operand.plain:
@@ -300,7 +349,7 @@ class _Planner:
             kind=TaskKind.of_engine(definition.engine),
             cost_ns=cost,
         )
-        self.known[id(node)] = _shaped(node.abstract, iter(outputs))
+        self.known[id(node)] = _shaped(self._abstract(node), iter(outputs))
 
     def _fitted(self, argument: Argument, device_format: str | None, cube: bool, groups: int) -> Argument:
         """The operand in the layout and type that the kernel reads."""
@@ -345,7 +394,7 @@ class _Planner:
         first = next((a for a in arguments if isinstance(a, Place)), None)
         outputs: list[Place] = []
         stored: list[bool] = []
-        for slot, abstract in enumerate(_leaves(node.abstract)):
+        for slot, abstract in enumerate(_leaves(self._abstract(node))):
             kind = abstract.dtype
             device = kind
             device_format = formats.get(slot, PLAIN)
@@ -376,7 +425,8 @@ class _Planner:
     def _cost(self, node: Node, definition: OpDef, arguments: Sequence[Argument], outputs: Sequence[Place]) -> int:
         places = [*outputs, *(p for a in arguments for p in places_of(a))]
         if definition.flops is not None:
-            flops = definition.flops([value.abstract for value in node.operands], node.attrs)
+            operands = [self._abstract(value) for value in node.operands]
+            flops = definition.flops(operands, {**definition.attrs, **node.attrs})
         else:
             flops = sum(p.nbytes // max(1, p.device_dtype.itemsize) for p in outputs)
         return self.chip.prices.kernel_ns(flops, sum(p.nbytes for p in places))

@@ -1,7 +1,7 @@
 """A session: one process's (or one in-process rank's) device, clock, counters, listeners and compiled programs."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 import numpy as np
@@ -23,6 +23,8 @@ from dumpsim.ops.table import find
 from dumpsim.runtime.eager import run_op
 from dumpsim.runtime.executor import Executor
 from dumpsim.runtime.ids import Ids
+from dumpsim.runtime.irsave import GraphSaver
+from dumpsim.runtime.loaded import Lifetime
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Array
 from dumpsim.runtime.storage import Weights
@@ -59,6 +61,9 @@ class Session:
         The rank's clock.
     seed : int
         Seed of everything random that the script does not seed itself.
+    memory_reuse : bool
+        Whether programs that are compiled from now on reuse the memory of dead tensors; a synchronous dump switches it
+        off. [spec mindspore 12.1]
 
     Examples
     --------
@@ -98,6 +103,7 @@ class Session:
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
         self._eager_runs: dict[str, int] = {}
         self._injector: Injector | None = None
+        self.graph_saver: GraphSaver | None = None  # where the front end saves its graphs
         self._closers: list[Callable[[], object]] = []
         if self.settings.faults:
             from dumpsim.device.faults import load_plan
@@ -251,8 +257,7 @@ class Session:
         options = self.options() if options is None else options
         executor = Executor(program, device, options, self._weights, self.observers, self._find)
         self._executors[id(program)] = executor
-        for plan in executor.plans:
-            self.observers.graph_compiled(plan)
+        executor.announce()
         return executor
 
     def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
@@ -346,6 +351,11 @@ class Session:
     def generator(self, *key: int) -> np.random.Generator:
         """A random generator that depends on the session's seed, its rank and `key` only."""
         return np.random.default_rng([self.seed, self.rank, *key])
+
+    def lifetimes(self) -> Iterator[Lifetime]:
+        """Life times of the tensors of all compiled programs, as of their last runs, for reports."""
+        for executor in self._executors.values():
+            yield from executor.lifetimes()
 
     def executors(self) -> Iterable[Executor]:
         """Compiled programs in the order of their compilation."""

@@ -3,9 +3,10 @@
 A Parameter holds its value in ``_array``. Before a run the executor looks at it: if it is not the view of device memory
 that the last upload put there, the host has set a new value, and it is uploaded. After an upload ``_array`` *is* device
 memory, so that what a graph updates is seen by the host without a copy. A front end therefore replaces ``_array`` to
-set a value, and hands out copies of it, never the array itself.
+set a value, and hands out copies of it (`is_device_memory` tells), never the array itself.
 """
 
+import mmap
 import weakref
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from dumpsim.device.device import Device
 from dumpsim.device.memory import Buffer
 from dumpsim.runtime.place import Array, Place
 
-__all__ = ["Storage", "Weights"]
+__all__ = ["Storage", "Weights", "is_device_memory"]
 
 
 class Storage(Protocol):
@@ -34,6 +35,22 @@ class _Weight:
 
     def alive(self) -> bool:
         return not isinstance(self.storage, weakref.ref) or self.storage() is not None
+
+
+def is_device_memory(array: Array) -> bool:
+    """Whether an array is a view of a device's memory, so that the next run may change it.
+
+    Examples
+    --------
+    >>> is_device_memory(np.ones(3))
+    False
+    """
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return isinstance(base, mmap.mmap)
 
 
 class Weights:

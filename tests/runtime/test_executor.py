@@ -11,6 +11,7 @@ from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, Un
 from dumpsim.core.options import CompileOptions
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Loop, Move, Program, Run
+from dumpsim.runtime.storage import is_device_memory
 
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
 
@@ -275,6 +276,57 @@ def test_a_program_too_large_is_refused_when_it_is_compiled(net, session):
     assert s.device.memory.used == 0
 
 
+def test_shapes_that_only_the_run_knows(net, session, recorder):
+    """`set_inputs` leaves a dimension open: one program, one graph, any size."""
+    b = net()
+    x = b.input("x", (-1, 2))
+    first = b.op("Add", x, b.constant(np.array([[1, 2]], np.float32)))
+    parts = b.op("Split", b.op("Depend", first, 0), items=((1, 2), (-1, 2)))
+    rest = b.op("TupleGetItem", parts, 1)
+    program = b.program(b.op("MakeTuple", b.op("Neg", rest), rest, b.op("TupleGetItem", parts, 0)))
+    s, tap = session(), recorder()
+    s.add_tap(tap)
+    for rows in [3, 5, 3, *range(2, 14)]:
+        values = np.arange(rows * 2, dtype=np.float32).reshape(rows, 2)
+        expected = np.add(values, [1, 2])
+        got = s.execute(program, [values])
+        for array, wanted in zip(got, (-expected[1:], expected[1:], expected[:1]), strict=True):
+            np.testing.assert_array_equal(array, wanted)
+    assert len(tap.of("graph")) == 1
+    assert [e.operands[0].shape for e, _ in tap.of("after") if e.op_type == "Neg"][:3] == [(2, 2), (4, 2), (2, 2)]
+    assert sum(block.kind == "constant" for block in s.device.memory.blocks()) == 8  # the last plans are kept
+    with pytest.raises(BadInputError, match=r"has shape \(2, 3\); allowed: \(-1, 2\)"):
+        s.execute(program, [np.zeros((2, 3), np.float32)])
+    s.release(program)
+    assert s.device.memory.used == 0
+
+
+def test_life_times_for_reports(net, session):
+    b = net()
+    x = b.input("x", (4,))
+    first = b.op("Neg", x)
+    program = b.program(b.op("Add", b.op("ReLU", first), first))
+    s = session()
+    s.execute(program, [np.zeros(4, np.float32)])
+    rows = list(s.lifetimes())
+    assert [(row.owner, row.kind, row.born, row.dead) for row in rows] == [
+        ("x", "input", "", ""),
+        ("Default/Neg-op0", "activation", "Default/Neg-op0", "Default/Add-op0"),
+        ("Default/ReLU-op0", "activation", "Default/ReLU-op0", "Default/Add-op0"),
+        ("Default/Add-op0", "activation", "Default/Add-op0", ""),
+    ]
+    assert len({row.address for row in rows}) == 4
+
+
+def test_arrays_of_the_device_are_told_from_the_hosts(net, session):
+    b = net()
+    w = b.weight("w", np.ones((2, 2), np.float32))
+    (out,) = session().execute(b.program(b.op("Neg", w)), [])
+    assert is_device_memory(w.storage._array)
+    assert is_device_memory(w.storage._array[0].view(np.uint8))
+    assert not is_device_memory(out)
+
+
 # ------------------------------------------------------------------ determinism, size, speed
 def test_the_same_run_twice_is_the_same(net, session, recorder):
     def record():
@@ -326,9 +378,9 @@ def test_memory_is_reused_unless_switched_off(net, session):
     nbytes = 4 << 20
     reused, kept = session(), session()
     a, b = chain(net, 20, shape), chain(net, 20, shape)
-    plan = reused.compile(a).plans[0]
+    plan = reused.compile(a).graphs[0].plan
     assert plan.workspace == 3 * nbytes  # the input, and two in turn
-    plan = kept.compile(b, CompileOptions(memory_reuse=False)).plans[0]
+    plan = kept.compile(b, CompileOptions(memory_reuse=False)).graphs[0].plan
     assert plan.workspace == 21 * nbytes
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     np.testing.assert_array_equal(reused.execute(a, [x])[0], x)

@@ -38,7 +38,7 @@ def test_a_stomp_tramples_the_neighbour_that_the_next_kernel_reads(net, session,
 def test_a_write_behind_the_output_reaches_the_next_block(net, session):
     s = session("CPU")
     program = three(net)
-    plan = s.compile(program).plans[0]
+    plan = s.compile(program).graphs[0].plan
     add, neg = plan.calls[1].outputs[0], plan.calls[0].outputs[0]
     gap = neg.offset - (add.offset + add.nbytes)
     assert gap != 0
@@ -156,7 +156,7 @@ def test_without_reuse_a_late_stomp_hits_nobody(net, session):
     for reuse in (True, False):
         s = session("CPU")
         program = b.program(value)
-        plan = s.compile(program, CompileOptions(memory_reuse=reuse)).plans[0]
+        plan = s.compile(program, CompileOptions(memory_reuse=reuse)).graphs[0].plan
         dead, last = plan.calls[1].outputs[0], plan.calls[3].outputs[0]
         assert (dead.offset == last.offset) is reuse
         s.inject(make_plan([{"kind": "stomp", "after": "Default/Neg-op3", "target": "Default/Neg-op1", "byte": 0}]))

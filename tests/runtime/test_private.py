@@ -87,7 +87,7 @@ def test_each_chip_at_each_level(net, session):
     ):
         b, *_, out = conv_net(net)
         s = session(chip)
-        plan = s.compile(b.program(out), s.options(jit_level=level)).plans[0]
+        plan = s.compile(b.program(out), s.options(jit_level=level)).graphs[0].plan
         assert (plan.calls[0].outputs[0].device_format == "NC1HWC0") is private
 
 
@@ -224,7 +224,7 @@ def test_private_formats_change_no_integer_result(net, name):
     for chip in ("CPU", "910A"):
         program, arguments = one_operator(net, *CASES[name])
         s = Session(RunSettings(chip=chip), environment={})
-        plan = s.compile(program).plans[0]
+        plan = s.compile(program).graphs[0].plan
         assert (plan.calls[0].outputs[0].device_format != "DefaultFormat") is (chip == "910A")
         results.append(s.execute(program, arguments))
     for cpu, npu in zip(*results, strict=True):

@@ -1,0 +1,237 @@
+"""The work of one kernel task: operands, kernel, store, overflow, faults and the events around it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import DeviceError
+from dumpsim.device.device import Device
+from dumpsim.device.injector import Injector
+from dumpsim.device.memory import FILL, Buffer
+from dumpsim.device.overflow import narrow
+from dumpsim.device.stream import TaskFailure
+from dumpsim.device.task import Task
+from dumpsim.runtime.observe import Observers
+from dumpsim.runtime.place import Place
+from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+
+__all__ = ["Kernels", "aicore_error"]
+
+_WIDENED = frozenset({"float16", "bfloat16"})
+_DISCARD = 1 << 20  # dead buffers of at least this size give their pages back where memory is not reused
+
+
+class Kernels:
+    """Runs the kernels of a program.
+
+    Parameters
+    ----------
+    device : Device
+    observers : Observers
+    memory_reuse : bool
+        False: the pages of dead tensors are given back, since nobody will use their memory again.
+    """
+
+    def __init__(self, device: Device, observers: Observers, *, memory_reuse: bool) -> None:
+        self.device = device
+        self.observers = observers
+        self._injector: Injector | None = None
+        self._locate: Callable[[str, int], Buffer | None] | None = None
+        self._memory_reuse = memory_reuse
+        self._counts: dict[int, int] = {}  # runs of random kernels, by their node
+
+    def follow(self, injector: Injector | None, locate: Callable[[str, int], Buffer | None] | None) -> None:
+        """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the buffer that a target names."""
+        self._injector = injector
+        self._locate = locate
+
+    def begin(self, place: Place) -> None:
+        """A planned tensor's life begins."""
+        buffer = place.buffer
+        assert buffer is not None
+        buffer.dead = None
+        if buffer.fresh:
+            padding = buffer.alloc_size - buffer.size
+            if padding:
+                buffer.memory.view(buffer.end, padding)[:] = FILL
+            buffer.fresh = False
+
+    def _end(self, place: Place) -> None:
+        """A planned tensor's life ends; its bytes stay until the memory is used again."""
+        buffer = place.buffer
+        assert buffer is not None
+        buffer.dead = place.dead
+        place.forget()
+        if not self._memory_reuse and place.nbytes >= _DISCARD:
+            buffer.memory.discard(buffer)
+
+    def run(self, plan: GraphPlan, call: Call, task: Task) -> None:
+        """The work of one task."""
+        device = self.device
+        mode = device.overflow
+        faults: tuple[Any, ...] = ()
+        if self._injector is not None:
+            faults = self._injector.launch(call.node.op_type, call.node.full_name)
+            self._refuse(call, faults)
+        for place in call.births:
+            self.begin(place)
+        overflow = False
+        for place in call.conversions:
+            overflow |= place.refresh(mode)
+        wanted = self.observers.task(plan, call, task) if self.observers.taps else None
+        if wanted is not None:
+            self.observers.before(wanted)
+        for fault in faults:
+            if fault.kind == "aicore_error":
+                error = aicore_error(device, task, fault.code)
+                if wanted is not None:
+                    self.observers.after(wanted, call, plan, error=str(error))
+                raise TaskFailure(error)
+        operands = [_operand(argument, at in call.definition.updates) for at, argument in enumerate(call.arguments)]
+        attrs = call.attrs
+        if call.definition.random:
+            count = self._counts.get(id(call.node), 0)
+            self._counts[id(call.node)] = count + 1
+            attrs = {**attrs, "counter": count}
+        with np.errstate(all="ignore"):
+            results = list(_flat(call.definition.kernel(*operands, **attrs)))
+        if len(results) != len(call.outputs):
+            raise DeviceError(
+                f"the kernel of {call.node.op_type} gave {len(results)} results for {len(call.outputs)} outputs",
+                where=call.node.full_name,
+            )
+        for fault in faults:
+            if fault.kind == "overflow":
+                _spoil(call, results, fault)
+        overflow |= self._store(call, operands, results)
+        if overflow and mode is not None:
+            overflow = _finite([o for at, o in enumerate(operands) if at not in call.definition.updates])
+            if overflow:
+                device.status.set()
+        for fault in faults:
+            if fault.kind == "stomp":
+                self._stomp(call, fault)
+        if wanted is not None:
+            self.observers.after(wanted, call, plan, overflow=overflow)
+        for place in call.deaths:
+            self._end(place)
+
+    def _store(self, call: Call, operands: Sequence[Any], results: Sequence[Any]) -> bool:
+        """Write what a kernel computed; True where a number did not fit its type."""
+        mode = self.device.overflow
+        overflow = False
+        for at in call.definition.updates:
+            place = call.arguments[at]
+            if not isinstance(place, Place):
+                continue
+            values, too_large = narrow(operands[at], place.device_dtype, mode)
+            overflow |= too_large
+            if np.may_share_memory(values, place.device_array()):
+                place.memory().touch()
+            else:
+                place.put(values)
+        for place, stored, result in zip(call.outputs, call.stored, results, strict=True):
+            if not stored:
+                continue
+            values, too_large = narrow(np.asarray(result), place.device_dtype, mode)
+            overflow |= too_large
+            if values.size * values.itemsize != (place.nbytes if place.plain else values.nbytes):
+                raise DeviceError(
+                    f"the kernel of {call.node.op_type} gave shape {values.shape} for an output of shape {place.shape}",
+                    where=call.node.full_name,
+                )
+            place.put(values)
+        return overflow
+
+    def _refuse(self, call: Call, faults: Sequence[Any]) -> None:
+        if any(fault.kind == "out_of_memory" for fault in faults):
+            raise self.device.memory.out_of_memory(sum(p.nbytes for p in call.outputs), call.node.full_name)
+
+    def _stomp(self, call: Call, fault: Any) -> None:
+        """Overwrite bytes that are not the operator's own."""
+        if fault.address is not None:
+            address = fault.address + fault.offset
+        elif fault.target is not None:
+            address = self._target(fault.target, fault.slot).address + fault.offset
+        else:
+            if not call.outputs:
+                raise DeviceError("an operator without output cannot write behind it", where=call.node.full_name)
+            address = call.outputs[0].memory().end + fault.offset
+        self.device.memory.write(address, np.full(fault.nbytes, fault.byte, np.uint8))
+
+    def _target(self, pattern: str, slot: int) -> Buffer:
+        buffer = self._locate(pattern, slot) if self._locate is not None else None
+        if buffer is None:
+            raise DeviceError(
+                f"no tensor of the program matches {pattern!r}", where="fault plan: stomp.target", code="DS-FLT-004"
+            )
+        return buffer
+
+
+def aicore_error(device: Device, task: Task, code: int) -> DeviceError:
+    """What the next synchronisation says of a kernel that the hardware stopped."""
+    # the fields of the vendor's message [spec parallel 4.5]
+    return DeviceError(
+        f"Sync stream failed, error code {code}. EZ9999: Aicore kernel execute failed, device_id={device.device_id}, "
+        f"stream_id={task.stream_id}, report_stream_id={task.stream_id}, task_id={task.task_id}, flip_num={task.flip}, "
+        f"fault kernel_name={task.name}",
+        code="DS-DEV-003",
+    )
+
+
+def _operand(argument: Argument, writable: bool) -> Any:
+    """An operand as a kernel takes it: arrays in host layout, low precision widened to float32."""
+    if isinstance(argument, Place):
+        array = argument.array()
+        if argument.scalar:
+            return array.item()
+        if argument.device_dtype.name in _WIDENED:
+            return array.astype(np.float32)
+        if not writable:
+            array = array.view()
+            array.flags.writeable = False
+        return array
+    if isinstance(argument, HostValue):
+        return argument.value
+    if argument is None:
+        return None
+    return tuple(_operand(item, writable) for item in argument)
+
+
+def _flat(result: Any) -> Iterator[Any]:
+    if isinstance(result, (tuple, list)):
+        for item in result:
+            yield from _flat(item)
+    elif result is not None:
+        yield result
+
+
+def _finite(operands: Sequence[Any]) -> bool:
+    """Whether all operands were finite: only then is a result that does not fit an overflow."""
+    for operand in operands:
+        if isinstance(operand, tuple):
+            if not _finite(operand):
+                return False
+        elif isinstance(operand, np.ndarray) and operand.dtype.kind in "fV" and not np.isfinite(operand).all():
+            return False
+    return True
+
+
+def _spoil(call: Call, results: list[Any], fault: Any) -> None:
+    """Put the fault's value into the exact result."""
+    if fault.output >= len(results):
+        raise DeviceError(
+            f"{call.node.full_name} has {len(results)} outputs, not an output {fault.output}",
+            where="fault plan: overflow.output",
+            code="DS-FLT-004",
+        )
+    exact = np.array(results[fault.output])
+    if exact.dtype.kind != "f" or fault.index >= exact.size:
+        raise DeviceError(
+            f"output {fault.output} of {call.node.full_name} is {exact.dtype} of {exact.size} elements",
+            where="fault plan: overflow.index",
+            code="DS-FLT-004",
+        )
+    exact.reshape(-1)[fault.index] = float(fault.value)
+    results[fault.output] = exact
