@@ -9,6 +9,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.graph import Constant, Node, Value
+from dumpsim.graph.passes.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
 
@@ -16,8 +17,6 @@ __all__ = ["NodeBuilder"]
 
 # operators that only move elements: of constants they are constants [observed 2.10: the gradient of MSELoss]
 _MOVING = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "FillV2", "Cast"})
-_FACTORS = frozenset({"Mul"})
-_DIVISIONS = frozenset({"RealDiv", "Div"})
 
 
 class NodeBuilder(NodeMaker):
@@ -65,7 +64,7 @@ class NodeBuilder(NodeMaker):
 
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
         """The sum of several gradients of `value`: one AddN in the scope of the value. [observed 2.10]"""
-        summands = [gradient for gradient in gradients if not _is_filled(gradient, 0)]
+        summands = [gradient for gradient in gradients if not is_filled(gradient, 0)]
         if not summands:
             return gradients[0]
         if len(summands) == 1:
@@ -82,12 +81,8 @@ class NodeBuilder(NodeMaker):
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
         """A new node, or the value that the compiler puts in its place."""
         inputs = [self.value(operand) for operand in operands]
-        if op_type in _FACTORS:
-            for factor, other in (inputs[:2], inputs[1::-1]):
-                if _is_filled(factor, 1) and _covers(other, factor):
-                    return other
-        if op_type in _DIVISIONS and _is_filled(inputs[1], 1) and _covers(inputs[0], inputs[1]):
-            return inputs[0]
+        if op_type == "Mul" and (factor := product_with_ones(inputs[0], inputs[1])) is not None:
+            return factor
         if op_type in _MOVING and isinstance(inputs[0], Constant) and all(isinstance(v, Constant) for v in inputs):
             return self._folded(op_type, inputs, attrs)
         return super().emit(op_type, *inputs, **attrs)
@@ -103,21 +98,3 @@ class NodeBuilder(NodeMaker):
         assert isinstance(kind, TensorType)
         result = definition.kernel(*arguments, **{**definition.attrs, **attrs})
         return constant(np.array(result, kind.dtype.numpy))
-
-
-def _is_filled(value: Any, number: float) -> bool:
-    """Whether a value is a constant tensor that holds one number."""
-    return (
-        isinstance(value, Constant)
-        and isinstance(value.abstract, TensorType)
-        and value.abstract.dtype.kind == "float"
-        and bool(np.all(np.asarray(value.value) == number))
-    )
-
-
-def _covers(value: Value, other: Value) -> bool:
-    """Whether `value` has the shape and number type of its product with `other`."""
-    mine, theirs = value.abstract, other.abstract
-    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType) or mine.dtype != theirs.dtype:
-        return False
-    return -1 not in mine.shape and np.broadcast_shapes(mine.shape, theirs.shape) == mine.shape

@@ -1,9 +1,10 @@
 """From a captured network to a program: the passes in their order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.options import CompileOptions
-from dumpsim.graph.document import document
+from dumpsim.graph.document import document, outline
 from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.passes.backend import adapt_to_kernels
 from dumpsim.graph.passes.cut import cut
@@ -12,13 +13,20 @@ from dumpsim.graph.passes.merge import merge_equal
 from dumpsim.graph.passes.monads import add_monads
 from dumpsim.graph.passes.naming import Numbers, name_for_files, name_for_text
 from dumpsim.graph.passes.sequence import kernel_order
+from dumpsim.graph.passes.simplify import simplify
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["lower"]
 
 
-def lower(captured: Graph, numbers: Numbers, find: Callable[[str], OpDef], options: CompileOptions) -> Program:
+def lower(
+    captured: Graph,
+    numbers: Numbers,
+    find: Callable[[str], OpDef],
+    options: CompileOptions,
+    saved: Callable[[str, Sequence[IrDoc]], object] | None = None,
+) -> Program:
     """Lower a captured network.
 
     Parameters
@@ -31,12 +39,14 @@ def lower(captured: Graph, numbers: Numbers, find: Callable[[str], OpDef], optio
         The definition of an operator type.
     options : CompileOptions
         Which dialect of names.
+    saved : callable, optional
+        ``saved(stage, documents)`` is told of the graph after each stage.
 
     Returns
     -------
     Program
     """
-    captured = expand_composites(add_monads(merge_equal(captured, find), find), find)
+    captured = expand_composites(add_monads(merge_equal(simplify(captured), find), find), find)
     pieces = cut(captured)
     graphs = [adapt_to_kernels(graph) for graph in pieces.graphs]
     returns = name_for_text(graphs, pieces.functions)
@@ -64,6 +74,9 @@ def lower(captured: Graph, numbers: Numbers, find: Callable[[str], OpDef], optio
                 root_graph_id=root_id,
             )
         )
+    if saved is not None:
+        for kernel_graph in kernel_graphs:
+            saved(f"trace_code_graph_{kernel_graph.graph_id}", [kernel_graph.doc])
     return Program(
         kernel_graphs=tuple(kernel_graphs),
         steps=pieces.steps,

@@ -13,7 +13,7 @@ __all__ = ["merge_equal"]
 
 
 def merge_equal(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
-    """Replace each node that repeats an earlier one of its scope; effects and random numbers are never merged."""
+    """Replace each node that repeats an earlier one; effects and random numbers are never merged."""
     replaced: dict[int, Node] = {}
     _merge(graph, find, {}, replaced, [])
     return graph
@@ -59,7 +59,7 @@ def _is_pure(node: Node, find: Callable[[str], OpDef]) -> bool:
 def _key(node: Node) -> Any:
     operands = tuple(_value_key(operand) for operand in node.operands)
     attrs = tuple((name, repr(value)) for name, value in sorted(node.attrs.items()))
-    return (node.op_type, node.scope, operands, attrs, str(sorted(node.printed_attrs.items())))
+    return (node.op_type, operands, attrs, str(sorted(node.printed_attrs.items())))
 
 
 def _value_key(value: Value) -> Any:

@@ -115,7 +115,7 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
         return function(left, right)
     tracer.at(position, entering=False)
     if name in vendor.THROUGH_FUNCTION:
-        with tracer.entering(name=name):
+        with tracer.entering(scope=tracer.scope_of_function(function), name=name):
             return function(left, right)
     result = function(left, right)
     op_type, attrs = vendor.OPERATOR_ATTRS.get(name, ("", {}))
@@ -159,7 +159,8 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
         return function(*args, **kwargs)
     plain = inspect.unwrap(target)
-    with tracer.entering(name=getattr(plain, "__qualname__", "")) as frame:
+    scope = None if target is not function and _is_cell(function.__self__) else tracer.scope_of_function(plain)
+    with tracer.entering(scope=scope, name=getattr(plain, "__qualname__", "")) as frame:
         if _is_library(plain):
             result = function(*args, **kwargs)
             inner = vendor.INNER_NAMES.get(plain.__name__)

@@ -237,9 +237,7 @@ class EagerBuilder:
             operands = [self._operand(operand, nodes) for operand in entry.operands]
             abstract = values.abstract_of(entry.out) if entry.out is not None else None
             assert abstract is not None
-            node = Node(
-                op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs)
-            )
+            node = Node(op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
             nodes.append(node)
             self._outputs(node, entry.out, nodes)
         return nodes

@@ -31,6 +31,7 @@ class Tracer:
         self.frames: list[Frame] = [Frame(scope="Default", call_scope="Default", name=name)]
         self._open: list[Graph] = [self.graph]
         self._weights: dict[int, Parameter] = {}
+        self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call
         self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # (cell and arguments, their holder, result)
 
     # -- where the capture is
@@ -68,6 +69,13 @@ class Tracer:
             yield graph
         finally:
             self._open.pop()
+
+    def scope_of_function(self, function: Any) -> str:
+        """The scope of the nodes of a function: that of its first call, since the vendor parses a function once.
+
+        [observed 2.10: ``+``, ops.reshape and GELU of a second layer carry the names of the first]
+        """
+        return self._functions.setdefault(id(function), (function, self.frame.scope))[1]
 
     # -- values
 

@@ -1,0 +1,90 @@
+"""Nodes that change nothing, or what the next node changes again, go."""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import TensorType
+from dumpsim.graph.graph import Constant, Graph, Node, Value
+
+__all__ = ["is_filled", "product_with_ones", "simplify"]
+
+
+def simplify(graph: Graph) -> Graph:
+    """Drop reshapes to the shape that a value has and products with ones; of two reshapes in a row the first is passed over.
+
+    The second reshape keeps its scope. [observed 2.10: Dense behind ops.reshape, the weights of MSELoss]
+    """
+    _simplify(graph, {})
+    return graph
+
+
+def _simplify(graph: Graph, replaced: dict[int, Value]) -> None:
+    kept: list[Node] = []
+    for node in graph.trail:
+        node.operands = [replaced.get(id(operand), operand) for operand in node.operands]
+        for block in node.blocks:
+            _simplify(block, replaced)
+        source = _source(node)
+        if source is None:
+            kept.append(node)
+        else:
+            replaced[id(node)] = source
+            node.flags["dropped"] = node  # kept alive: its identity is a key
+    graph.trail = kept
+    output = graph.output
+    if isinstance(output, Node) and id(output) not in replaced and all(output is not node for node in kept):
+        output.operands = [replaced.get(id(operand), operand) for operand in output.operands]
+    elif output is not None:
+        graph.output = replaced.get(id(output), output)
+
+
+def _source(node: Node) -> Value | None:
+    """What a node may give way to."""
+    if node.op_type == "Mul":
+        return product_with_ones(*node.operands)
+    if node.op_type != "Reshape":
+        return None
+    source = node.operands[0]
+    if isinstance(source, Node) and source.op_type == "Reshape":
+        node.operands[0] = source = source.operands[0]
+    same = isinstance(source.abstract, TensorType) and source.abstract.shape == _shape(node)
+    return source if same and -1 not in _shape(node) else None
+
+
+def product_with_ones(x: Value, y: Value) -> Value | None:
+    """The other factor where one of two is a constant of ones that does not broadcast it; None otherwise."""
+    for factor, other in ((x, y), (y, x)):
+        if is_filled(factor, 1) and _covers(other, factor):
+            return other
+    return None
+
+
+def is_filled(value: Any, number: float) -> bool:
+    """Whether a value is a constant tensor of floats that holds one number only.
+
+    Examples
+    --------
+    >>> from dumpsim.graph.builder import constant
+    >>> is_filled(constant(np.ones(3, np.float32)), 1), is_filled(constant(1.0), 1)
+    (True, False)
+    """
+    return (
+        isinstance(value, Constant)
+        and isinstance(value.abstract, TensorType)
+        and value.abstract.dtype.kind == "float"
+        and bool(np.all(np.asarray(value.value) == number))
+    )
+
+
+def _covers(value: Value, other: Value) -> bool:
+    """Whether `value` has the shape and number type of its product with `other`."""
+    mine, theirs = value.abstract, other.abstract
+    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType) or mine.dtype != theirs.dtype:
+        return False
+    return -1 not in mine.shape and np.broadcast_shapes(mine.shape, theirs.shape) == mine.shape
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    assert isinstance(value.abstract, TensorType)
+    return value.abstract.shape
