@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from dumpsim.core.abstract import (
@@ -18,11 +19,11 @@ from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeR
 from dumpsim.graph.attrorder import printing_order
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.graph.passes.cut import CALL_RESULT
-from dumpsim.graph.passes.sequence import flat_operands, is_kernel
+from dumpsim.graph.passes.sequence import flat_operands, is_kernel, listed, parameter_order
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.printed import attributes
 
-__all__ = ["document"]
+__all__ = ["document", "outline"]
 
 _FORMAT = "DefaultFormat"
 _ATTRS = (("enable_zero_copy_in_graph", "1"),)  # [observed 2.10]
@@ -54,6 +55,20 @@ def document(
         The graph belongs to the network's own function; the nodes of its front end carry ``checkpoint``.
     """
     return _Writer(graph, graph_id, find, number, root).write(return_name)
+
+
+def outline(graph: Graph, find: Callable[[str], OpDef]) -> list[IrDoc]:
+    """Documents of a graph that is still being compiled, and of the blocks of its control nodes; nothing is numbered."""
+    if graph.output is None:
+        return []
+    abstract = TupleType(items=(graph.output.abstract,))
+    end = Node(op_type="MakeTuple", operands=[graph.output], abstract=abstract, flags={"backend": True})
+    shown = Graph(name=graph.name, parameters=parameter_order(listed(end)), output=end)
+    counter = count(1)
+    writer = _Writer(shown, 0, find, lambda: next(counter), root=True)
+    doc = replace(writer.write("Default/Return"), name=graph.name or "graph")
+    blocks = [inner for node in shown.nodes() for block in node.blocks for inner in outline(block, find)]
+    return [doc, *blocks]
 
 
 class _Writer:
@@ -107,8 +122,8 @@ class _Writer:
         abstract = replace(parameter.abstract, inplace=written) if parameter.is_weight else parameter.abstract
         label, use = parameter.name, parameter.debug_name or parameter.name
         if parameter.name in ("", CALL_RESULT):
-            count = self.number()
-            use, label = f"Parameter_{count}", f"_{count}" if parameter.name else ""
+            own = self.number()
+            use, label = f"Parameter_{own}", f"_{own}" if parameter.name else ""
         elif parameter.debug_name.startswith("ф"):
             label = ""
         device = "Unknown" if parameter.is_weight else abstract.dtype.title
@@ -151,7 +166,7 @@ class _Writer:
             operands=tuple(self._operand(v) for v in shown),
             operand_types=types,
             output=node.abstract,
-            full_name=node.ir_name,
+            full_name=node.ir_name or f"{node.scope}/{node.op_type}",
             instance_name=node.instance_name,
             primitive_attrs=_ordered(self._attributes(node, shown, definition)),
             node_attrs=_ordered(self._node_attributes(node)),

@@ -46,7 +46,11 @@ def lower(
     -------
     Program
     """
+    if saved is not None:
+        saved("00_bootstrap", outline(captured, find))
     captured = expand_composites(add_monads(merge_equal(simplify(captured), find), find), find)
+    if saved is not None:
+        saved("21_validate", outline(captured, find))
     pieces = cut(captured)
     graphs = [adapt_to_kernels(graph) for graph in pieces.graphs]
     returns = name_for_text(graphs, pieces.functions)

@@ -121,7 +121,8 @@ class _Cutter:
             early = _without(rest, nodes[loop]) if not in_loop else []
             rest = [n for n in rest if n not in _Identity(early)]
             nodes = [*nodes[:-1], *early, nodes[-1]]
-            if rest and rest[-1] is output and rest[-1].op_type == "Depend":
+            whole = root and isinstance(output.abstract, TensorType)
+            if whole and rest and rest[-1] is output and rest[-1].op_type == "Depend":
                 tail = rest.pop()
                 tail.debug_name = ""  # the loop's result has no variable of its own
         controls = [node for node in nodes if node.op_type in _CONTROL]
@@ -136,8 +137,8 @@ class _Cutter:
             runs.append(self._run(segment.nodes, later, result, controls, wrapped=wrapped, root=root))
         steps: list[Step] = []
         end: list[Step] = []
-        if tail is not None and (run := self._tail(tail)) is not None:
-            end.append(run)
+        if tail is not None:
+            end.append(self._tail(tail))
         for index, segment in enumerate(segments):
             if (run := runs[index]) is not None:
                 steps.append(run)
@@ -237,13 +238,9 @@ class _Cutter:
                 assert isinstance(place, Constant)
                 self.give(node, [slots[place.value]])
 
-    def _tail(self, tail: Node) -> Run | None:
+    def _tail(self, tail: Node) -> Run:
         """The end of a function that called a loop: it ties the result to the last token."""
         call = _call_result(tail)
-        count = len(tensors_of(call.abstract))
-        if count != 1:
-            self.give(call, [self.slot() for _ in range(count)])
-            return None
         self.give(call, [self.slot()])
         tail.operands[0] = call
         return self._kernel_graph([tail], [tail], [call], root=True)

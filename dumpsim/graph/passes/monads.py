@@ -131,6 +131,8 @@ class _Weaver:
             return
         if isinstance(output, Parameter) and output.is_weight:
             output = self.loads.get(id(output), output)
+        if isinstance(output, Node) and all(output is not node for node in self.new):
+            self.new.append(output)
         owner = loads[-1] if loads else last
         abstract: Abstract = output.abstract
         self.graph.output = Node(

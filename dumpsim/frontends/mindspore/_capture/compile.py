@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dumpsim.core.abstract import TensorType
@@ -12,6 +13,7 @@ from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.graph.lower import lower
 from dumpsim.graph.program import Program
 from dumpsim.ops.table import find
+from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
 
 __all__ = ["Compiled", "run_cell", "run_function"]
@@ -182,9 +184,26 @@ def _compile(
             raise CaptureError(f"{name} returns no tensor", where=construct.definition.path)
         whole = result if values.is_tensor(result) else list(tensors)
         tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
-    program = lower(tracer.graph, session.ids, find, session.options())
+    saver = _saver(session)
+    saved = saver.save if saver.active else None
+    program = lower(tracer.graph, session.ids, find, session.options(), saved)
     session.compile(program)
     return Compiled(program=program, result=_without_symbols(result))
+
+
+def _saver(session: Session) -> GraphSaver:
+    """Who saves graphs: ``MS_DEV_SAVE_GRAPHS`` and its path, else the script's context."""
+    from dumpsim.frontends.mindspore.context import get_context
+
+    level = session.environment.get("MS_DEV_SAVE_GRAPHS") or get_context("save_graphs")
+    path = Path(session.environment.get("MS_DEV_SAVE_GRAPHS_PATH") or get_context("save_graphs_path") or ".")
+    if session.environment.get("MS_ROLE"):  # started by msrun [spec observed 5.3]
+        path /= f"rank_{session.rank}"
+    saver: GraphSaver | None = getattr(session, "graph_saver", None)
+    if saver is None or (saver.directory, saver.level) != (path, int(level)):
+        saver = GraphSaver(directory=path, level=int(level), release=session.settings.mindspore)
+        session.graph_saver = saver
+    return saver
 
 
 def _argument_type(tensor: Any, stated: Any) -> TensorType:
