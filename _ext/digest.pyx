@@ -25,7 +25,7 @@ cdef extern from "digest.h" nogil:
     ctypedef struct ds_batch:
         int64_t count
 
-    void ds_stream_begin(ds_stream *stream, int algorithm)
+    void ds_stream_begin(ds_stream *stream, int algorithm, int level)
     void ds_stream_update(ds_stream *stream, const uint8_t *data, uint64_t length)
     void ds_stream_end(ds_stream *stream, uint8_t *digest)
     void ds_batch_begin(ds_batch *batch, ds_message *messages, int64_t count, int algorithm, int level)
@@ -83,11 +83,11 @@ cdef class Stream:
     cdef ds_stream stream
     cdef int algorithm
 
-    def __cinit__(self, int algorithm):
+    def __cinit__(self, int algorithm, int level):
         if algorithm != DS_MD5 and algorithm != DS_SHA1:
             raise ValueError(f"unknown algorithm {algorithm}")
         self.algorithm = algorithm
-        ds_stream_begin(&self.stream, algorithm)
+        ds_stream_begin(&self.stream, algorithm, level)
 
     def update(self, buffer):
         """Adds the bytes of a buffer."""

@@ -1,8 +1,8 @@
-# What is C here: the loop over chunks and the merge tree (src/stats.c). What is Python: types, byte order, strides, threads
-# and the meaning of an empty array (dumpsim.tensor.stats).
+# What is C here: the loop over chunks and the merge tree (src/stats.c). What is Python: types, byte order, strides,
+# threads and the meaning of an empty array (dumpsim.tensor.stats).
 #
-# The dispatcher guarantees: one contiguous buffer of whole, aligned elements in native byte order; a code below DS_DTYPES;
-# a level that the CPU has (a higher one is lowered, never executed).
+# The dispatcher guarantees: one contiguous buffer of whole, aligned elements in native byte order; a code below
+# DS_DTYPES; a level that the CPU has (a higher one is lowered, never executed).
 """One-pass statistics and the read loop that they are measured against."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer

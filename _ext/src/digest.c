@@ -1,10 +1,16 @@
-/* MD5 and SHA1. One message cannot be split, so many are hashed side by side: one message a SIMD lane, 4 lanes at baseline, 8
- * with AVX2, 16 with AVX-512. A lane whose message ends takes the next; when fewer messages than a third of the lanes are
- * left, they go on one by one. */
+/* MD5 and SHA1. One message cannot be split, so many are hashed side by side: one message a SIMD lane, 4 lanes at
+ * baseline, 8 or 16 with AVX2, 16 with AVX-512; SHA1 by the CPU's own instructions takes two at a time, and only from the
+ * level AVX2 on, so that a forced baseline is one. A lane whose message ends takes the next; when fewer messages than a
+ * third of the lanes are left, they go on one by one. */
 #include <string.h>
 
 #include "digest.h"
 #include "dumpsim_ext.h"
+
+#if DS_X86_LEVELS
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 static inline uint32_t little(const uint8_t *p)
 {
@@ -16,6 +22,8 @@ static inline uint32_t big(const uint8_t *p)
     return (uint32_t)p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[0] << 24;
 }
 
+#define MD5 1
+#define SHA1 1
 #define NAME(f) f##_one
 #define TARGET
 #define WORD uint32_t
@@ -52,6 +60,11 @@ typedef uint32_t word16 __attribute__((vector_size(64)));
 #endif
 
 #if DS_X86_LEVELS
+#define SIXTEEN(f, p, at) ((word16){FOUR(f, p, at, 0), FOUR(f, p, at, 4), FOUR(f, p, at, 8), FOUR(f, p, at, 12)})
+
+/* MD5 waits for each step, and a second vector fits into the gaps */
+#undef MD5
+#define MD5 0
 #define NAME(f) f##_avx2
 #define TARGET DS_TARGET_AVX2
 #define WORD word8
@@ -64,29 +77,77 @@ typedef uint32_t word16 __attribute__((vector_size(64)));
 #undef LANES
 #undef GATHER
 
-#define NAME(f) f##_avx512
-#define TARGET DS_TARGET_AVX512
+#undef MD5
+#undef SHA1
+#define MD5 1
+#define SHA1 0
+#define NAME(f) f##_avx2
+#define TARGET DS_TARGET_AVX2
 #define WORD word16
 #define LANES 16
-#define GATHER(f, p, at) ((word16){FOUR(f, p, at, 0), FOUR(f, p, at, 4), FOUR(f, p, at, 8), FOUR(f, p, at, 12)})
+#define GATHER SIXTEEN
 #include "digest_body.inc.h"
 #undef NAME
 #undef TARGET
 #undef WORD
 #undef LANES
 #undef GATHER
+
+#undef SHA1
+#define SHA1 1
+#define NAME(f) f##_avx512
+#define TARGET DS_TARGET_AVX512
+#define WORD word16
+#define LANES 16
+#define GATHER SIXTEEN
+#include "digest_body.inc.h"
+#undef NAME
+#undef TARGET
+#undef WORD
+#undef LANES
+#undef GATHER
+
+#include "digest_sha.inc.h"
 #endif
+#undef MD5
+#undef SHA1
 
 static const uint32_t START[5] = {0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u, 0xc3d2e1f0u};
 
+/* ---- which functions serve a level ---- */
+
+typedef void (*blocks_fn)(uint32_t *, const uint8_t **, int64_t);
+
+typedef struct {
+    blocks_fn one, side; /* `side` does `lanes` messages at a time */
+    int lanes;
+} engine;
+
+static engine engine_of(int algorithm, int level)
+{
+    const int md5 = algorithm == DS_MD5, has = ds_cpu_level();
+    engine e = {md5 ? md5_one : sha1_one, md5 ? md5_one : sha1_one, 1};
+    level = level < has ? level : has;
+#if DS_VECTORS
+    e.side = md5 ? md5_baseline : sha1_baseline;
+    e.lanes = 4;
+#endif
+#if DS_X86_LEVELS
+    if (level >= DS_AVX2 && !md5 && has_sha())
+        return (engine){sha1_sha, sha1_sha_pair, 2};
+    if (level == DS_AVX512)
+        return (engine){e.one, md5 ? md5_avx512 : sha1_avx512, 16};
+    if (level == DS_AVX2)
+        return (engine){e.one, md5 ? md5_avx2 : sha1_avx2, md5 ? 16 : 8};
+#endif
+    return e;
+}
+
 /* ---- one stream ---- */
 
-static void one(int algorithm, uint32_t *state, const uint8_t *data, int64_t blocks)
+static void one(const ds_stream *stream, uint32_t *state, const uint8_t *data, uint64_t blocks)
 {
-    if (algorithm == DS_MD5)
-        md5_one(state, &data, blocks);
-    else
-        sha1_one(state, &data, blocks);
+    engine_of(stream->algorithm, stream->level).one(state, &data, (int64_t)blocks);
 }
 
 /* The padded end of a message of `length` bytes whose last `length % 64` bytes are `rest`: 1 or 2 blocks. */
@@ -108,10 +169,11 @@ static void put(int algorithm, const uint32_t *state, uint8_t *digest)
         digest[i] = (uint8_t)(state[i / 4] >> 8 * (algorithm == DS_MD5 ? i % 4 : 3 - i % 4));
 }
 
-void ds_stream_begin(ds_stream *stream, int algorithm)
+void ds_stream_begin(ds_stream *stream, int algorithm, int level)
 {
     memcpy(stream->state, START, sizeof START);
     stream->algorithm = algorithm;
+    stream->level = level;
     stream->length = 0;
 }
 
@@ -126,11 +188,11 @@ void ds_stream_update(ds_stream *stream, const uint8_t *data, uint64_t length)
         memcpy(stream->pending + held, data, fill);
         if (held + fill < 64)
             return;
-        one(stream->algorithm, stream->state, stream->pending, 1);
+        one(stream, stream->state, stream->pending, 1);
         data += fill;
         length -= fill;
     }
-    one(stream->algorithm, stream->state, data, (int64_t)(length / 64));
+    one(stream, stream->state, data, length / 64);
     memcpy(stream->pending, data + length / 64 * 64, length % 64);
 }
 
@@ -138,35 +200,11 @@ void ds_stream_end(ds_stream *stream, uint8_t *digest)
 {
     uint8_t tail[128];
     const int blocks = pad(stream->algorithm, stream->pending, stream->length, tail);
-    one(stream->algorithm, stream->state, tail, blocks);
+    one(stream, stream->state, tail, (uint64_t)blocks);
     put(stream->algorithm, stream->state, digest);
 }
 
 /* ---- many messages ---- */
-
-static int lanes_of(int level)
-{
-    const int has = ds_cpu_level();
-    level = level < has ? level : has;
-    if (!DS_VECTORS)
-        return 1;
-    return level == DS_AVX512 ? 16 : level == DS_AVX2 ? 8 : 4;
-}
-
-static void side_by_side(int lanes, int algorithm, uint32_t *state, const uint8_t **p, int64_t blocks)
-{
-    const int md5 = algorithm == DS_MD5;
-    switch (lanes) {
-#if DS_X86_LEVELS
-    case 16: (md5 ? md5_avx512 : sha1_avx512)(state, p, blocks); break;
-    case 8: (md5 ? md5_avx2 : sha1_avx2)(state, p, blocks); break;
-#endif
-#if DS_VECTORS
-    case 4: (md5 ? md5_baseline : sha1_baseline)(state, p, blocks); break;
-#endif
-    default: (md5 ? md5_one : sha1_one)(state, p, blocks); break;
-    }
-}
 
 /* Puts a lane's next blocks before it: its tail, or its next message. 0 when there is none. */
 static int advance(ds_batch *batch, ds_lane *lane)
@@ -201,14 +239,14 @@ void ds_batch_begin(ds_batch *batch, ds_message *messages, int64_t count, int al
     batch->next = 0;
     batch->algorithm = algorithm;
     batch->level = level;
-    batch->lanes = lanes_of(level);
     for (int l = 0; l < DS_DIGEST_LANES; l++)
         batch->lane[l].message = 0;
 }
 
 int ds_batch_run(ds_batch *batch, int64_t budget)
 {
-    const int lanes = batch->lanes;
+    const engine e = engine_of(batch->algorithm, batch->level);
+    const int lanes = e.lanes;
     while (budget > 0) {
         ds_lane *active[DS_DIGEST_LANES];
         uint64_t blocks = (uint64_t)(budget + 63) / 64;
@@ -222,12 +260,11 @@ int ds_batch_run(ds_batch *batch, int64_t budget)
         }
         if (!n)
             return 0;
-        if (3 * n < lanes || lanes == 1) {
+        if (3 * n < lanes || n == 1) {
             ds_lane *lane = active[0];
             blocks = (uint64_t)(budget + 63) / 64;
             blocks = lane->blocks < blocks ? lane->blocks : blocks;
-            one(batch->algorithm, lane->state, lane->at, (int64_t)blocks);
-            lane->at += blocks * 64;
+            e.one(lane->state, &lane->at, (int64_t)blocks);
             lane->blocks -= blocks;
             budget -= (int64_t)blocks * 64;
             continue;
@@ -242,7 +279,7 @@ int ds_batch_run(ds_batch *batch, int64_t budget)
             for (int w = 0; w < 5; w++)
                 state[w * lanes + l] = lane->state[w];
         }
-        side_by_side(lanes, batch->algorithm, state, p, (int64_t)blocks);
+        e.side(state, p, (int64_t)blocks);
         for (int l = 0; l < n; l++) {
             active[l]->at = p[l];
             active[l]->blocks -= blocks;

@@ -6,17 +6,17 @@
 
 enum { DS_MD5, DS_SHA1 };
 
-#define DS_DIGEST_LANES 16 /* messages side by side at the highest level */
+#define DS_DIGEST_LANES 16 /* messages side by side at most */
 
 /* A stream that is fed piece by piece. */
 typedef struct {
     uint32_t state[5];
-    int algorithm;
+    int algorithm, level;
     uint64_t length;
     uint8_t pending[64];
 } ds_stream;
 
-void ds_stream_begin(ds_stream *stream, int algorithm);
+void ds_stream_begin(ds_stream *stream, int algorithm, int level);
 void ds_stream_update(ds_stream *stream, const uint8_t *data, uint64_t length);
 /* Writes 16 (MD5) or 20 (SHA1) bytes. */
 void ds_stream_end(ds_stream *stream, uint8_t *digest);
@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     ds_message *messages;
     int64_t count, next;
-    int algorithm, level, lanes;
+    int algorithm, level;
     ds_lane lane[DS_DIGEST_LANES];
 } ds_batch;
 

@@ -3,11 +3,13 @@
  *   NAME(f)         the name of a function of this width
  *   TARGET          its target attribute
  *   WORD, LANES     one word of every message
- *   GATHER(f, p)    f(p[0]) ... f(p[LANES - 1]) as one WORD
+ *   GATHER(f, p, at) f(p[0] + at) ... f(p[LANES - 1] + at) as one WORD
+ *   MD5, SHA1       which of the two it is for
  * state holds word after word, LANES of each; p[l] points to the blocks of message l and moves behind them. */
 
 #define ROTATE(x, n) (((x) << (n)) | ((x) >> (32 - (n))))
 
+#if MD5
 #define F(x, y, z) ((z) ^ ((x) & ((y) ^ (z))))
 #define G(x, y, z) ((y) ^ ((z) & ((x) ^ (y))))
 #define H(x, y, z) ((x) ^ (y) ^ (z))
@@ -109,7 +111,9 @@ TARGET static void NAME(md5)(uint32_t *state, const uint8_t **p, int64_t blocks)
 #undef H
 #undef I
 #undef STEP
+#endif
 
+#if SHA1
 #define CHOOSE(x, y, z) ((z) ^ ((x) & ((y) ^ (z))))
 #define PARITY(x, y, z) ((x) ^ (y) ^ (z))
 #define MAJORITY(x, y, z) (((x) & (y)) | ((z) & ((x) | (y))))
@@ -225,9 +229,11 @@ TARGET static void NAME(sha1)(uint32_t *state, const uint8_t **p, int64_t blocks
     memcpy(state + 4 * LANES, &e, sizeof e);
 }
 
-#undef ROTATE
 #undef CHOOSE
 #undef PARITY
 #undef MAJORITY
 #undef NEXT
 #undef ROUND
+#endif
+
+#undef ROTATE

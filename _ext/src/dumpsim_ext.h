@@ -1,7 +1,7 @@
 /* Shared by the C kernels: the SIMD levels and how a function is compiled for one of them.
  *
- * Every kernel body is compiled once per level with function target attributes, so that one binary runs on every CPU of its
- * architecture. The levels must give the same bits: build with -ffp-contract=off and never with -ffast-math. */
+ * Every kernel body is compiled once per level with function target attributes, so that one binary runs on every CPU of
+ * its architecture. The levels must give the same bits: build with -ffp-contract=off and never with -ffast-math. */
 #ifndef DUMPSIM_EXT_H
 #define DUMPSIM_EXT_H
 

@@ -10,9 +10,9 @@
  * An array is cut into chunks of DS_CHUNK elements from its start. Chunks are the leaves of the tree
  *   T(1) = leaf, T(n) = merge(T(k), T(n - k)) with k the largest power of two below n,
  * so a block of a power of two of chunks at a multiple of its size is always one node: threads measure such blocks and
- * change no bit. Products of float16, bfloat16 and float32 are exact in double, so there a fused multiply-add is the same
- * as a multiplication and an addition. Chunks whose sumsq is finite hold neither NaN nor infinity; only the others are read
- * once more, from cache, to count them.
+ * change no bit. Products of float16, bfloat16 and float32 are exact in double, so there a fused multiply-add is the
+ * same as a multiplication and an addition. Chunks whose sumsq is finite hold neither NaN nor infinity; only the others are
+ * read once more, from cache, to count them.
  *
  * The caller guarantees that the data are aligned to their element, in native byte order and that a bool is one byte, of
  * which any bit means true. */
@@ -98,7 +98,7 @@ static inline float f16_to_float(uint16_t h)
 {
     /* masks, not branches: gcc vectorises this */
     const int32_t body = (int32_t)(h & 0x7fffu) << 13;
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: the distance of the exponents' biases */
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: between the biases of the exponents */
     const uint32_t subnormal = 0u - (uint32_t)(body < 1 << 23), special = 0u - (uint32_t)(body >= 31 << 23);
     const float tiny = bits_to_float((uint32_t)body + (113u << 23)) - bits_to_float(113u << 23); /* exact */
     uint32_t tiny_bits;

@@ -173,9 +173,9 @@ HALF(half_bf16, bf16_to_float)
 #define VD_FMA _mm256_fmadd_pd
 #endif
 
-/* Sums of 16 elements at p, one in each lane. Products are exact, so the fused form rounds like an addition. PLUS is one of
- * two ways to the same sum: ADD, and FUSE, which leaves the adders to the conversions of 16-bit types at the price of a
- * register. Named variables, not arrays: gcc 12 keeps arrays of vectors in memory. */
+/* Sums of 16 elements at p, one in each lane. Products are exact, so the fused form rounds like an addition. PLUS is one
+ * of two ways to the same sum: ADD, and FUSE, which leaves the adders to the conversions of 16-bit types at the price of
+ * a register. Named variables, not arrays: gcc 12 keeps arrays of vectors in memory. */
 #define ADD(s, d) VD_ADD(s, d)
 #define FUSE(s, d) VD_FMA(d, VD_SET(1.0), s)
 #define TAKE(PLUS, g, value)                                                                                            \
@@ -273,8 +273,8 @@ TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
 }
 
 /* 16-bit floats: extrema and counts on the bits, as integers in the order of the values (key = bits with the body of
- * negative numbers flipped). NaN and the two zeros come out wrong here; `finish` looks again where they matter. Two passes
- * over each cached block, since the accumulators of both do not fit into 16 registers. */
+ * negative numbers flipped). NaN and the two zeros come out wrong here; `finish` looks again where they matter. Two
+ * passes over each cached block, since the accumulators of both do not fit into 16 registers. */
 #define HALF(NAME, SUMS, WIDEN)                                                                                         \
     TARGET static void LEVEL(NAME)(lanes_t *out, const uint16_t *x, int64_t n)                                          \
     {                                                                                                                   \

@@ -72,7 +72,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
             found[i] = text
 
     def alone(index: int) -> None:
-        found[index] = _strided(values[index], code, stop)
+        found[index] = _strided(values[index], code, level, stop)
 
     tasks: list[Callable[[], None]] = [partial(alone, i) for i, v in enumerate(values) if not v.flags.c_contiguous]
     tasks += [
@@ -105,8 +105,8 @@ def _groups(sizes: list[tuple[int, int]], count: int) -> list[list[int]]:
     return groups
 
 
-def _strided(array: NDArray[Any], code: int, stop: Event) -> str:
-    stream = _digest.Stream(code)
+def _strided(array: NDArray[Any], code: int, level: int, stop: Event) -> str:
+    stream = _digest.Stream(code, level)
     for piece in slabs(array, array.dtype, max(1, SLAB_BYTES // array.itemsize), 0, array.size):
         stream.update(raw(piece))
         if stop.is_set():

@@ -1,5 +1,5 @@
-/* The C kernels without Python, for the sanitizers: every type at every level must give the bits of the baseline. The AVX-512
- * source takes part on any CPU with AVX2: its vectors are taken apart into two of 256 bits. */
+/* The C kernels without Python, for the sanitizers: every type at every level must give the bits of the baseline. The
+ * AVX-512 source takes part on any CPU with AVX2: its vectors are taken apart into two of 256 bits. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -148,7 +148,7 @@ static int check_batch(void)
             for (int i = 0; i < COUNT; i++) {
                 uint8_t digest[20];
                 ds_stream stream;
-                ds_stream_begin(&stream, algorithm);
+                ds_stream_begin(&stream, algorithm, DS_AVX512 - level);
                 for (uint64_t k = 0; k < messages[i].length;) {
                     const uint64_t step = messages[i].length - k < 37 ? messages[i].length - k : 37;
                     ds_stream_update(&stream, messages[i].data + k, step);
@@ -172,8 +172,12 @@ int main(void)
     failures += check_lanes("sha1 baseline", sha1_one, sha1_baseline, 4);
 #if DS_X86_LEVELS
     if (ds_cpu_level() >= DS_AVX2) {
-        failures += check_lanes("md5 avx2", md5_one, md5_avx2, 8);
+        failures += check_lanes("md5 avx2", md5_one, md5_avx2, 16);
         failures += check_lanes("sha1 avx2", sha1_one, sha1_avx2, 8);
+        if (has_sha()) {
+            failures += check_lanes("sha1 by instruction", sha1_one, sha1_sha, 1);
+            failures += check_lanes("sha1 by instruction, pair", sha1_one, sha1_sha_pair, 2);
+        }
         failures += check_lanes("md5 avx512", md5_one, md5_avx512, 16);
         failures += check_lanes("sha1 avx512", sha1_one, sha1_avx512, 16);
     }

@@ -89,10 +89,11 @@ def test_several_slabs_of_a_strided_array():
     assert digest([x], "sha1") == expected([x], "sha1")
 
 
+@pytest.mark.parametrize("level", range(len(simd_levels())))
 @pytest.mark.parametrize(("code", "algorithm"), [(MD5, "md5"), (SHA1, "sha1")])
-def test_stream_in_pieces(code, algorithm):
+def test_stream_in_pieces(code, algorithm, level):
     rng = np.random.default_rng(1)
-    stream, truth = Stream(code), hashlib.new(algorithm)
+    stream, truth = Stream(code, level), hashlib.new(algorithm)
     for n in [0, 1, 62, 1, 1, 63, 64, 65, 0, 128, *rng.integers(0, 300, 50)]:
         piece = rng.bytes(n)
         stream.update(piece)

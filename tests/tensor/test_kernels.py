@@ -1,4 +1,4 @@
-"""The C kernels alone under the address and undefined-behaviour sanitizers, at every level, the AVX-512 source included."""
+"""The C kernels alone under the address and undefined-behaviour sanitizers, at every level, AVX-512 source included."""
 
 import os
 import shutil
