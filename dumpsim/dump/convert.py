@@ -69,6 +69,7 @@ class Converted:
     stored_dtype: DType
     format: str
     nbytes: int
+    owned: bool = False  # holds memory of its own, not a view of the device's
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,7 +96,15 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
         values = values.reshape(-1)[: how.sample]
         nbytes = (values.size * dtype.bits + 7) // 8
     values, stored, stored_dtype = _stored(values, dtype, how)
-    return Converted(values=values, stored=stored, dtype=dtype, stored_dtype=stored_dtype, format=label, nbytes=nbytes)
+    return Converted(
+        values=values,
+        stored=stored,
+        dtype=dtype,
+        stored_dtype=stored_dtype,
+        format=label,
+        nbytes=nbytes,
+        owned=not np.may_share_memory(stored, ref.read()),
+    )
 
 
 def device_values(ref: TensorRef) -> NDArray[Any]:

@@ -21,10 +21,8 @@ _LARGE = 1 << 23  # bytes from which threads pay
 _THREADS = min(4, os.cpu_count() or 1)
 
 
-def host_cells(
-    values: NDArray[Any], categories: Sequence[str]
-) -> tuple[tuple[str, ...], Statistics | None, tuple[tuple[str, str], ...]]:
-    """Cells in the order of the categories, and what they were made from.
+def host_cells(values: NDArray[Any], categories: Sequence[str]) -> tuple[str, ...]:
+    """Cells in the order of the categories.
 
     Parameters
     ----------
@@ -35,7 +33,7 @@ def host_cells(
 
     Examples
     --------
-    >>> host_cells(np.array([[1, 2, 3], [4, 5, 6]], np.float32), ("max", "min", "l2norm", "count"))[0]
+    >>> host_cells(np.array([[1, 2, 3], [4, 5, 6]], np.float32), ("max", "min", "l2norm", "count"))
     ('6', '1', '9.53939', '6')
     """
     found: Statistics | None = None
@@ -51,7 +49,7 @@ def host_cells(
         if kind not in digests:
             digests[kind] = digest([values], kind)[0] if kind == "md5" or values.size <= _SLICE else _sliced(values)
         cells.append(digests[kind])
-    return tuple(cells), found, tuple(digests.items())
+    return tuple(cells)
 
 
 def device_cells(values: NDArray[Any], categories: Sequence[str], precision: str) -> tuple[str, ...]:

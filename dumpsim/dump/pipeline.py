@@ -14,6 +14,7 @@ from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.events import TensorRef
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
+from dumpsim.dump.kept import Kept
 from dumpsim.dump.measure import device_cells, host_cells
 from dumpsim.dump.summary import Tally
 from dumpsim.modes.config import DumpConfig
@@ -26,6 +27,8 @@ __all__ = ["Pipeline", "Source"]
 
 FILE_NS = 25_000  # what a small file costs the virtual clock [spec observed 1.2]
 BYTES_PER_NS = 1  # and its bytes, at 1 GB/s
+KEPT_BYTES = 32 << 20  # converted tensors kept for their next reader
+KEPT_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,8 @@ class Pipeline:
         self._csv = profile.csv
         self._manifest = manifest
         self._spool: Spool | None = None
+        self._tensors: Kept[Converted] = Kept(KEPT_BYTES)
+        self._cells: Kept[tuple[str, ...]] = Kept(KEPT_ROWS)
         self.plain = Conversion(bug_compat=profile.bug_compat)
         sampled = config.sample_mode == 1 and profile.sampling
         self._how = Conversion(
@@ -92,7 +97,7 @@ class Pipeline:
             self._device_row(directory, source, ref)
             return
         try:
-            found = convert(ref, self._how)
+            found = self._converted(ref)
         except NotDumped as reason:
             self._log("WARNING", "", f"{source.full_name} {source.io}.{ref.slot}: {reason}")
             self._tally.skip(str(reason))
@@ -103,7 +108,7 @@ class Pipeline:
         if config.tensors:
             self._npy(directory, record, source, ref, found)
         if config.statistics:
-            self._row(directory, record, found)
+            self._row(directory, record, ref, found)
 
     def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
         """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
@@ -144,7 +149,7 @@ class Pipeline:
             if self._profile.unwritable == "error":
                 raise
             self._log("ERROR", "DumpToFile", str(error))
-            self._tally.note(f"not everything could be written: {error.what}")
+            self._tally.fail(f"not everything could be written: {error.what}")
             return False
         return True
 
@@ -155,6 +160,16 @@ class Pipeline:
 
             self._spool = Spool()
         return self._spool
+
+    def _converted(self, ref: TensorRef) -> Converted:
+        """A tensor on the host; what had to be made anew is made once per version of its buffer. [design]"""
+        key = _key(ref)
+        found = None if key is None else self._tensors.get(key)
+        if found is None:
+            found = convert(ref, self._how)
+            if key is not None and found.owned:
+                self._tensors.put(key, found, found.stored.nbytes + found.values.nbytes)
+        return found
 
     # -- record --------------------------------------------------------------------------------------------------------
 
@@ -206,11 +221,16 @@ class Pipeline:
             ids = (source.task_id, source.stream_id, ref.address, ref.version)
             self.spool().add(place, record.op_name, *ids, ref.device_format, ref.producer)
 
-    def _row(self, directory: str, record: Record, found: Converted) -> None:
+    def _row(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
         """Add a row with statistics of the host."""
         if found.dtype.kind == "complex":
             return  # only npy files hold complex numbers [seed 001]
-        cells, _, _ = host_cells(found.values, self._config.statistic_category)
+        key = _key(ref)
+        cells = None if key is None else self._cells.get(key)
+        if cells is None:
+            cells = host_cells(found.values, self._config.statistic_category)
+            if key is not None:
+                self._cells.put(key, cells, 1)
         self._line(directory, record, cells)
 
     def _device_row(self, directory: str, source: Source, ref: TensorRef) -> None:
@@ -239,3 +259,10 @@ class Pipeline:
             line = statcsv.header(self._config.statistic_category) + line
         if self.guarded(lambda: self._sink.append(directory, STATISTIC, line)):
             self._tally.rows += 1
+
+
+def _key(ref: TensorRef) -> tuple[object, ...] | None:
+    """What names the content of a tensor; None where nobody counts its buffer's versions."""
+    if not ref.version:
+        return None
+    return (ref.address, ref.version, ref.nbytes, ref.device_format, ref.device_dtype.name, ref.dtype.name, ref.shape)

@@ -126,7 +126,8 @@ class DumpService:
         self._iterations = IterationCounter(profile.iteration_rule, config.initial_iteration)
         self._keep_useless = self._useless_rule(environment)
         self._selected: dict[tuple[str, str], bool] = {}
-        self._used: set[str] = set()
+        self._used: set[str] = set()  # elements of `kernels` that matched something
+        self._told: set[str] = set()  # variables whose late change was told
         self._held: dict[int, TensorRef] = {}  # operands kept from before an in-place kernel that may overflow
         self._logged_iteration: int | None = None
         self._overflows = 0
@@ -137,9 +138,11 @@ class DumpService:
             seed=info.settings.seed, manifest=info.settings.manifest is not None, log=info.log,
         )  # fmt: skip
         if config.disabled is not None:
-            self.tally.note(f"nothing is dumped: {config.disabled}")
+            self.tally.fail(f"nothing is dumped: {config.disabled}")
         else:
             self._prepare()
+            if not config.enable and profile.target == "Ascend":
+                self.tally.note("asynchronous dump (enable: false): each tensor was copied when its task ended")
             self._capture(self._iterations.current)
 
     # -- what the front end asks ---------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ class DumpService:
             return self._finished
         self._sink.settle()
         self._report_unused()
-        if self.enabled and not self.tally.asked and not self.tally.notes:
+        if self.enabled and not self.tally.asked:
             self.tally.note(self._why_nothing())
         summary = self.tally.summary(
             path=self.tree.rank_path, rank=self.info.rank, files=self._sink.files, size=self._sink.bytes
@@ -384,9 +387,9 @@ class DumpService:
     def _warn_of_late_changes(self) -> None:
         """The variables were read at the first compile; a script that changes them later is told so. [decisions]"""
         for name, value in self._environment.items():
-            if os.environ.get(name) != value and name not in self._used:
-                self._used.add(name)
-                if self.profile.release == "seed" and name in os.environ:
+            if name not in self._told and os.environ.get(name, value) != value:
+                self._told.add(name)
+                if self.profile.release == "seed":
                     text = f"{name} was read before the first graph was compiled; changing it now has no effect"
                     self.info.log("WARNING", "", text)
 

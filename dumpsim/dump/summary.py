@@ -23,6 +23,8 @@ class Summary:
         npy files and rows of statistic.csv.
     files, bytes : int
         Everything that was written, graphs and metadata included.
+    failed : bool
+        The dump is off on this device, or something could not be written.
     notes : tuple of str
         What else a user must know, such as why nothing was dumped.
     """
@@ -37,12 +39,13 @@ class Summary:
     files: int
     bytes: int
     iterations: tuple[int, ...]
+    failed: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Nothing that was asked for is missing."""
-        return not self.skipped and not self.notes
+        """Something was asked for, and nothing of it is missing."""
+        return self.asked > 0 and not self.skipped and not self.failed
 
     def __str__(self) -> str:
         parts = [f"dumpsim: asked {self.asked}, captured {self.captured}"]
@@ -68,6 +71,7 @@ class Tally:
     rows: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     iterations: set[int] = field(default_factory=set)
+    failed: bool = False
     notes: list[str] = field(default_factory=list)
 
     def skip(self, reason: str) -> None:
@@ -79,6 +83,11 @@ class Tally:
         """Something that a user must know, told once."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def fail(self, text: str) -> None:
+        """Something that was asked for is missing as a whole; told once."""
+        self.failed = True
+        self.note(text)
 
     def summary(self, *, path: str, rank: int, files: int, size: int) -> Summary:
         """The account so far."""
@@ -93,6 +102,7 @@ class Tally:
             files=files,
             bytes=size,
             iterations=tuple(sorted(self.iterations)),
+            failed=self.failed,
             notes=tuple(self.notes),
         )
 

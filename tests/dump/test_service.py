@@ -5,12 +5,14 @@ import json
 import os
 import stat
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from dumpsim.archive.tree import records
 from dumpsim.codecs import npy
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.clock import WallClock
@@ -101,8 +103,6 @@ def test_constants_are_tensors_only(root, profile, expected):
     constant = TensorType(dtype=dtype("float32"), shape=(2, 3), constant=True)
     number = ScalarType(dtype=dtype("int64"), value=3)
     event = graph(constants=((3, number), (Y, constant)))
-    from dataclasses import replace
-
     refs = (ref(np.int64(3), origin="constant", name="data-0"), ref(Y, origin="constant", name="data-1"))
     machine.compile(replace(event, constants=refs))
     found = machine.names()
@@ -608,6 +608,59 @@ def test_arguments_of_kernels(root):
         assert not [name for name in other.files() if "MatMul-op0.json" in name]
 
 
+def test_a_script_that_changes_the_variable_later_is_told(root, monkeypatch):
+    machine = Machine(root, "seed/ascend_o0")
+    monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", "/elsewhere.json")
+    for _ in range(2):
+        machine.run(add())
+    assert [text for _, text in machine.log] == [
+        "MINDSPORE_DUMP_CONFIG was read before the first graph was compiled; changing it now has no effect"
+    ]
+
+
+class Buffer:
+    """A tensor whose writes are counted."""
+
+    def __init__(self, array, **options):
+        self.ref = ref(array, **options)
+        self.reads = 0
+        self.version = 1
+
+    def at(self, slot):
+        def read():
+            self.reads += 1
+            return self.ref.read()
+
+        return replace(self.ref, slot=slot, version=self.version, read=read)
+
+
+@pytest.mark.parametrize("layout", ["DefaultFormat", "FRACTAL_NZ"])
+def test_what_was_made_of_a_buffer_holds_for_one_version(root, layout):
+    array = np.arange(32 * 32, dtype=np.float16).reshape(32, 32)
+    buffer = Buffer(array, layout=layout)
+    machine = Machine(root, "seed/ascend_o0", saved_data="full", statistic_category=["max", "md5"])
+    machine.run(task("Default/A-op0", outputs=[buffer.at(0)]), task("Default/B-op0", operands=[buffer.at(0)]))
+    data = buffer.ref.read()
+    data.flags.writeable = True
+    data[:2] = np.array([2000], np.float16).view(np.uint8)
+    buffer.version = 2
+    machine.run(task("Default/C-op0", operands=[buffer.at(0)]))
+    machine.service.finish()
+    rows = [
+        line.split(',"(32,32)",')[1].split(",")
+        for name in machine.files()
+        if name.endswith("statistic.csv")
+        for line in (root / "rank_0" / name).read_text().splitlines()[1:]
+    ]
+    changed = array.copy()
+    changed.flat[0] = 2000
+    assert [row[0] for row in rows] == ["1023", "1023", "2000"]
+    assert [row[1] for row in rows] == [hashlib.md5(a.tobytes()).hexdigest() for a in (array, array, changed)]
+    for name, expected in (("A-op0", array), ("B-op0", array), ("C-op0", changed)):
+        (path,) = [n for n in machine.files() if name in n and n.endswith(".npy")]
+        assert np.array_equal(npy.read(root / "rank_0" / path), expected)
+
+
 # -- the run as a whole ------------------------------------------------------------------------------------------------
 
 
@@ -617,6 +670,27 @@ def whole_run(root, profile="seed/gpu", **options):
     for _ in range(3):
         machine.run(add(), parameters=(ref(X, name="w"),))
     return machine, machine.service.finish()
+
+
+@pytest.mark.parametrize("profile", names())
+def test_records_read_back_are_those_that_were_written(root, profile):
+    machine = Machine(root, profile)
+    for _ in range(2):
+        machine.run(add(), parameters=(ref(X, name="w.x"),))
+    found = [record for _, record in records(str(root / "rank_0"), "Net")]
+    per_run = [
+        ("Add", "Default_Add-op0", "input", 0),
+        ("Add", "Default_Add-op0", "input", 1),
+        ("Add", "Default_Add-op0", "output", 0),
+    ]
+    if not profile.endswith("ascend_o0"):
+        per_run.append(("Parameter", "w_x", "output", 0))
+    assert [(r.op_type, r.op_name, r.io, r.slot) for r in found] == per_run * 2
+    assert [r.iteration for r in found] == [0] * len(per_run) + [1] * len(per_run)
+    assert {r.graph_id for r in found} == {0}
+    assert {r.dtype for r in found} == {"" if profile in ("seed/gpu", "seed/cpu") else "float32"}
+    stamps = [r.timestamp for r in found]
+    assert stamps == sorted(set(stamps))
 
 
 def digest(root):
