@@ -34,7 +34,6 @@ setup(
                 extra_compile_args=CFLAGS,
             )
             for name, sources in MODULES.items()
-            if os.path.exists(f"_ext/{name}.pyx")
         ],
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         language_level=3,

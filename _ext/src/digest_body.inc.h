@@ -14,8 +14,8 @@
 #define G(x, y, z) ((y) ^ ((z) & ((x) ^ (y))))
 #define H(x, y, z) ((x) ^ (y) ^ (z))
 #define I(x, y, z) ((y) ^ ((x) | ~(z)))
-#define STEP(f, a, b, c, d, k, s, t)                                                                                    \
-    a += f(b, c, d) + m[k] + t;                                                                                         \
+#define STEP(f, a, b, c, d, k, s, t)                                                                                   \
+    a += f(b, c, d) + m[k] + t;                                                                                        \
     a = ROTATE(a, s) + b;
 
 TARGET static void NAME(md5)(uint32_t *state, const uint8_t **p, int64_t blocks)
@@ -118,8 +118,8 @@ TARGET static void NAME(md5)(uint32_t *state, const uint8_t **p, int64_t blocks)
 #define PARITY(x, y, z) ((x) ^ (y) ^ (z))
 #define MAJORITY(x, y, z) (((x) & (y)) | ((z) & ((x) | (y))))
 #define NEXT(i) (w = m[((i) + 13) % 16] ^ m[((i) + 8) % 16] ^ m[((i) + 2) % 16] ^ m[i], m[i] = ROTATE(w, 1))
-#define ROUND(f, a, b, c, d, e, word, k)                                                                                \
-    e += ROTATE(a, 5) + f(b, c, d) + (word) + k;                                                                        \
+#define ROUND(f, a, b, c, d, e, word, k)                                                                               \
+    e += ROTATE(a, 5) + f(b, c, d) + (word) + k;                                                                       \
     b = ROTATE(b, 30);
 
 TARGET static void NAME(sha1)(uint32_t *state, const uint8_t **p, int64_t blocks)

@@ -25,40 +25,40 @@ static inline SHA_TARGET void sha_store(uint32_t *state, int lanes, int l, sha_s
 }
 
 /* words 4g .. 4g + 3 of message x, the first 16 from memory */
-#define READ(x, g)                                                                                                      \
+#define READ(x, g)                                                                                                     \
     x##m##g = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(x##p + 16 * g)), bytes);
-#define EXTEND(x, a, b, c, d)                                                                                           \
+#define EXTEND(x, a, b, c, d)                                                                                          \
     x##m##a = _mm_sha1msg2_epu32(_mm_xor_si128(_mm_sha1msg1_epu32(x##m##a, x##m##b), x##m##c), x##m##d);
 /* four rounds of function f; the e of the next four is the a of before */
-#define ROUNDS(x, f, a)                                                                                                 \
-    x##e = _mm_sha1nexte_epu32(x##e, x##m##a);                                                                          \
-    x##t = x##s.abcd;                                                                                                   \
-    x##s.abcd = _mm_sha1rnds4_epu32(x##s.abcd, x##e, f);                                                                \
+#define ROUNDS(x, f, a)                                                                                                \
+    x##e = _mm_sha1nexte_epu32(x##e, x##m##a);                                                                         \
+    x##t = x##s.abcd;                                                                                                  \
+    x##s.abcd = _mm_sha1rnds4_epu32(x##s.abcd, x##e, f);                                                               \
     x##e = x##t;
-#define FIRST(x)                                                                                                        \
-    READ(x, 0)                                                                                                          \
-    x##e = _mm_add_epi32(x##s.e, x##m0);                                                                                \
-    x##t = x##s.abcd;                                                                                                   \
-    x##s.abcd = _mm_sha1rnds4_epu32(x##s.abcd, x##e, 0);                                                                \
+#define FIRST(x)                                                                                                       \
+    READ(x, 0)                                                                                                         \
+    x##e = _mm_add_epi32(x##s.e, x##m0);                                                                               \
+    x##t = x##s.abcd;                                                                                                  \
+    x##s.abcd = _mm_sha1rnds4_epu32(x##s.abcd, x##e, 0);                                                               \
     x##e = x##t;
 #define BEGIN(x) const sha_state x##start = x##s;
-#define END(x)                                                                                                          \
-    x##s.e = _mm_sha1nexte_epu32(x##e, x##start.e);                                                                         \
-    x##s.abcd = _mm_add_epi32(x##s.abcd, x##start.abcd);                                                                    \
+#define END(x)                                                                                                         \
+    x##s.e = _mm_sha1nexte_epu32(x##e, x##start.e);                                                                    \
+    x##s.abcd = _mm_add_epi32(x##s.abcd, x##start.abcd);                                                               \
     x##p += 64;
-#define DECLARE(x, l)                                                                                                   \
-    sha_state x##s = sha_load(state, lanes, l);                                                                         \
-    const uint8_t *x##p = p[l];                                                                                         \
+#define DECLARE(x, l)                                                                                                  \
+    sha_state x##s = sha_load(state, lanes, l);                                                                        \
+    const uint8_t *x##p = p[l];                                                                                        \
     __m128i x##m0, x##m1, x##m2, x##m3, x##e, x##t;
 /* EACH(F, ...) does F for every message of the function */
-#define SHA_BLOCK                                                                                                           \
-    EACH(BEGIN)                                                                                                         \
-    EACH(FIRST)                                                                                                         \
-    STEP0(1) STEP0(2) STEP0(3)                                                                                          \
-    STEP(0, 0, 1, 2, 3)                                                                                                 \
-    STEP(1, 1, 2, 3, 0) STEP(1, 2, 3, 0, 1) STEP(1, 3, 0, 1, 2) STEP(1, 0, 1, 2, 3) STEP(1, 1, 2, 3, 0)                 \
-    STEP(2, 2, 3, 0, 1) STEP(2, 3, 0, 1, 2) STEP(2, 0, 1, 2, 3) STEP(2, 1, 2, 3, 0) STEP(2, 2, 3, 0, 1)                 \
-    STEP(3, 3, 0, 1, 2) STEP(3, 0, 1, 2, 3) STEP(3, 1, 2, 3, 0) STEP(3, 2, 3, 0, 1) STEP(3, 3, 0, 1, 2)                 \
+#define SHA_BLOCK                                                                                                      \
+    EACH(BEGIN)                                                                                                        \
+    EACH(FIRST)                                                                                                        \
+    STEP0(1) STEP0(2) STEP0(3)                                                                                         \
+    STEP(0, 0, 1, 2, 3)                                                                                                \
+    STEP(1, 1, 2, 3, 0) STEP(1, 2, 3, 0, 1) STEP(1, 3, 0, 1, 2) STEP(1, 0, 1, 2, 3) STEP(1, 1, 2, 3, 0)                \
+    STEP(2, 2, 3, 0, 1) STEP(2, 3, 0, 1, 2) STEP(2, 0, 1, 2, 3) STEP(2, 1, 2, 3, 0) STEP(2, 2, 3, 0, 1)                \
+    STEP(3, 3, 0, 1, 2) STEP(3, 0, 1, 2, 3) STEP(3, 1, 2, 3, 0) STEP(3, 2, 3, 0, 1) STEP(3, 3, 0, 1, 2)                \
     EACH(END)
 #define STEP0(g) EACH2(READ, g) EACH3(ROUNDS, 0, g)
 #define STEP(f, a, b, c, d) EACH5(EXTEND, a, b, c, d) EACH3(ROUNDS, f, a)

@@ -1,7 +1,7 @@
 /* Statistics in one pass [spec mindspore 4.2].
  *
- *   max, min   as std::max and std::min over the elements in order, starting at -inf and +inf: the first of equal values
- *              stays, so -0 and +0 keep their order; one NaN makes both NaN.
+ *   max, min   as std::max and std::min over the elements in order, starting at -inf and +inf: the first of equal
+ *              values stays, so -0 and +0 keep their order; one NaN makes both NaN.
  *   sum, sumsq in double, over 16 lanes: element i of a chunk goes to lane i % 16, in order; lanes are added as a tree
  *              (l and l + 8, l + 4, l + 2, l + 1).
  *   counts     negative: x < 0 (with -inf); zero: x == 0 (both zeros); nan; infinities by sign.
@@ -11,11 +11,11 @@
  *   T(1) = leaf, T(n) = merge(T(k), T(n - k)) with k the largest power of two below n,
  * so a block of a power of two of chunks at a multiple of its size is always one node: threads measure such blocks and
  * change no bit. Products of float16, bfloat16 and float32 are exact in double, so there a fused multiply-add is the
- * same as a multiplication and an addition. Chunks whose sumsq is finite hold neither NaN nor infinity; only the others are
- * read once more, from cache, to count them.
+ * same as a multiplication and an addition. Chunks whose sumsq is finite hold neither NaN nor infinity; only the others
+ * are read once more, from cache, to count them.
  *
- * The caller guarantees that the data are aligned to their element, in native byte order and that a bool is one byte, of
- * which any bit means true. */
+ * The caller guarantees that the data are aligned to their element, in native byte order and that a bool is one byte,
+ * of which any bit means true. */
 #include <math.h>
 #include <string.h>
 
@@ -98,7 +98,7 @@ static inline float f16_to_float(uint16_t h)
 {
     /* masks, not branches: gcc vectorises this */
     const int32_t body = (int32_t)(h & 0x7fffu) << 13;
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: between the biases of the exponents */
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: the biases apart */
     const uint32_t subnormal = 0u - (uint32_t)(body < 1 << 23), special = 0u - (uint32_t)(body >= 31 << 23);
     const float tiny = bits_to_float((uint32_t)body + (113u << 23)) - bits_to_float(113u << 23); /* exact */
     uint32_t tiny_bits;
@@ -121,33 +121,33 @@ typedef struct {
     int64_t negative, zero, nan, positive_inf, negative_inf;
 } counts_t;
 
-#define DEFINE_LOOK(NAME, U, ABS, INF)                                                                                  \
-    /* counts from the bits of every element */                                                                         \
-    static counts_t count_##NAME(const void *data, int64_t n)                                                           \
-    {                                                                                                                   \
-        counts_t c = {0, 0, 0, 0, 0};                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                                               \
-            U v;                                                                                                        \
-            const U u = LOAD(U, data, i), a = (U)(u & (ABS));                                                           \
-            const int nan = a > (INF), inf = a == (INF), sign = u != a, zero = a == 0;                                  \
-            c.nan += nan;                                                                                               \
-            c.zero += zero;                                                                                             \
-            c.negative += sign & !zero & !nan;                                                                          \
-            c.positive_inf += inf & !sign;                                                                              \
-            c.negative_inf += inf & sign;                                                                               \
-        }                                                                                                               \
-        return c;                                                                                                       \
-    }                                                                                                                   \
-    /* the first zero of either sign: the one that std::max and std::min keep */                                        \
-    static double zero_##NAME(const void *data, int64_t n)                                                              \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                                               \
-            U v;                                                                                                        \
-            const U u = LOAD(U, data, i);                                                                               \
-            if (!(u & (ABS)))                                                                                           \
-                return u ? -0.0 : 0.0;                                                                                  \
-        }                                                                                                               \
-        return 0.0;                                                                                                     \
+#define DEFINE_LOOK(NAME, U, ABS, INF)                                                                                 \
+    /* counts from the bits of every element */                                                                        \
+    static counts_t count_##NAME(const void *data, int64_t n)                                                          \
+    {                                                                                                                  \
+        counts_t c = {0, 0, 0, 0, 0};                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            U v;                                                                                                       \
+            const U u = LOAD(U, data, i), a = (U)(u & (ABS));                                                          \
+            const int nan = a > (INF), inf = a == (INF), sign = u != a, zero = a == 0;                                 \
+            c.nan += nan;                                                                                              \
+            c.zero += zero;                                                                                            \
+            c.negative += sign & !zero & !nan;                                                                         \
+            c.positive_inf += inf & !sign;                                                                             \
+            c.negative_inf += inf & sign;                                                                              \
+        }                                                                                                              \
+        return c;                                                                                                      \
+    }                                                                                                                  \
+    /* the first zero of either sign: the one that std::max and std::min keep */                                       \
+    static double zero_##NAME(const void *data, int64_t n)                                                             \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            U v;                                                                                                       \
+            const U u = LOAD(U, data, i);                                                                              \
+            if (!(u & (ABS)))                                                                                          \
+                return u ? -0.0 : 0.0;                                                                                 \
+        }                                                                                                              \
+        return 0.0;                                                                                                    \
     }
 
 DEFINE_LOOK(f16, uint16_t, 0x7fffu, 0x7c00u)

@@ -14,6 +14,7 @@ FLAGS = ["-O1", "-g", "-ffp-contract=off", "-Wall", "-Wno-psabi", "-Wno-type-lim
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None or sys.platform != "linux", reason="needs gcc on Linux")
 @pytest.mark.parametrize("flags", [SANITIZE, ["-O3"]], ids=["sanitized", "optimised"])
 def test_kernels(tmp_path, flags):
