@@ -82,6 +82,11 @@ class Tensor(TensorMethods):
             return
         if dtype is not None:
             _check_dtype(dtype)
+        if input_data is None and dtype is not None and init is None and _is_open(shape):
+            # the type of a network's argument, for `set_inputs`
+            self._array, self._dtype = None, mstype.type_of(dtype)
+            self._shape = tuple(-1 if extent is None else extent for extent in shape)  # type: ignore[union-attr]
+            return
         if input_data is None:
             array = self._empty(dtype, shape, init)
         else:
@@ -236,8 +241,7 @@ class Tensor(TensorMethods):
         array = self._values("item")
         if not index and array.size != 1:
             raise ScriptValueError(
-                "The tensor should have only one element. "
-                f"But the shape of input tensor is {self._shape}."
+                f"The tensor should have only one element. But the shape of input tensor is {self._shape}."
             )
         return array.item(*index)
 
@@ -279,8 +283,7 @@ class Tensor(TensorMethods):
         array = self._values(use)
         if array.size != 1:
             raise ScriptValueError(
-                f"The tensor should have only one element, but got {array.size}, "
-                "more than one element is ambiguous."
+                f"The tensor should have only one element, but got {array.size}, more than one element is ambiguous."
             )
         return array.reshape(-1)[0]
 
@@ -314,6 +317,11 @@ class Tensor(TensorMethods):
         if self._array is not None:
             twin._array = self._array.copy()
         return twin
+
+
+def _is_open(shape: Any) -> bool:
+    """Whether a shape leaves extents to the run."""
+    return isinstance(shape, (tuple, list)) and any(extent is None or extent == -1 for extent in shape)
 
 
 def is_tensor(obj: Any) -> bool:
