@@ -45,9 +45,11 @@ class KernelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRules:
-    """All elements of ``kernels``, in the order in which they are tried: patterns, full names, types.
+    """All elements of ``kernels``, in the order in which they are tried: patterns, full names, types, each sorted.
 
-    An empty list selects everything. `duplicates` holds the texts that were given more than once.
+    An empty list selects everything. `duplicates` holds the texts that were given more than once. Only the first rule
+    that
+    matches a name counts as used.
 
     Examples
     --------
@@ -86,14 +88,15 @@ class KernelRules:
             else:
                 found[text] = _rule(text, index, patterns)
         order = {"regex": 0, "name": 1, "type": 2}
-        rules = tuple(sorted(found.values(), key=lambda rule: order[rule.kind]))
+        rules = tuple(sorted(found.values(), key=lambda rule: (order[rule.kind], rule.text.encode())))
         return cls(rules=rules, duplicates=tuple(duplicates))
 
-    def match(self, full_name: str) -> "tuple[KernelRule, ...]":
-        """The rules that select this name; a rule that selects everything where there are none."""
+    def match(self, full_name: str) -> "KernelRule | None":
+        """The first rule that selects this name, one that selects everything where there are none, None where none
+        does."""
         if not self.rules:
-            return (EVERYTHING,)
-        return tuple(rule for rule in self.rules if rule.matches(full_name))
+            return EVERYTHING
+        return next((rule for rule in self.rules if rule.matches(full_name)), None)
 
 
 EVERYTHING = KernelRule(text="", kind="type")

@@ -6,7 +6,7 @@ from typing import Any
 
 from dumpsim.core.events import TensorRef
 from dumpsim.modes.config import DumpConfig
-from dumpsim.modes.operators import HOST_OPERANDS, USELESS_OUTPUTS
+from dumpsim.modes.operators import CPU_HOST_OPERANDS, HOST_OPERANDS, USELESS_OUTPUTS
 from dumpsim.modes.profile import Profile
 
 __all__ = ["Selection", "choose_inputs", "choose_outputs", "choose_parameters", "is_selected"]
@@ -28,7 +28,7 @@ def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) ->
     In dump_mode 2 an operator carries the mark that set_dump left on it. [spec mindspore 2.3]
     """
     if config.dump_mode == 1:
-        return bool(config.kernels.match(full_name))
+        return config.kernels.match(full_name) is not None
     if config.dump_mode == 2:
         return str(attrs.get("dump", "")).lower() == "true"
     return True
@@ -36,7 +36,8 @@ def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) ->
 
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Selection:
     """The operands that have bytes and that no table excludes."""
-    hidden = HOST_OPERANDS.get(op_type, frozenset()) if profile.skip_tables else frozenset()
+    table = HOST_OPERANDS if profile.skip_tables else CPU_HOST_OPERANDS if profile.target == "CPU" else {}
+    hidden = table.get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the operand lives on the host")
 
 
@@ -50,7 +51,7 @@ def choose_parameters(config: DumpConfig, profile: Profile, refs: tuple[TensorRe
     """The graph inputs that get a Parameter file; they count as outputs. [spec mindspore 3.10, spec observed 1.4]"""
     if not (profile.parameters and config.outputs) or config.dump_mode == 2:
         return Selection()
-    named = tuple(ref for ref in refs if ref.name and (config.dump_mode == 0 or config.kernels.match(ref.name)))
+    named = tuple(ref for ref in refs if ref.name and is_selected(config, ref.name, {}))
     return _choose(profile, named, frozenset(), "")
 
 

@@ -395,16 +395,17 @@ class DumpService:
 
     def _use(self, name: str) -> None:
         """Remember which elements of `kernels` matched something."""
-        if self.config.dump_mode == 1:
-            self._used.update(rule.text for rule in self.config.kernels.match(name))
+        rule = self.config.kernels.match(name) if self.config.dump_mode == 1 else None
+        if rule is not None:
+            self._used.add(rule.text)
 
     def _report_unused(self) -> None:
-        """The vendor's warning, and a note for the summary."""
+        """The vendor's warning."""
         if self.config.dump_mode != 1 or not self.enabled:
             return
-        for rule in self.config.kernels.rules:
-            if rule.text not in self._used:
-                self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {rule.text}")
+        unused = {rule.text for rule in self.config.kernels.rules} - self._used
+        for text in sorted(unused):
+            self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
 
     def _why_nothing(self) -> str:
         """A reason for an empty dump."""
