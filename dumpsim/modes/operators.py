@@ -1,8 +1,8 @@
-"""Operands and outputs of Ascend operators that no dump holds. [spec mindspore 3.9]"""
+"""Operands and outputs that no dump holds, by operator type."""
 
-__all__ = ["HOST_OPERANDS", "USELESS_OUTPUTS"]
+__all__ = ["CPU_HOST_OPERANDS", "HOST_OPERANDS", "USELESS_OUTPUTS"]
 
-# operator type -> operands that live on the host or only carry an attribute
+# Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
 HOST_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropInput": frozenset({2}),
     "KVCacheScatterUpdate": frozenset({0}),
@@ -21,7 +21,15 @@ HOST_OPERANDS: dict[str, frozenset[int]] = {
     "Zeros": frozenset({0, 1}),
 }
 
-# operator type -> outputs known to be useless, skipped while MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT is 1
+# CPU [observed 2.10]: operands that the kernel is launched without
+CPU_HOST_OPERANDS: dict[str, frozenset[int]] = {
+    "Conv2DBackpropFilter": frozenset({2}),
+    "Conv2DBackpropInput": frozenset({2}),
+    "Reshape": frozenset({1}),
+    "Transpose": frozenset({1}),
+}
+
+# Ascend [spec mindspore 3.9]: operator type -> outputs known to be useless, skipped while MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT is 1
 USELESS_OUTPUTS: dict[str, frozenset[int]] = {
     "BatchNorm": frozenset({1, 2}),
     "FlashAttentionScore": frozenset({2}),

@@ -14,6 +14,8 @@ __all__ = ["adapt_to_kernels"]
 
 # operands that kernels take as tensors of another number type than the script's number [observed 2.10]
 _WANTED: Mapping[str, Mapping[int, str]] = {"TopK": {1: "int32"}}
+# tuples that kernels take as constant tensors [observed 2.10]
+_AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
 
 
 def adapt_to_kernels(graph: Graph) -> Graph:
@@ -27,6 +29,13 @@ def adapt_to_kernels(graph: Graph) -> Graph:
                 node.operands[place] = _cast(node, operand, dtype(name))
                 node.flags["anew"] = True
                 node.node_attrs["has_dynamic_value"] = True
+                node.candidate = "code"
+        place_of_tuple = _AS_TENSOR.get(node.op_type)
+        if place_of_tuple is not None:
+            sizes = node.operands[place_of_tuple]
+            if isinstance(sizes, Constant) and not isinstance(sizes.abstract, TensorType):
+                node.operands[place_of_tuple] = constant(np.array(sizes.value, np.int64))
+                node.flags["anew"] = True
                 node.candidate = "code"
         if any(isinstance(o, Node) and o.op_type == "MakeTuple" for o in node.operands):
             node.flags["anew"] = True
