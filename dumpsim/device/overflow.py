@@ -10,6 +10,7 @@ import numpy.typing as npt
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.device.chip import Chip, OverflowMode
+from dumpsim.device.halves import HALVES, to_half, to_single
 
 __all__ = ["VARIABLE", "StatusRegister", "narrow", "overflow_mode"]
 
@@ -116,18 +117,27 @@ def narrow(
     (array([ inf, -inf,   1.], dtype=float16), True)
     """
     target = dtype.numpy
+    if dtype.name == "float32" and result.dtype.itemsize == 2 and result.dtype.kind in "fV":
+        return to_single(result), False
     if dtype.name not in _LARGEST or mode is None or result.dtype.kind not in "fV" or result.size == 0:
-        if result.dtype == target:
-            return result, False
-        with np.errstate(all="ignore"):
-            return result.astype(target), False
+        return _rounded(result, target), False
     with np.errstate(all="ignore"):
         # NaN makes both of these NaN; rounding to the target decides what is too large
         high, low = result.max().astype(target), result.min().astype(target)
         if np.isfinite(high) and np.isfinite(low):
-            return (result if result.dtype == target else result.astype(target)), False
+            return _rounded(result, target), False
         if mode is OverflowMode.INFNAN:
-            return (result if result.dtype == target else result.astype(target)), inputs_finite
+            return _rounded(result, target), inputs_finite
         largest = _LARGEST[dtype.name]
         stored = np.where(np.isnan(result), _NAN_STORE, np.clip(result, -largest, largest))
-        return stored.astype(target), inputs_finite
+        return _rounded(stored, target), inputs_finite
+
+
+def _rounded(values: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The values as the target type stores them; the very array where it is of that type."""
+    if values.dtype == target:
+        return values
+    if target.name in HALVES:
+        return to_half(values, target)
+    with np.errstate(all="ignore"):
+        return values.astype(target)

@@ -9,6 +9,7 @@ from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.device.device import COMPUTE_STREAM, Device
+from dumpsim.device.halves import HALVES, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.overflow import narrow
 from dumpsim.device.stream import TaskFailure
@@ -18,8 +19,6 @@ from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.place import Array
 
 __all__ = ["run_op"]
-
-_WIDENED = frozenset({"float16", "bfloat16"})
 
 
 def run_op(
@@ -115,7 +114,7 @@ def _widened(operand: Any, cube: DType | None, device: Device, updated: bool) ->
         raise BadInputError("the operand is updated in place, but its array is read-only")
     if cube is not None and operand.dtype == np.float32 and not updated:
         operand = narrow(operand, cube, device.overflow)[0]
-    return operand.astype(np.float32) if operand.dtype.name in _WIDENED else operand
+    return to_single(operand) if operand.dtype.name in HALVES else operand
 
 
 def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.device import Device
+from dumpsim.device.halves import HALVES, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL, Buffer
 from dumpsim.device.overflow import narrow
@@ -18,7 +19,6 @@ from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
 
 __all__ = ["Kernels", "aicore_error"]
 
-_WIDENED = frozenset({"float16", "bfloat16"})
 _DISCARD = 1 << 20  # dead buffers of at least this size give their pages back where memory is not reused
 
 
@@ -186,8 +186,8 @@ def _operand(argument: Argument, writable: bool) -> Any:
         array = argument.array()
         if argument.scalar:
             return array.item()
-        if argument.device_dtype.name in _WIDENED:
-            return array.astype(np.float32)
+        if argument.device_dtype.name in HALVES:
+            return to_single(array)
         if not writable:
             array = array.view()
             array.flags.writeable = False

@@ -11,6 +11,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError
 from dumpsim.device.chip import CHIPS, OverflowMode, chip, chip_for
 from dumpsim.device.device import Device
+from dumpsim.device.halves import to_half, to_single
 from dumpsim.device.overflow import narrow, overflow_mode
 
 SATURATION, INFNAN = OverflowMode.SATURATION, OverflowMode.INFNAN
@@ -99,6 +100,22 @@ def test_narrowing_is_ieee_rounding_where_everything_fits(values, name):
     assert np.isfinite(stored.astype(np.float64)).all()
     assert stored[finite].tobytes() == rounded[finite].tobytes()
     assert overflow == (not finite.all())
+
+
+@pytest.mark.parametrize("kind", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
+def test_compiled_and_plain_conversions_give_the_same_bits(kind):
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    single = to_single(codes.view(kind))
+    assert single.dtype == np.float32
+    assert single.tobytes() == codes.view(kind).astype(np.float32).tobytes()
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 1 << 32, 1 << 18, dtype=np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        beside = [np.nextafter(single, np.float32(np.inf)), single * np.float32(1.0009765)]
+        values = np.concatenate([values, single, *beside])
+        values[np.isnan(values)] = np.nan
+        assert to_half(values, kind).tobytes() == values.astype(kind).tobytes()
+    assert to_half(values.reshape(-1, 2)[::2].T, kind).shape == (2, values.size // 4)
 
 
 def test_the_status_register_is_sticky_until_it_is_cleared():

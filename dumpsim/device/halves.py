@@ -1,0 +1,47 @@
+"""Conversion between float32 and the 16-bit floats; the compiled casts and numpy's give the same bits."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["HALVES", "to_half", "to_single"]
+
+HALVES = frozenset({"float16", "bfloat16"})
+
+_WORTH_IT = 4096  # elements from which on the compiled casts are faster than numpy's
+
+
+def to_single(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """A float16 or bfloat16 array as float32.
+
+    Examples
+    --------
+    >>> to_single(np.array([1.5], np.float16))
+    array([1.5], dtype=float32)
+    """
+    if values.size < _WORTH_IT:
+        return values.astype(np.float32)
+    from dumpsim._ext import cast
+    from dumpsim.tensor.simd import level_number
+
+    codes = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
+    single = np.empty(values.shape, np.float32)
+    cast.to_float(single.reshape(-1), codes.view(np.uint8), codes.size, cast.KINDS[values.dtype.name], level_number())
+    return single
+
+
+def to_half(values: npt.NDArray[Any], kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A float array rounded to float16 or bfloat16, to nearest with ties to even; too large becomes inf.
+
+    Examples
+    --------
+    >>> to_half(np.array([1e6, 0.1], np.float32), np.dtype(np.float16)).tolist()
+    [inf, 0.0999755859375]
+    """
+    if values.size < _WORTH_IT or values.dtype != np.float32:
+        with np.errstate(all="ignore"):
+            return values.astype(kind)
+    from dumpsim.tensor.cast import from_numpy
+
+    return from_numpy(values, kind.name)
