@@ -1,6 +1,6 @@
 """Optimizer steps: each writes the Parameter and its state in place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,20 @@ def _infer(name: str, tensors: Mapping[int, str], outputs: int) -> Infer:
     return infer
 
 
+# elements at a time, so that what a step needs besides its operands stays in the cache
+_BLOCK = 1 << 18
+
+
+def _blocks(*arrays: Array) -> Iterator[list[Array]]:
+    """Views of the same elements of several arrays of one shape."""
+    if not all(a.flags.c_contiguous for a in arrays) or arrays[0].size <= _BLOCK:
+        yield list(arrays)
+        return
+    flat = [a.reshape(-1) for a in arrays]
+    for start in range(0, flat[0].size, _BLOCK):
+        yield [a[start : start + _BLOCK] for a in flat]
+
+
 @np.errstate(all="ignore")
 def _momentum(
     variable: Array,
@@ -45,13 +59,15 @@ def _momentum(
     use_locking: bool = False,
     gradient_scale: float = 1.0,
 ) -> Array:
-    if gradient_scale != 1.0:
-        gradient = gradient * np.asarray(gradient_scale, gradient.dtype)
-    accumulation[...] = accumulation * momentum + gradient
-    if use_nesterov:
-        variable -= gradient * learning_rate + accumulation * (momentum * learning_rate)
-    else:
-        variable -= accumulation * learning_rate
+    for var, total, slope in _blocks(variable, accumulation, gradient):
+        if gradient_scale != 1.0:
+            slope = slope * np.asarray(gradient_scale, slope.dtype)
+        total *= momentum
+        total += slope
+        if use_nesterov:
+            var -= slope * learning_rate + total * (momentum * learning_rate)
+        else:
+            var -= total * learning_rate
     return variable
 
 
@@ -70,15 +86,23 @@ def _sgd(
 ) -> Array:
     """`stat` is 1 before the first step, which takes the gradient undampened, and 0 afterwards."""
     kind = parameters.dtype
-    if weight_decay:
-        gradient = gradient + parameters * np.asarray(weight_decay, kind)
-    if np.asarray(momentum) > 0:
-        later = accum * momentum + gradient * np.asarray(1 - dampening, kind)
-        accum[...] = np.where(stat > 0, gradient, later)
-        stat[...] = 0
-        gradient = gradient + accum * momentum if nesterov else accum
-    parameters -= gradient * learning_rate
+    for var, slope, total, first in _blocks(parameters, gradient, accum, stat):
+        if weight_decay:
+            slope = slope + var * np.asarray(weight_decay, kind)
+        if np.asarray(momentum) > 0:
+            later = total * momentum + slope * np.asarray(1 - dampening, kind)
+            total[...] = np.where(first > 0, slope, later)
+            first[...] = 0
+            slope = slope + total * momentum if nesterov else total
+        var -= slope * learning_rate
     return parameters
+
+
+def _moments(m: Array, v: Array, slope: Array, beta1: Any, beta2: Any) -> None:
+    """The running means of the gradient and of its square, in place."""
+    one = np.asarray(1, m.dtype)
+    m += (slope - m) * (one - beta1)
+    v += (slope * slope - v) * (one - beta2)
 
 
 @np.errstate(all="ignore")
@@ -99,10 +123,10 @@ def _adam(
 ) -> tuple[Array, Array, Array]:
     one = np.asarray(1, var.dtype)
     rate = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
-    m += (grad - m) * (one - beta1)
-    v += (grad * grad - v) * (one - beta2)
-    step = m * beta1 + (one - beta1) * grad if use_nesterov else m
-    var -= rate * step / (np.sqrt(v) + epsilon)
+    for part, mean, square, slope in _blocks(var, m, v, grad):
+        _moments(mean, square, slope, beta1, beta2)
+        step = mean * beta1 + (one - beta1) * slope if use_nesterov else mean
+        part -= rate * step / (np.sqrt(square) + epsilon)
     return var, m, v
 
 
@@ -120,10 +144,9 @@ def _adam_weight_decay(
     *,
     use_locking: bool = False,
 ) -> tuple[Array, Array, Array]:
-    one = np.asarray(1, var.dtype)
-    m += (gradient - m) * (one - beta1)
-    v += (gradient * gradient - v) * (one - beta2)
-    var -= lr * (m / (np.sqrt(v) + epsilon) + decay * var)
+    for part, mean, square, slope in _blocks(var, m, v, gradient):
+        _moments(mean, square, slope, beta1, beta2)
+        part -= lr * (mean / (np.sqrt(square) + epsilon) + decay * part)
     return var, m, v
 
 

@@ -199,7 +199,9 @@ def _operands(call: Call, scope: str, files: dict[Any, Any], name: str) -> list[
             return None
         kind = call.node.operand_types[index]
         shape = kind.shape if isinstance(kind, TensorType) else ()
-        operands.append(np.array(case(name).value(file)).reshape(shape))  # behind a view, files show the shape before it
+        operands.append(
+            np.array(case(name).value(file)).reshape(shape)
+        )  # behind a view, files show the shape before it
     if flat:
         count = sum(isinstance(operand, np.ndarray) for operand in operands)
         operands[:count] = [tuple(operands[:count])]
