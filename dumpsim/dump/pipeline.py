@@ -146,10 +146,10 @@ class Pipeline:
         try:
             action()
         except DumpWriteError as error:
+            self._tally.fail(f"not everything is written: {error.where} {error.what}")
             if self._profile.unwritable == "error":
                 raise
             self._log("ERROR", "DumpToFile", str(error))
-            self._tally.fail(f"not everything could be written: {error.what}")
             return False
         return True
 

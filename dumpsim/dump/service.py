@@ -13,6 +13,7 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.dump import decide
 from dumpsim.dump.artefacts import arguments_file, check_types, tensor_constants, write_graph, write_metadata
+from dumpsim.dump.control import DumpControl
 from dumpsim.dump.convert import convert
 from dumpsim.dump.iteration import IterationCounter
 from dumpsim.dump.measure import is_finite
@@ -50,6 +51,8 @@ class SessionInfo:
         Overrides of the profile, manifest, append.
     disk : DiskFaults or None
         Asked before every write.
+    control : DumpControl
+        What the script says to the dump while it runs.
     log : callable
         Gets level (``WARNING``, ``ERROR``), the vendor's function and the text.
     """
@@ -63,6 +66,7 @@ class SessionInfo:
     release: str = "seed"
     settings: RunSettings = field(default_factory=RunSettings)
     disk: DiskFaults | None = None
+    control: DumpControl = field(default_factory=DumpControl)
     log: Log = _silent
 
 
@@ -95,6 +99,8 @@ def start(info: SessionInfo, environment: Mapping[str, str]) -> "DumpService | N
     config, warnings = load(text, environment, profile, device_id=info.device_id, file=file)
     for warning in warnings:
         info.log("WARNING", warning.function, warning.text)
+    if environment.get("ENABLE_MS_GE_DUMP") == "1":
+        info.log("WARNING", "", "ENABLE_MS_GE_DUMP has no effect: it belongs to Ascend with jit_level O2")
     return DumpService(info, profile, config, environment)
 
 
@@ -132,6 +138,7 @@ class DumpService:
         self._logged_iteration: int | None = None
         self._overflows = 0
         self._capturing = False
+        self._step = config.initial_iteration
         self._finished: Summary | None = None
         self._pipeline = Pipeline(
             profile=profile, config=config, tree=self.tree, sink=self._sink, tally=self.tally, clock=info.clock,
@@ -143,7 +150,7 @@ class DumpService:
             self._prepare()
             if not config.enable and profile.target == "Ascend":
                 self.tally.note("asynchronous dump (enable: false): each tensor was copied when its task ended")
-            self._capture(self._iterations.current)
+        self._begin_step()
 
     # -- what the front end asks ---------------------------------------------------------------------------------------
 
@@ -197,11 +204,11 @@ class DumpService:
                 code="DS-DMP-003",
             )
         self._warn_of_late_changes()
-        number = self._iterations.begin(event.root_graph_id, dataset=dataset)
-        self._capture(number)
+        self._iterations.begin(event.root_graph_id, dataset=dataset)
+        number = self._begin_step()
         for text in self.config.steps.oversized:
             self.info.log("ERROR", "CheckStoul", f"Out of Range error: stoul when parse {text}")
-        if dataset or number not in self.config.steps:
+        if dataset or not self._capturing:
             return
         self.tally.iterations.add(number)
         if self.profile.global_order and number != self._logged_iteration:
@@ -212,8 +219,8 @@ class DumpService:
     def run_end(self, event: RunEvent) -> None:
         """Write the Parameter files of the run, and advance."""
         dataset = event.kind == "dataset"
-        number = self._iterations.current
-        if number in self.config.steps and not dataset:
+        number = self._step
+        if self._capturing and not dataset:
             chosen = decide.choose_parameters(self.config, self.profile, event.parameters)
             for ref in event.parameters:
                 self._use(ref.name)
@@ -224,7 +231,7 @@ class DumpService:
                 self._pipeline.parameter(directory, ref, event.graph_id, number)
         self._sink.settle()
         self._iterations.end(event.root_graph_id, dataset=dataset)
-        self._capture(self._iterations.current)
+        self._begin_step()
 
     def before_task(self, event: TaskEvent) -> None:
         """Inputs, where the profile reads them before the kernel may overwrite them."""
@@ -273,7 +280,7 @@ class DumpService:
             return self._finished
         self._sink.settle()
         self._report_unused()
-        if self.enabled and not self.tally.asked:
+        if self.enabled and not self.tally.asked and not self.tally.failed:
             self.tally.note(self._why_nothing())
         summary = self.tally.summary(
             path=self.tree.rank_path, rank=self.info.rank, files=self._sink.files, size=self._sink.bytes
@@ -290,13 +297,17 @@ class DumpService:
         """quirk: op_debug_mode 4 off Ascend saves Parameter files only, 3 saves everything. [spec mindspore 1.2]"""
         return self.config.op_debug_mode != 4 or self.profile.exception_inputs
 
-    def _capture(self, number: int) -> None:
-        """Prepare for the tasks of an iteration."""
-        self._capturing = self.enabled and number in self.config.steps
+    def _begin_step(self) -> int:
+        """Number the step that comes, and see whether its tasks are dumped."""
+        control = self.info.control
+        self._step = self._iterations.current if control.user_step is None else control.user_step
+        asked = control.running if control.dynamic else self._step in self.config.steps
+        self._capturing = self.enabled and asked
+        return self._step
 
     def _directory(self, event: TaskEvent) -> str:
         graph = event.root_graph_id if self.profile.graph_level == "root" else event.graph_id
-        return self.tree.data(graph, self._iterations.current)
+        return self.tree.data(graph, self._step)
 
     def _source(self, event: TaskEvent, io: str) -> Source:
         graph = event.root_graph_id if self.profile.graph_level == "root" else event.graph_id
@@ -308,7 +319,7 @@ class DumpService:
             stream_id=event.stream_id,
             rank=self.info.rank,
             graph_id=graph,
-            iteration=self._iterations.current,
+            iteration=self._step,
         )
 
     def _inputs(self, event: TaskEvent, *, exception: bool = False) -> None:
@@ -409,6 +420,8 @@ class DumpService:
 
     def _why_nothing(self) -> str:
         """A reason for an empty dump."""
+        if self.info.control.dynamic and not self.tally.iterations:
+            return "nothing was dumped: no graph ran between _dump_start and _dump_stop"
         if self.config.steps.never:
             return f"nothing was dumped: iteration {self.config.steps.text!r} matches nothing"
         if not self.tally.iterations:

@@ -85,9 +85,10 @@ class Tally:
             self.notes.append(text)
 
     def fail(self, text: str) -> None:
-        """Something that was asked for is missing as a whole; told once."""
+        """Something that was asked for is missing as a whole; the first reason is told."""
+        if not self.failed:
+            self.note(text)
         self.failed = True
-        self.note(text)
 
     def summary(self, *, path: str, rank: int, files: int, size: int) -> Summary:
         """The account so far."""

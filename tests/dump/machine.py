@@ -13,6 +13,7 @@ from dumpsim.core.dtype import dtype, from_numpy
 from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode
 from dumpsim.core.settings import RunSettings
+from dumpsim.dump.control import DumpControl
 from dumpsim.dump.service import SessionInfo, start
 from dumpsim.tensor.layout import to_device
 
@@ -89,7 +90,9 @@ def task(name="Default/Add-op0", operands=(), outputs=(), *, op_type=None, graph
 class Machine:
     """Drives a dump."""
 
-    def __init__(self, root, profile="seed/ascend_o0", *, clock=None, settings=None, env=None, disk=None, **changes):
+    def __init__(
+        self, root, profile="seed/ascend_o0", *, clock=None, settings=None, env=None, disk=None, control=None, **changes
+    ):
         self.root = root
         release, device = profile.split("/")
         options = {"manifest": None, **(settings or {})}
@@ -102,6 +105,7 @@ class Machine:
             clock=clock or VirtualClock(),
             settings=RunSettings(mindspore=release, **options),
             disk=disk,
+            control=control or DumpControl(),
             log=lambda level, function, text: self.log.append((level, text)),
         )
         self.service = start(self.info, {"MINDSPORE_DUMP_CONFIG": str(file), **(env or {})})

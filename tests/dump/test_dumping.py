@@ -6,6 +6,7 @@ import pytest
 
 from dumpsim.core.errors import DumpConfigError
 from dumpsim.core.settings import RunSettings
+from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import _dumping
 from dumpsim.runtime.session import Session
 from tests.dump.machine import config
@@ -60,3 +61,22 @@ def test_warnings_look_like_the_vendors(session, tmp_path, capsys, monkeypatch):
     assert lines[0].startswith("[WARNING] ME(")
     assert lines[0].endswith("ParseKernels] Duplicate dump kernel name:add")
     assert "PrintUnusedKernel] [DataDump] Unused Kernel in json: add" in lines[1]
+
+
+def test_the_private_calls_of_scripts(session, tmp_path, capsys, monkeypatch):
+    from dumpsim.frontends.mindspore import _c_expression
+
+    monkeypatch.setattr(_dumping._DUMPS, "control", DumpControl())
+    control = _dumping._DUMPS.control
+    _c_expression._dump_step()
+    assert "call _set_init_iter first" in capsys.readouterr().err
+    _c_expression._set_init_iter(5)
+    _c_expression._dump_step(2)
+    _c_expression._dump_set_dynamic()
+    _c_expression._dump_start()
+    assert (control.user_step, control.dynamic, control.running) == (7, True, True)
+    service = _dumping.ensure_dump(session, environment(tmp_path))
+    assert service.info.control is control
+    _c_expression._dump_stop()
+    assert not control.running
+    _dumping.finish_dump(session)

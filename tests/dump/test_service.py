@@ -20,6 +20,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError, DumpConfigError, DumpWriteError
 from dumpsim.core.events import RunEvent
 from dumpsim.core.options import CompileOptions
+from dumpsim.dump.control import DumpControl
 from dumpsim.dump.manifest import Manifest
 from dumpsim.modes.profile import names
 from tests.dump.machine import Machine, graph, ref, task
@@ -278,6 +279,24 @@ def test_initial_iteration_moves_directories_and_the_filter(root):
     for _ in range(3):
         machine.run(add())
     assert {name.split("/")[2] for name in machine.names()} == {"11"}
+
+
+def test_a_script_that_starts_and_stops_the_dump_itself(root):
+    control = DumpControl(dynamic=True)
+    machine = Machine(root, "2.10/ascend_o0", control=control, iteration="0")
+    for running in (False, True, True, False):
+        control.running = running
+        machine.run(add())
+    assert {name.split("/")[2] for name in machine.names()} == {"1", "2"}
+
+
+def test_a_script_that_counts_its_own_steps(root):
+    control = DumpControl(user_step=7)
+    machine = Machine(root, "2.10/ascend_o0", control=control, iteration="7|9")
+    for step in (7, 8, 9):
+        control.user_step = step
+        machine.run(add())
+    assert {name.split("/")[2] for name in machine.names()} == {"7", "9"}
 
 
 def test_a_gpu_refuses_a_data_sink(root):
@@ -795,6 +814,7 @@ def test_a_full_disk_stops_the_seed_and_not_a_release(root):
     with pytest.raises(DumpWriteError, match="the disk is full"):
         machine.run(add())
     assert len(machine.names()) == 2
+    assert "not everything is written" in str(machine.service.finish())
     other = Machine(root / "b", "2.10/ascend_o0", disk=FullAfter(400))
     other.run(add())
     summary = other.service.finish()

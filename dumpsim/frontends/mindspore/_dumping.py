@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from dumpsim.core.errors import DumpWriteError
+from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
 
 if TYPE_CHECKING:
     from dumpsim.dump.service import DumpService
     from dumpsim.runtime.session import Session
 
-__all__ = ["dump_of", "ensure_dump", "finish_dump"]
+__all__ = [
+    "advance",
+    "dump_of",
+    "ensure_dump",
+    "finish_dump",
+    "set_dynamic",
+    "set_initial_iteration",
+    "start",
+    "stop",
+]
 
 _SOURCE = "mindspore/ccsrc/tools/data_dump"
 _LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3}
@@ -27,6 +37,7 @@ class _Dumps:
     def __init__(self) -> None:
         self.of: WeakKeyDictionary[Session, DumpService | None] = WeakKeyDictionary()
         self.hooked = False
+        self.control = DumpControl()
 
 
 _DUMPS = _Dumps()  # the one holder of process state
@@ -53,10 +64,10 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
     if not found.get("MINDSPORE_DUMP_CONFIG"):
         _DUMPS.of[session] = None  # nothing of the dump is loaded where none is asked for
         return None
-    from dumpsim.dump.service import SessionInfo, start
+    from dumpsim.dump import service as dump_service
 
-    service = start(
-        SessionInfo(
+    service = dump_service.start(
+        dump_service.SessionInfo(
             target=session.target,
             chip=session.chip.name,
             jit_level=session.options().jit_level,
@@ -66,6 +77,7 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
             clock=session.clock,
             settings=session.settings,
             disk=session.disk,
+            control=_DUMPS.control,
             log=_log,
         ),
         found,
@@ -98,6 +110,34 @@ def finish_dump(session: "Session") -> None:
         return
     if not session.settings.quiet:
         print(summary, file=sys.stderr, flush=True)
+
+
+def set_dynamic() -> None:
+    """Dump only between `start` and `stop`, whatever ``iteration`` says. [spec mindspore 1.6]"""
+    _DUMPS.control.dynamic = True
+
+
+def start() -> None:
+    """Dump every step from now on, in dynamic mode."""
+    _DUMPS.control.running = True
+
+
+def stop() -> None:
+    """Dump no more steps, in dynamic mode."""
+    _DUMPS.control.running = False
+
+
+def set_initial_iteration(number: int) -> None:
+    """Let the script count the steps, from `number`; they name the directories."""
+    _DUMPS.control.user_step = number
+
+
+def advance(steps: int = 1) -> None:
+    """Go on by some of the script's own steps."""
+    if _DUMPS.control.user_step is None:
+        _log("WARNING", "DumpStep", "the step is not counted by the script: call _set_init_iter first")
+        return
+    _DUMPS.control.user_step += steps
 
 
 def _finish_all() -> None:

@@ -1,0 +1,24 @@
+"""What a script says to the dump while it runs: the private calls of the vendor's C++ side. [spec mindspore 1.6]"""
+
+from dataclasses import dataclass
+
+__all__ = ["DumpControl"]
+
+
+@dataclass(slots=True)
+class DumpControl:
+    """The state that a script's calls leave; the dump looks at it when a run begins.
+
+    Attributes
+    ----------
+    dynamic : bool
+        The ``iteration`` filter is ignored: steps are dumped while `running`.
+    running : bool
+        Between ``_dump_start`` and ``_dump_stop``.
+    user_step : int or None
+        The step that the script counts itself; it then names the directories.
+    """
+
+    dynamic: bool = False
+    running: bool = False
+    user_step: int | None = None
