@@ -6,7 +6,7 @@ from typing import Any
 
 from dumpsim.core.events import TensorRef
 from dumpsim.modes.config import DumpConfig
-from dumpsim.modes.operators import CPU_HOST_OPERANDS, HOST_OPERANDS, USELESS_OUTPUTS
+from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS
 from dumpsim.modes.profile import Profile
 
 __all__ = ["Selection", "choose_inputs", "choose_outputs", "choose_parameters", "is_selected"]
@@ -36,14 +36,13 @@ def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) ->
 
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Selection:
     """The operands that have bytes and that no table excludes."""
-    table = HOST_OPERANDS if profile.skip_tables else CPU_HOST_OPERANDS if profile.target == "CPU" else {}
-    hidden = table.get(op_type, frozenset())
+    hidden = HIDDEN_OPERANDS[profile.skip_tables].get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the operand lives on the host")
 
 
 def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Selection:
     """The outputs that have bytes and that no table excludes; `useless` keeps those of the table, too."""
-    hidden = USELESS_OUTPUTS.get(op_type, frozenset()) if profile.skip_tables and not useless else frozenset()
+    hidden = frozenset() if useless else HIDDEN_OUTPUTS[profile.skip_tables].get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the output is known to be useless")
 
 

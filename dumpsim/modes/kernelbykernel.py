@@ -3,128 +3,31 @@
 The rows stand in the vendor's order of checks. [spec mindspore 1.1-1.3, spec observed 2]
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
-from dumpsim.core.errors import DumpConfigError, nearest
 from dumpsim.core.match import KernelRules
 from dumpsim.core.steps import Steps
 from dumpsim.modes.dialect import Draft, Effect, Field, Row, Rule, Section
 from dumpsim.modes.profile import DEVICE_CATEGORIES
+from dumpsim.modes.readers import (
+    read_categories,
+    read_debug_mode,
+    read_devices,
+    read_kernels,
+    read_net_name,
+    read_path,
+    read_steps,
+)
 
 __all__ = ["COMMON", "E2E", "EFFECTS", "ROWS", "misses_device"]
 
 COMMON = "common_dump_settings"
 E2E = "e2e_dump_settings"
-PATH_VARIABLE = "MS_DIAGNOSTIC_DATA_PATH"
-_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 _ALERT = (
     "[Dump Alert {index}/3]: For 'Dump', in the scenario where 'backend' is 'ms_backend', please configure "
     "'e2e_dump_setting', otherwise there will be no data."
 )
-_EMPTY_PATH = "Dump path is empty. Please set it in dump json file or environment variable `MS_DIAGNOSTIC_DATA_PATH`."
-
-
-# -- readers: JSON value -> config value ------------------------------------------------------------------------------
-
-
-def _read_path(value: str, draft: Draft) -> str:
-    """The dump root; empty text takes the environment's directory."""
-    source = "$.common_dump_settings.path"
-    if value == "":
-        base = draft.environment.get(PATH_VARIABLE, "")
-        if not base:
-            raise DumpConfigError("no path", where=source, vendor=_EMPTY_PATH, code="DS-CFG-012")
-        value, source = f"{base}/debug_dump", PATH_VARIABLE
-    if not _WORD.union("/").issuperset(value):
-        raise DumpConfigError(
-            f"{value!r} holds other characters than letters, digits, '-', '_' and '/'",
-            where=source,
-            vendor=f"Dump path only support alphabets, digit or {{'-', '_', '/'}}, but got:{value}",
-            code="DS-CFG-013",
-        )
-    if not value.startswith("/"):
-        raise DumpConfigError(
-            f"{value!r} is not absolute",
-            where=source,
-            nearest=f"/{value}",
-            vendor="Dump path only support absolute path and should start with '/'",
-            code="DS-CFG-014",
-        )
-    return value
-
-
-def _read_net_name(value: str, draft: Draft) -> str:
-    """A directory name."""
-    if not value or not _WORD.issuperset(value):
-        meant = "".join(c if c in _WORD else "_" for c in value)
-        raise DumpConfigError(
-            f"{value!r} is empty or holds other characters than letters, digits, '-' and '_'",
-            where="$.common_dump_settings.net_name",
-            nearest=meant if meant.strip("_") else None,
-            vendor=f"net_name only supports alphabetic, digit, or {{'-', '_'}}, but got: {value}",
-            code="DS-CFG-016",
-        )
-    return value
-
-
-def _read_steps(value: str, draft: Draft) -> Steps:
-    return Steps.parse(value, blanks=draft.profile.iteration_blanks)
-
-
-def _read_debug_mode(value: int, draft: Draft) -> int:
-    """quirk: the releases take 1 and 2 as 3 without a word. [spec mindspore 1.2]"""
-    return 3 if value in (1, 2) and draft.profile.debug_modes == "folded" else value
-
-
-def _read_kernels(value: list[Any], draft: Draft) -> KernelRules:
-    """Patterns are compiled in dump_mode 1 only. [spec observed 1.7]"""
-    return KernelRules.parse(value, patterns=draft.values.get("dump_mode") == 1)
-
-
-def _read_devices(value: list[Any], draft: Draft) -> tuple[int, ...]:
-    """Device ids; whatever the C++ library turns into a 32-bit number is one."""
-    for index, element in enumerate(value):
-        if not isinstance(element, int | float):
-            raise DumpConfigError(
-                f"{json.dumps(element)} is not a device id",
-                where=f"$.common_dump_settings.support_device[{index}]",
-                vendor=f"[json.exception.type_error.302] type must be number, but is {_json_type(element)}",
-                nearest=element if isinstance(element, str) and element.isdigit() else None,
-                code="DS-CFG-026",
-            )
-    return tuple(int(element) % 2**32 for element in value)
-
-
-def _read_categories(value: list[Any], draft: Draft) -> tuple[str, ...]:
-    """Names of statistics, those that the device cannot compute dropped in device mode."""
-    where = "$.common_dump_settings.statistic_category"
-    for element in value:
-        if not isinstance(element, str):
-            vendor = f"[json.exception.type_error.302] type must be string, but is {_json_type(element)}"
-            raise DumpConfigError(f"{json.dumps(element)} is not a name", where=where, vendor=vendor, code="DS-CFG-040")
-    legal = draft.profile.categories
-    wrong = [name for name in value if name not in legal]
-    if wrong:
-        raise DumpConfigError(
-            f"unknown statistics {', '.join(map(repr, wrong))}",
-            where=where,
-            allowed=legal,
-            nearest=nearest(wrong[0], legal),
-            vendor=f"The following statistic_category is invalid:{wrong}, "
-            f"the valid statistic_category are as follows:{list(legal)}",
-            code="DS-CFG-041",
-        )
-    if draft.values.get("stat_calc_mode") == "device":
-        return tuple(name for name in value if name in DEVICE_CATEGORIES)
-    return tuple(dict.fromkeys(value)) if draft.profile.csv_unique else tuple(value)
-
-
-def _json_type(value: Any) -> str:
-    """The C++ library's name of a JSON type."""
-    names = {str: "string", bool: "boolean", list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value), "number")
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------
@@ -302,7 +205,7 @@ ROWS: tuple[Row, ...] = (
         kind="string",
         code="DS-CFG-012",
         default="",
-        read=_read_path,
+        read=read_path,
         read_default=True,
         about="Absolute directory of the dump; empty or missing: $MS_DIAGNOSTIC_DATA_PATH/debug_dump.",
     ),
@@ -313,7 +216,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-016",
         default="",
         required=_always,
-        read=_read_net_name,
+        read=read_net_name,
         about="Name of the net's directory.",
     ),
     Field(
@@ -323,7 +226,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-020",
         default=Steps(text="all", every=True),
         required=_always,
-        read=_read_steps,
+        read=read_steps,
         about='"all", or numbers and ranges separated by |, such as 0|5-8|100-120.',
     ),
     Field(
@@ -344,7 +247,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-024",
         required=_always,
         default=KernelRules(),
-        read=_read_kernels,
+        read=read_kernels,
         about="Full names, operator types or name-regex(...); looked at in dump_mode 1.",
     ),
     Rule(
@@ -365,7 +268,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-026",
         required=_profile("support_device", "required"),
         default=tuple(range(8)),
-        read=_read_devices,
+        read=read_devices,
         about="Device ids that dump.",
     ),
     Rule(
@@ -388,7 +291,7 @@ ROWS: tuple[Row, ...] = (
         required=_both(_profile("debug_mode_needs_e2e", True), _no_e2e),
         allowed=(0, 1, 2, 3, 4),
         refusal="Dump Json Parse Failed. op_debug_mode should be 0, 3, 4",
-        read=_read_debug_mode,
+        read=read_debug_mode,
         about="0: dump; 3: only operators that overflow; 4: only the inputs of the operator that fails.",
     ),
     Rule(
@@ -595,7 +498,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-040",
         default=("max", "min", "l2norm"),
         when=_STATISTICS,
-        read=_read_categories,
+        read=read_categories,
         about="Statistics to save, in the order of their columns.",
     ),
     Rule(

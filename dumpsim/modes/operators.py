@@ -1,9 +1,9 @@
 """Operands and outputs that no dump holds, by operator type."""
 
-__all__ = ["CPU_HOST_OPERANDS", "HOST_OPERANDS", "USELESS_OUTPUTS"]
+__all__ = ["HIDDEN_OPERANDS", "HIDDEN_OUTPUTS"]
 
 # Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
-HOST_OPERANDS: dict[str, frozenset[int]] = {
+_ASCEND_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropInput": frozenset({2}),
     "KVCacheScatterUpdate": frozenset({0}),
     "Ones": frozenset({0, 1}),
@@ -22,15 +22,16 @@ HOST_OPERANDS: dict[str, frozenset[int]] = {
 }
 
 # CPU [observed 2.10]: operands that the kernel is launched without
-CPU_HOST_OPERANDS: dict[str, frozenset[int]] = {
+_CPU_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropFilter": frozenset({2}),
     "Conv2DBackpropInput": frozenset({2}),
     "Reshape": frozenset({1}),
     "Transpose": frozenset({1}),
 }
 
-# Ascend [spec mindspore 3.9]: operator type -> outputs known to be useless, skipped while MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT is 1
-USELESS_OUTPUTS: dict[str, frozenset[int]] = {
+# Ascend [spec mindspore 3.9]: operator type -> outputs known to be useless, skipped while
+# MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT is 1
+_ASCEND_OUTPUTS: dict[str, frozenset[int]] = {
     "BatchNorm": frozenset({1, 2}),
     "FlashAttentionScore": frozenset({2}),
     "FlashAttentionScoreGrad": frozenset({3}),
@@ -42,3 +43,7 @@ USELESS_OUTPUTS: dict[str, frozenset[int]] = {
     "TensorDump": frozenset({0}),
     "TensorSummary": frozenset({0}),
 }
+
+# tables by the word of `Profile.skip_tables`
+HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OPERANDS, "cpu": _CPU_OPERANDS, "none": {}}
+HIDDEN_OUTPUTS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OUTPUTS, "cpu": {}, "none": {}}

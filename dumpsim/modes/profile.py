@@ -52,6 +52,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "csv_op_name": ("escaped", "raw"),
     "csv_brackets": ("()", "[]"),
     "over_long": ("hash", "random"),
+    "skip_tables": ("ascend", "cpu", "none"),
     "unwritable": ("error", "log"),
 }
 
@@ -118,8 +119,8 @@ class Profile:
         Number of an over-long name: the name's ``hash``, or what stands for the vendor's ``random`` number.
     segment_inputs : bool
         Inputs that a control-flow segment hands over are dumped.
-    skip_tables : bool
-        The fixed tables of operands and outputs that are never dumped apply.
+    skip_tables : str
+        Which fixed tables of operands and outputs that are never dumped apply: ``ascend``, ``cpu`` or ``none``.
     unwritable : str
         A path that cannot be written is an ``error`` before the first step, or only ``log`` lines.
     sink_error : bool
@@ -170,7 +171,7 @@ class Profile:
     csv_unique: bool = False
     over_long: str = "random"
     segment_inputs: bool = True
-    skip_tables: bool = True
+    skip_tables: str = "ascend"
     unwritable: str = "log"
     sink_error: bool = False
     file_mode: int = 0o400
@@ -264,7 +265,7 @@ _BY_DEVICE: dict[str, dict[str, Any]] = {
         "metadata": True,
         "global_order": True,
         "graph_level": "own",
-        "skip_tables": False,
+        "skip_tables": "none",
         "sink_error": True,
     },
     "cpu": {
@@ -282,7 +283,7 @@ _BY_DEVICE: dict[str, dict[str, Any]] = {
         "global_order": True,
         "graph_level": "own",
         "segment_inputs": False,
-        "skip_tables": False,
+        "skip_tables": "cpu",
     },
 }
 

@@ -218,6 +218,10 @@ def test_host_operands_of_ascend_are_left_out(root):
         "input.0",
         "output.0",
     ]
+    for profile, count in (("seed/gpu", 3), ("2.10/cpu", 2)):
+        machine = Machine(root.parent / profile[-3:], profile)
+        machine.run(task("Default/Reshape-op0", operands, [ref(X.reshape(3, 2))]))
+        assert len(machine.names()) == count
     other = Machine(root.parent / "all", "seed/ascend_o0", env={"MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT": "0"})
     other.run(task("Default/BatchNorm-op0", outputs=[ref(X, slot) for slot in range(5)]))
     assert len(other.names()) == 5

@@ -1,0 +1,122 @@
+"""Readers of single fields: JSON value to config value, with the vendor's complaints. [spec observed 2]"""
+
+import json
+from typing import Any
+
+from dumpsim.core.errors import DumpConfigError, nearest
+from dumpsim.core.match import KernelRules
+from dumpsim.core.steps import Steps
+from dumpsim.modes.dialect import Draft
+from dumpsim.modes.profile import DEVICE_CATEGORIES
+
+__all__ = [
+    "read_categories",
+    "read_debug_mode",
+    "read_devices",
+    "read_kernels",
+    "read_net_name",
+    "read_path",
+    "read_steps",
+]
+
+PATH_VARIABLE = "MS_DIAGNOSTIC_DATA_PATH"
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+_EMPTY_PATH = "Dump path is empty. Please set it in dump json file or environment variable `MS_DIAGNOSTIC_DATA_PATH`."
+
+
+def read_path(value: str, draft: Draft) -> str:
+    """The dump root; empty text takes the environment's directory."""
+    source = "$.common_dump_settings.path"
+    if value == "":
+        base = draft.environment.get(PATH_VARIABLE, "")
+        if not base:
+            raise DumpConfigError("no path", where=source, vendor=_EMPTY_PATH, code="DS-CFG-012")
+        value, source = f"{base}/debug_dump", PATH_VARIABLE
+    if not _WORD.union("/").issuperset(value):
+        raise DumpConfigError(
+            f"{value!r} holds other characters than letters, digits, '-', '_' and '/'",
+            where=source,
+            vendor=f"Dump path only support alphabets, digit or {{'-', '_', '/'}}, but got:{value}",
+            code="DS-CFG-013",
+        )
+    if not value.startswith("/"):
+        raise DumpConfigError(
+            f"{value!r} is not absolute",
+            where=source,
+            nearest=f"/{value}",
+            vendor="Dump path only support absolute path and should start with '/'",
+            code="DS-CFG-014",
+        )
+    return value
+
+
+def read_net_name(value: str, draft: Draft) -> str:
+    """A directory name."""
+    if not value or not _WORD.issuperset(value):
+        meant = "".join(c if c in _WORD else "_" for c in value)
+        raise DumpConfigError(
+            f"{value!r} is empty or holds other characters than letters, digits, '-' and '_'",
+            where="$.common_dump_settings.net_name",
+            nearest=meant if meant.strip("_") else None,
+            vendor=f"net_name only supports alphabetic, digit, or {{'-', '_'}}, but got: {value}",
+            code="DS-CFG-016",
+        )
+    return value
+
+
+def read_steps(value: str, draft: Draft) -> Steps:
+    return Steps.parse(value, blanks=draft.profile.iteration_blanks)
+
+
+def read_debug_mode(value: int, draft: Draft) -> int:
+    """quirk: the releases take 1 and 2 as 3 without a word. [spec mindspore 1.2]"""
+    return 3 if value in (1, 2) and draft.profile.debug_modes == "folded" else value
+
+
+def read_kernels(value: list[Any], draft: Draft) -> KernelRules:
+    """Patterns are compiled in dump_mode 1 only. [spec observed 1.7]"""
+    return KernelRules.parse(value, patterns=draft.values.get("dump_mode") == 1)
+
+
+def read_devices(value: list[Any], draft: Draft) -> tuple[int, ...]:
+    """Device ids; whatever the C++ library turns into a 32-bit number is one."""
+    for index, element in enumerate(value):
+        if not isinstance(element, int | float):
+            raise DumpConfigError(
+                f"{json.dumps(element)} is not a device id",
+                where=f"$.common_dump_settings.support_device[{index}]",
+                vendor=f"[json.exception.type_error.302] type must be number, but is {_json_type(element)}",
+                nearest=element if isinstance(element, str) and element.isdigit() else None,
+                code="DS-CFG-026",
+            )
+    return tuple(int(element) % 2**32 for element in value)
+
+
+def read_categories(value: list[Any], draft: Draft) -> tuple[str, ...]:
+    """Names of statistics, those that the device cannot compute dropped in device mode."""
+    where = "$.common_dump_settings.statistic_category"
+    for element in value:
+        if not isinstance(element, str):
+            vendor = f"[json.exception.type_error.302] type must be string, but is {_json_type(element)}"
+            raise DumpConfigError(f"{json.dumps(element)} is not a name", where=where, vendor=vendor, code="DS-CFG-040")
+    legal = draft.profile.categories
+    wrong = [name for name in value if name not in legal]
+    if wrong:
+        raise DumpConfigError(
+            f"unknown statistics {', '.join(map(repr, wrong))}",
+            where=where,
+            allowed=legal,
+            nearest=nearest(wrong[0], legal),
+            vendor=f"The following statistic_category is invalid:{wrong}, "
+            f"the valid statistic_category are as follows:{list(legal)}",
+            code="DS-CFG-041",
+        )
+    if draft.values.get("stat_calc_mode") == "device":
+        return tuple(name for name in value if name in DEVICE_CATEGORIES)
+    return tuple(dict.fromkeys(value)) if draft.profile.csv_unique else tuple(value)
+
+
+def _json_type(value: Any) -> str:
+    """The C++ library's name of a JSON type."""
+    names = {str: "string", bool: "boolean", list: "array", dict: "object", type(None): "null"}
+    return names.get(type(value), "number")
