@@ -1,7 +1,7 @@
 /* MD5 and SHA1. One message cannot be split, so many are hashed side by side: one message a SIMD lane, 4 lanes at
  * baseline, 8 or 16 with AVX2, 16 with AVX-512; SHA1 by the CPU's own instructions takes two at a time, and only from
- * the level AVX2 on, so that a forced baseline is one. A lane whose message ends takes the next; when fewer messages than a
- * third of the lanes are left, they go on one by one. */
+ * the level AVX2 on, so that a forced baseline is one. A lane whose message ends takes the next; when fewer messages than
+ * a third of the lanes are left, they go on one by one. */
 #include <string.h>
 
 #include "digest.h"

@@ -127,16 +127,16 @@ TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
         }                                                                                                              \
     }
 
-LANED(laned_i32, int32_t, uint32_t, INT32_MIN, INT32_MAX, (double))
 LANED(laned_u32, uint32_t, uint32_t, 0, UINT32_MAX, (double))
 LANED(laned_i64, int64_t, uint64_t, INT64_MIN, INT64_MAX, (double))
 LANED(laned_u64, uint64_t, uint64_t, 0, UINT64_MAX, u64_to_double)
-LANED(laned_f64, double, uint64_t, -INFINITY, INFINITY, (double))
 
-/* ---- float16, bfloat16, float32 ---- */
+/* ---- int32, float64, float16, bfloat16, float32 ---- */
 
 #if VECTOR == 0
 
+LANED(laned_i32, int32_t, uint32_t, INT32_MIN, INT32_MAX, (double))
+LANED(laned_f64, double, uint64_t, -INFINITY, INFINITY, (double))
 LANED(laned_f32, float, uint32_t, -INFINITY, INFINITY, (double))
 
 #define HALF(NAME, WIDEN)                                                                                              \
@@ -163,19 +163,25 @@ HALF(half_bf16, bf16_to_float)
 #define VD_SET _mm512_set1_pd
 #define VD_STORE _mm512_storeu_pd
 #define VD_ADD _mm512_add_pd
+#define VD_MUL _mm512_mul_pd
 #define VD_FMA _mm512_fmadd_pd
+#define VD_LOAD _mm512_loadu_pd
+#define I32_VD(p) _mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)(p)))
 #else
 #define VD __m256d
 #define WIDE 4
 #define VD_SET _mm256_set1_pd
 #define VD_STORE _mm256_storeu_pd
 #define VD_ADD _mm256_add_pd
+#define VD_MUL _mm256_mul_pd
 #define VD_FMA _mm256_fmadd_pd
+#define VD_LOAD _mm256_loadu_pd
+#define I32_VD(p) _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(p)))
 #endif
 
 /* Sums of 16 elements at p, one in each lane. Products are exact, so the fused form rounds like an addition. PLUS is
- * one of two ways to the same sum: ADD, and FUSE, which leaves the adders to the conversions of 16-bit types at the price
- * of a register. Named variables, not arrays: gcc 12 keeps arrays of vectors in memory. */
+ * one of two ways to the same sum: ADD, and FUSE, which leaves the adders to the conversions of 16-bit types at the
+ * price of a register. Named variables, not arrays: gcc 12 keeps arrays of vectors in memory. */
 #define ADD(s, d) VD_ADD(s, d)
 #define FUSE(s, d) VD_FMA(d, VD_SET(1.0), s)
 #define TAKE(PLUS, g, value)                                                                                           \
@@ -184,6 +190,13 @@ HALF(half_bf16, bf16_to_float)
         s##g = PLUS(s##g, d);                                                                                          \
         q##g = VD_FMA(d, d, q##g);                                                                                     \
     }
+/* for products that are rounded */
+#define TAKE_ROUNDED(g, value)                                                                                         \
+    {                                                                                                                  \
+        const VD d = value;                                                                                            \
+        s##g = VD_ADD(s##g, d);                                                                                        \
+        q##g = VD_ADD(q##g, VD_MUL(d, d));                                                                             \
+    }
 #define STORE(g)                                                                                                       \
     VD_STORE(out->sum + g * WIDE, s##g);                                                                               \
     VD_STORE(out->sumsq + g * WIDE, q##g);
@@ -191,6 +204,7 @@ HALF(half_bf16, bf16_to_float)
 #define DECLARE                                                                                                        \
     VD s0 = VD_SET(0.0), s1 = s0, q0 = s0, q1 = s0;
 #define STORES STORE(0) STORE(1)
+#define SUMS_ROUNDED(TO_VD, p) TAKE_ROUNDED(0, TO_VD(p)) TAKE_ROUNDED(1, TO_VD((p) + 8))
 #define F32_HALF(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #define SUMS_F32(p) TAKE(ADD, 0, F32_HALF(p)) TAKE(ADD, 1, F32_HALF((p) + 8))
 #define F16_HALF(p) _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
@@ -203,6 +217,11 @@ HALF(half_bf16, bf16_to_float)
 #define DECLARE                                                                                                        \
     VD s0 = VD_SET(0.0), s1 = s0, s2 = s0, s3 = s0, q0 = s0, q1 = s0, q2 = s0, q3 = s0;
 #define STORES STORE(0) STORE(1) STORE(2) STORE(3)
+#define SUMS_ROUNDED(TO_VD, p)                                                                                         \
+    TAKE_ROUNDED(0, TO_VD(p))                                                                                          \
+    TAKE_ROUNDED(1, TO_VD((p) + 4))                                                                                    \
+    TAKE_ROUNDED(2, TO_VD((p) + 8))                                                                                    \
+    TAKE_ROUNDED(3, TO_VD((p) + 12))
 #define F32_QUARTER(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #define SUMS_F32(p)                                                                                                    \
     TAKE(ADD, 0, F32_QUARTER(p))                                                                                       \
@@ -270,6 +289,82 @@ TARGET static void LEVEL(laned_f32)(lanes_t *out, const float *x, int64_t n)
     }
     for (int l = 0; i + l < n; l++)
         LEVEL(tail)(out, l, x[i + l]);
+}
+
+TARGET static void LEVEL(laned_f64)(lanes_t *out, const double *x, int64_t n)
+{
+    DECLARE
+    const __m256d nothing = _mm256_setzero_pd();
+    __m256d max0 = _mm256_set1_pd(-INFINITY), max1 = max0, min0 = _mm256_set1_pd(INFINITY), min1 = min0;
+    __m256i below0 = _mm256_setzero_si256(), below1 = below0, zeros0 = below0, zeros1 = below0;
+    const int64_t whole = n / LANES * LANES;
+    for (int64_t start = 0; start < whole; start += BLOCK) {
+        const int64_t end = start + BLOCK < whole ? start + BLOCK : whole;
+        for (int64_t i = start; i < end; i += LANES) {
+            SUMS_ROUNDED(VD_LOAD, x + i)
+        }
+        for (int64_t i = start; i < end; i += 8) {
+            const __m256d a = _mm256_loadu_pd(x + i), b = _mm256_loadu_pd(x + i + 4);
+            max0 = _mm256_max_pd(a, max0); /* a NaN in a leaves max0 as it is */
+            max1 = _mm256_max_pd(b, max1);
+            min0 = _mm256_min_pd(a, min0);
+            min1 = _mm256_min_pd(b, min1);
+            below0 = _mm256_sub_epi64(below0, _mm256_castpd_si256(_mm256_cmp_pd(a, nothing, _CMP_LT_OQ)));
+            below1 = _mm256_sub_epi64(below1, _mm256_castpd_si256(_mm256_cmp_pd(b, nothing, _CMP_LT_OQ)));
+            zeros0 = _mm256_sub_epi64(zeros0, _mm256_castpd_si256(_mm256_cmp_pd(a, nothing, _CMP_EQ_OQ)));
+            zeros1 = _mm256_sub_epi64(zeros1, _mm256_castpd_si256(_mm256_cmp_pd(b, nothing, _CMP_EQ_OQ)));
+        }
+    }
+    STORES
+    double maxima[4], minima[4];
+    int64_t negative[4], zero[4];
+    _mm256_storeu_pd(maxima, _mm256_max_pd(max0, max1));
+    _mm256_storeu_pd(minima, _mm256_min_pd(min0, min1));
+    _mm256_storeu_si256((__m256i *)negative, _mm256_add_epi64(below0, below1));
+    _mm256_storeu_si256((__m256i *)zero, _mm256_add_epi64(zeros0, zeros1));
+    for (int l = 0; l < 4; l++) {
+        out->max = maxima[l] > out->max ? maxima[l] : out->max;
+        out->min = minima[l] < out->min ? minima[l] : out->min;
+        out->negative += negative[l];
+        out->zero += zero[l];
+    }
+    for (int l = 0; whole + l < n; l++)
+        LEVEL(tail)(out, l, x[whole + l]);
+}
+
+TARGET static void LEVEL(laned_i32)(lanes_t *out, const int32_t *x, int64_t n)
+{
+    DECLARE
+    __m256i max = _mm256_set1_epi32(INT32_MIN), min = _mm256_set1_epi32(INT32_MAX);
+    __m256i below = _mm256_setzero_si256(), zeros = below;
+    const int64_t whole = n / LANES * LANES;
+    for (int64_t start = 0; start < whole; start += BLOCK) {
+        const int64_t end = start + BLOCK < whole ? start + BLOCK : whole;
+        for (int64_t i = start; i < end; i += LANES) {
+            SUMS_ROUNDED(I32_VD, x + i)
+        }
+        for (int64_t i = start; i < end; i += 8) {
+            const __m256i v = _mm256_loadu_si256((const __m256i *)(x + i));
+            max = _mm256_max_epi32(max, v);
+            min = _mm256_min_epi32(min, v);
+            below = _mm256_sub_epi32(below, _mm256_srai_epi32(v, 31));
+            zeros = _mm256_sub_epi32(zeros, _mm256_cmpeq_epi32(v, _mm256_setzero_si256()));
+        }
+    }
+    STORES
+    int32_t maxima[8], minima[8], negative[8], zero[8];
+    _mm256_storeu_si256((__m256i *)maxima, max);
+    _mm256_storeu_si256((__m256i *)minima, min);
+    _mm256_storeu_si256((__m256i *)negative, below);
+    _mm256_storeu_si256((__m256i *)zero, zeros);
+    for (int l = 0; whole && l < 8; l++) {
+        out->max = maxima[l] > out->max ? maxima[l] : out->max;
+        out->min = minima[l] < out->min ? minima[l] : out->min;
+        out->negative += negative[l];
+        out->zero += zero[l];
+    }
+    for (int l = 0; whole + l < n; l++)
+        LEVEL(tail)(out, l, x[whole + l]);
 }
 
 /* 16-bit floats: extrema and counts on the bits, as integers in the order of the values (key = bits with the body of
@@ -343,6 +438,11 @@ HALF(half_bf16, SUMS_BF16, bf16_to_float)
 #undef VD_STORE
 #undef VD_ADD
 #undef VD_FMA
+#undef VD_MUL
+#undef VD_LOAD
+#undef I32_VD
+#undef TAKE_ROUNDED
+#undef SUMS_ROUNDED
 #endif
 #undef LANED
 

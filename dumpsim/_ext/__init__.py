@@ -1,0 +1,1 @@
+"""Compiled modules: statistics, digests, layouts, casts. Sources are in `_ext/`; use them through `dumpsim.tensor`."""

@@ -15,6 +15,12 @@ typedef struct {
 #define EMULATED static inline __attribute__((target("avx2,fma,f16c")))
 EMULATED pair pair_set1(double x) { return (pair){_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
 EMULATED pair pair_add(pair a, pair b) { return (pair){_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)}; }
+EMULATED pair pair_mul(pair a, pair b) { return (pair){_mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high)}; }
+EMULATED pair pair_load(const double *p) { return (pair){_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+EMULATED pair pair_from_i32(__m256i x)
+{
+    return (pair){_mm256_cvtepi32_pd(_mm256_castsi256_si128(x)), _mm256_cvtepi32_pd(_mm256_extracti128_si256(x, 1))};
+}
 EMULATED pair pair_fma(pair a, pair b, pair c)
 {
     return (pair){_mm256_fmadd_pd(a.low, b.low, c.low), _mm256_fmadd_pd(a.high, b.high, c.high)};
@@ -33,6 +39,9 @@ EMULATED void pair_store(double *p, pair x)
 #define _mm512_add_pd pair_add
 #define _mm512_fmadd_pd pair_fma
 #define _mm512_cvtps_pd pair_widen
+#define _mm512_mul_pd pair_mul
+#define _mm512_loadu_pd pair_load
+#define _mm512_cvtepi32_pd pair_from_i32
 #define _mm512_storeu_pd pair_store
 #endif
 
