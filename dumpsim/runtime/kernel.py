@@ -136,6 +136,8 @@ class Kernels:
                 continue
             values, too_large = narrow(np.asarray(result), place.device_dtype, mode)
             overflow |= too_large
+            if place.settles:
+                place.settle(values.shape)
             if values.size * values.itemsize != (place.nbytes if place.plain else values.nbytes):
                 raise DeviceError(
                     f"the kernel of {call.node.op_type} gave shape {values.shape} for an output of shape {place.shape}",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.errors import DeviceError, UnsupportedError
 from dumpsim.device.chip import OverflowMode
 from dumpsim.device.memory import Buffer
 from dumpsim.device.overflow import narrow
@@ -41,6 +41,10 @@ class Place:
         The tensor whose bytes these are (views, updated operands).
     source : Place or None
         Of a conversion: the tensor that is converted.
+    bound : int
+        Largest number of elements where the shape has -1.
+    settles : bool
+        Each run of the kernel decides the shape.
     born, dead : int
         First and last position in the execution order at which the bytes are needed.
     """
@@ -63,7 +67,9 @@ class Place:
     value: Array | None = None
     device_shape: tuple[int, ...] = ()
     nbytes: int = 0
+    bound: int = 1
     buffer: Buffer | None = None
+    settles: bool = False
     _numpy: "np.dtype[Any]" = _ANY
     _cached: Array | None = None
     _cached_version: int = -1
@@ -87,7 +93,27 @@ class Place:
         count = 1
         for dim in self.device_shape:
             count *= dim
+        if -1 in self.shape:  # the kernel decides: memory for the largest result
+            count = self.bound
         self.nbytes = count * self._numpy.itemsize
+        self.settles = -1 in self.shape
+
+    def settle(self, shape: tuple[int, ...]) -> None:
+        """Take the shape that the kernel has decided in this run.
+
+        Raises
+        ------
+        DeviceError
+            The result is larger than planned.
+        """
+        count = 1
+        for dim in shape:
+            count *= dim
+        if count > self.bound:
+            raise DeviceError(f"a result of shape {shape} needs more than {self.bound} elements", where=self.name)
+        self.shape = self.device_shape = shape
+        self.nbytes = count * self._numpy.itemsize
+        self._view = None
 
     @property
     def root(self) -> "Place":

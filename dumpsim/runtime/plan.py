@@ -415,6 +415,7 @@ class _Planner:
                 slot=slot,
                 scalar=isinstance(abstract, ScalarType),
                 base=base if shared and isinstance(base, Place) else None,
+                bound=sum(p.nbytes // p.device_dtype.itemsize for a in arguments for p in places_of(a)),
             )
             outputs.append(place)
             stored.append(not (shared and definition.alias[slot] in definition.updates))

@@ -1,0 +1,26 @@
+"""A process in GRAPH_MODE of its own for every test."""
+
+import pytest
+
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.frontends.mindspore import context
+from dumpsim.runtime.session import Session
+
+
+@pytest.fixture
+def graph_mode(monkeypatch):
+    """The context and the session of a fresh process on the CPU, in GRAPH_MODE; gives the session."""
+    monkeypatch.setenv(VARIABLE, RunSettings(device="cpu", mindspore="2.10", manifest=None).to_text())
+    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
+    before = Session.use(None)
+    context._reset()
+    context.set_context(mode=context.GRAPH_MODE)
+    yield Session.current()
+    context._reset()
+    Session.use(before)
+
+
+@pytest.fixture
+def graphs(graph_mode):
+    """The kernel graphs compiled so far, by program."""
+    return lambda: [executor.program.kernel_graphs for executor in graph_mode.executors()]

@@ -1,0 +1,182 @@
+"""Control flow on tensors gives what the same code gives on numpy arrays."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.errors import CaptureError, ScriptTypeError
+from dumpsim.frontends.mindspore import nn
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+
+class Branches(nn.Cell):
+    def construct(self, x, n):
+        y = x * 2.0
+        if n > 0:
+            if x.sum() > 0:
+                y = y + 1.0
+            else:
+                x = x - 1.0
+        elif n < -3:
+            y = x
+        return x + y
+
+
+class EarlyReturn(nn.Cell):
+    def construct(self, x, n):
+        if n > 2:
+            return x * 2.0
+        x = x + 1.0
+        if n == 2:
+            return x
+        return x - 5.0
+
+
+class Loops(nn.Cell):
+    def construct(self, x, n):
+        i = 0
+        y = x
+        while i < n:
+            j = 0
+            while j < i:
+                y = y + x
+                j = j + 1
+            x, y = y, x
+            i = i + 1
+        return x - y * 2.0
+
+
+class LoopWithBranch(nn.Cell):
+    def construct(self, x, n):
+        i = 0
+        while i < n:
+            if x.sum() > 4.0:
+                x = x - 3.0
+            else:
+                x = x * 2.0
+            i = i + 1
+        return x
+
+
+class Static(nn.Cell):
+    def construct(self, x, n):
+        total = 0
+        for i in range(5):
+            if i == 1:
+                continue
+            if i == 4:
+                break
+            total = total + i
+        if total == 5 and x.ndim == 2:
+            x = x * 3.0
+        return x + n
+
+
+class Choices(nn.Cell):
+    def construct(self, x, n):
+        a = x if n > 1 else x * 10.0
+        b = a + 1.0 if n > 1 and n < 4 else a
+        return b if not n == 0 else -b
+
+
+CELLS = [Branches, EarlyReturn, Loops, LoopWithBranch, Static, Choices]
+X = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]], np.float32)
+
+
+@pytest.mark.parametrize("n", [-4, 0, 1, 2, 3, 5])
+@pytest.mark.parametrize("cell", CELLS)
+def test_as_python_does_on_arrays(graph_mode, cell, n):
+    net = cell()
+    expected = cell.construct(net, X.copy(), np.int32(n))
+    np.testing.assert_array_equal(net(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)
+    np.testing.assert_array_equal(
+        net(Tensor(-X), Tensor(n, mstype.int32)).asnumpy(), cell.construct(net, -X, np.int32(n))
+    )
+
+
+def test_both_branches_and_the_body_are_captured_once(graph_mode, graphs):
+    net = LoopWithBranch()
+    for n in (1, 4):
+        net(Tensor(X), Tensor(n, mstype.int32))
+    (compiled,) = graphs()
+    kernels = sorted(node.op_type for graph in compiled for node in graph.order)
+    assert kernels == [
+        "Add",
+        "Cast",
+        "Greater",
+        "Less",
+        "Mul",
+        "ReduceSum",
+        "Sub",
+    ]  # Cast: i counts in int64, n in int32
+    assert [graph.is_root for graph in compiled] == [True] + [False] * (len(compiled) - 1)
+
+
+def test_only_kernel_graphs_with_their_own_ids(graph_mode, graphs):
+    Branches()(Tensor(X), Tensor(1, mstype.int32))
+    EarlyReturn()(Tensor(X), Tensor(1, mstype.int32))
+    ids = [graph.graph_id for compiled in graphs() for graph in compiled]
+    assert ids == list(range(len(ids)))
+    first, second = graphs()
+    assert {graph.root_graph_id for graph in second} == {len(first)}
+
+
+class WeightInBranch(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(3, 3)
+
+    def construct(self, x, n):
+        if n > 0:
+            x = self.fc(x)
+        return self.fc(x)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_weights_are_read_in_branches(graph_mode, n):
+    net = WeightInBranch()
+    weight, bias = (parameter.asnumpy() for parameter in net.get_parameters())
+    expected = X @ weight.T + bias
+    if n > 0:
+        expected = expected @ weight.T + bias
+    np.testing.assert_allclose(net(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+class BreakOnTensor(nn.Cell):
+    def construct(self, x, n):
+        for i in range(3):
+            if n > i:
+                break
+            x = x + 1.0
+        return x
+
+
+class DifferentShapes(nn.Cell):
+    def construct(self, x, n):
+        y = x
+        if n > 0:
+            y = x.sum()
+        return y
+
+
+class GrowingLoop(nn.Cell):
+    def construct(self, x, n):
+        i = 0
+        while i < n:
+            x = x.sum()
+            i = i + 1
+        return x
+
+
+@pytest.mark.parametrize(
+    ("cell", "error", "text"),
+    [
+        (BreakOnTensor, CaptureError, "break"),
+        (DifferentShapes, ScriptTypeError, "'y'"),
+        (GrowingLoop, ScriptTypeError, "'x'"),
+    ],
+)
+def test_what_no_graph_has_is_named_with_its_line(graph_mode, cell, error, text):
+    with pytest.raises(error, match=text) as caught:
+        cell()(Tensor(X), Tensor(1, mstype.int32))
+    assert f"{__file__}:" in str(caught.value)
