@@ -8,7 +8,7 @@ from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
 
-__all__ = ["__version__"]  # noqa: F822 - computed by __getattr__
+__all__ = ["__version__"]
 
 _SUBMODULES = (
     "_c_expression",

@@ -24,8 +24,8 @@ def vendor_names(module: str) -> frozenset[str]:
 def absent(module: str, name: str) -> Exception:
     """The error for a missing name.
 
-    A name that the real module has is an UnsupportedError, so that ``from module import name`` shows it; any other is an
-    AttributeError, as it is in the real module.
+    A name that the real module has is an UnsupportedError, so that ``from module import name`` shows it; any other is
+    an AttributeError, as it is in the real module.
 
     Examples
     --------

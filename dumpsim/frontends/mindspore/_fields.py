@@ -58,7 +58,9 @@ def _mode(name: str, value: Any) -> int:
     if isinstance(value, (str, float)):
         raise ScriptTypeError(f"The parameter 'mode' must be <class 'int'>, but got {type(value)}")
     if value not in (0, 1):
-        raise _bad(f"the argument 'mode' should be context.GRAPH_MODE (0) or context.PYNATIVE_MODE (1), but got {value}.")
+        raise _bad(
+            f"the argument 'mode' should be context.GRAPH_MODE (0) or context.PYNATIVE_MODE (1), but got {value}."
+        )
     return int(value)
 
 

@@ -105,7 +105,8 @@ def set_context(*args: Any, **kwargs: Any) -> None:
     for key in sorted(kwargs, key=lambda name: name != "device_target"):
         if key not in FIELDS:
             raise ScriptValueError(
-                f"For 'context.set_context', the keyword argument {key} is not recognized! {_SITE.format('set_context')}"
+                f"For 'context.set_context', the keyword argument {key} is not recognized! "
+                f"{_SITE.format('set_context')}"
             )
         _set(key, kwargs[key])
 
@@ -137,8 +138,8 @@ def _check_device_id(value: int) -> None:
     present = _STATE.values["device_id"]
     if _STATE.device_id_in_effect and present != value:
         raise ScriptTypeError(
-            f"For 'set_context', the parameter device_id can not be set repeatedly, origin value [{present}] has been in "
-            "effect. Maybe 'mindspore.communication.init()' has been called before 'set_context()'."
+            f"For 'set_context', the parameter device_id can not be set repeatedly, origin value [{present}] has been "
+            "in effect. Maybe 'mindspore.communication.init()' has been called before 'set_context()'."
         )
     _STATE.device_id_in_effect = True
 
@@ -159,14 +160,14 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a target or an id that MindSpore refuses; an error that is a RuntimeError too for a second, different choice.
+        For a target or an id that MindSpore refuses; a second, different choice is a RuntimeError too.
 
     Examples
     --------
-    >>> set_device("cpu")
+    >>> set_device("Ascend", -1)
     Traceback (most recent call last):
         ...
-    dumpsim.core.errors.ScriptValueError: The argument 'device_target' must be one of ['CPU', 'GPU', 'Ascend'], but got cpu.
+    dumpsim.core.errors.ScriptValueError: The device id must bigger than or equal to 0.
     """
     targets = ["CPU", "GPU", "Ascend"]
     if not isinstance(device_target, str):

@@ -21,7 +21,7 @@ def get_level() -> str:
     >>> get_level() in {"0", "1", "2", "3", "4"}
     True
     """
-    value = os.environ.get("GLOG_v", "")
+    value = os.environ.get("GLOG_v", "")  # noqa: SIM112 - the vendor's spelling
     return value if value in {"0", "1", "2", "3", "4"} else str(_DEFAULT)
 
 

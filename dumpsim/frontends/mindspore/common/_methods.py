@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from typing import cast as typed
 
 from dumpsim.core.dtype import DType
 
@@ -12,15 +13,17 @@ if TYPE_CHECKING:
 __all__ = ["TensorMethods"]
 
 
-def _ops() -> Any:
-    return import_module("dumpsim.frontends.mindspore.ops")
+def _op(name: str) -> "Callable[..., Tensor]":
+    """A function of ``ops``."""
+    function: Callable[..., Tensor] = getattr(import_module("dumpsim.frontends.mindspore.ops"), name)
+    return function
 
 
 def _method(name: str) -> Callable[..., Any]:
     """A method that hands all its arguments to ``ops.<name>``."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(_ops(), name)(self, *args, **kwargs)
+        return _op(name)(self, *args, **kwargs)
 
     method.__name__ = name
     method.__doc__ = f"``ops.{name}`` of the tensor."
@@ -80,28 +83,28 @@ class TensorMethods:
     __hash__ = object.__hash__
 
     def __neg__(self) -> Any:
-        return _ops().neg(self)
+        return _op("neg")(self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return _ops().abs(self)
+        return _op("abs")(self)
 
     def __invert__(self) -> Any:
         from dumpsim.frontends.mindspore.ops.function.arithmetic import invert
 
-        return invert(self)
+        return invert(typed("Tensor", self))
 
     def __getitem__(self, index: Any) -> Any:
         from dumpsim.frontends.mindspore.ops._indexing import get_item
 
-        return get_item(self, index)
+        return get_item(typed("Tensor", self), index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         from dumpsim.frontends.mindspore.ops._indexing import set_item
 
-        set_item(self, index, value)
+        set_item(typed("Tensor", self), index, value)
 
     abs = absolute = _method("abs")
     exp, log, log1p, expm1 = _method("exp"), _method("log"), _method("log1p"), _method("expm1")
@@ -152,22 +155,22 @@ class TensorMethods:
 
     def reshape(self, *shape: Any) -> "Tensor":
         """``ops.reshape``; the extents may come as separate arguments."""
-        return _ops().reshape(self, _extents(shape))
+        return _op("reshape")(self, _extents(shape))
 
     def view(self, *shape: Any) -> "Tensor":
         """As `reshape`: the emulation has no strided views."""
-        return _ops().reshape(self, _extents(shape))
+        return _op("reshape")(self, _extents(shape))
 
     def view_as(self, other: "Tensor") -> "Tensor":
         """Reshape to the shape of `other`."""
-        return _ops().reshape(self, other.shape)
+        return _op("reshape")(self, other.shape)
 
     reshape_as = view_as
 
     def transpose(self, *axes: Any) -> "Tensor":
         """``ops.transpose``; without axes, all axes reversed."""
         order = _extents(axes)
-        return _ops().transpose(self, order or tuple(reversed(range(len(self.shape)))))  # type: ignore[attr-defined]
+        return _op("transpose")(self, order or tuple(reversed(range(len(self.shape)))))  # type: ignore[attr-defined]
 
     permute = transpose
 
@@ -178,79 +181,79 @@ class TensorMethods:
 
     def flatten(self, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
         """``ops.flatten``, from the first axis on."""
-        return _ops().flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+        return _op("flatten")(self, order, start_dim=start_dim, end_dim=end_dim)
 
     def ravel(self) -> "Tensor":
         """All elements in one axis."""
-        return _ops().reshape(self, (-1,))
+        return _op("reshape")(self, (-1,))
 
     def tile(self, *dims: Any) -> "Tensor":
         """``ops.tile``."""
-        return _ops().tile(self, _extents(dims))
+        return _op("tile")(self, _extents(dims))
 
     def repeat(self, *repeats: Any) -> "Tensor":
         """``ops.tile``: repeats of the whole tensor, one per axis."""
-        return _ops().tile(self, _extents(repeats))
+        return _op("tile")(self, _extents(repeats))
 
     def broadcast_to(self, *shape: Any) -> "Tensor":
         """``ops.broadcast_to``."""
-        return _ops().broadcast_to(self, _extents(shape))
+        return _op("broadcast_to")(self, _extents(shape))
 
     def expand(self, *shape: Any) -> "Tensor":
         """``ops.broadcast_to``."""
-        return _ops().broadcast_to(self, _extents(shape))
+        return _op("broadcast_to")(self, _extents(shape))
 
     def expand_as(self, other: "Tensor") -> "Tensor":
         """Broadcast to the shape of `other`."""
-        return _ops().broadcast_to(self, other.shape)
+        return _op("broadcast_to")(self, other.shape)
 
     def astype(self, dtype: Any, copy: bool = True) -> "Tensor":
         """``ops.cast``."""
-        return _ops().cast(self, dtype)
+        return _op("cast")(self, dtype)
 
     def to(self, dtype: DType) -> "Tensor":
         """``ops.cast``."""
-        return _ops().cast(self, dtype)
+        return _op("cast")(self, dtype)
 
     def type(self, dtype: DType | None = None) -> Any:
         """The name of the number type, or the tensor in another."""
-        return _ops().cast(self, dtype) if dtype is not None else str(self.dtype)  # type: ignore[attr-defined]
+        return _op("cast")(self, dtype) if dtype is not None else str(self.dtype)  # type: ignore[attr-defined]
 
     def type_as(self, other: "Tensor") -> "Tensor":
         """In the number type of `other`."""
-        return _ops().cast(self, other.dtype)
+        return _op("cast")(self, other.dtype)
 
     def float(self) -> "Tensor":
         """As Float32."""
-        return _ops().cast(self, _dtype("float32"))
+        return _op("cast")(self, _dtype("float32"))
 
     def half(self) -> "Tensor":
         """As Float16."""
-        return _ops().cast(self, _dtype("float16"))
+        return _op("cast")(self, _dtype("float16"))
 
     def double(self) -> "Tensor":
         """As Float64."""
-        return _ops().cast(self, _dtype("float64"))
+        return _op("cast")(self, _dtype("float64"))
 
     def bfloat16(self) -> "Tensor":
         """As BFloat16."""
-        return _ops().cast(self, _dtype("bfloat16"))
+        return _op("cast")(self, _dtype("bfloat16"))
 
     def int(self) -> "Tensor":
         """As Int32."""
-        return _ops().cast(self, _dtype("int32"))
+        return _op("cast")(self, _dtype("int32"))
 
     def long(self) -> "Tensor":
         """As Int64."""
-        return _ops().cast(self, _dtype("int64"))
+        return _op("cast")(self, _dtype("int64"))
 
     def bool(self) -> "Tensor":
         """As Bool."""
-        return _ops().cast(self, _dtype("bool"))
+        return _op("cast")(self, _dtype("bool"))
 
     def copy(self) -> "Tensor":
         """A tensor with the same elements."""
-        return _ops().deepcopy(self)
+        return _op("deepcopy")(self)
 
     clone = copy
 
@@ -264,11 +267,11 @@ class TensorMethods:
 
     def new_zeros(self, size: Any, dtype: DType | None = None) -> "Tensor":
         """Zeros of a shape, in the tensor's number type unless told otherwise."""
-        return _ops().zeros(size, dtype or self.dtype)  # type: ignore[attr-defined]
+        return _op("zeros")(size, dtype or self.dtype)  # type: ignore[attr-defined]
 
     def new_ones(self, size: Any, dtype: DType | None = None) -> "Tensor":
         """Ones of a shape, in the tensor's number type unless told otherwise."""
-        return _ops().ones(size, dtype or self.dtype)  # type: ignore[attr-defined]
+        return _op("ones")(size, dtype or self.dtype)  # type: ignore[attr-defined]
 
 
 def _dtype(name: str) -> DType:
@@ -278,5 +281,5 @@ def _dtype(name: str) -> DType:
 
 
 def _extreme(name: str, tensor: Any, axis: Any, keepdims: bool, return_indices: bool) -> Any:
-    values, places = getattr(_ops(), name)(tensor, axis, keepdims)
+    values, places = _op(name)(tensor, axis, keepdims)
     return (values, places) if return_indices else values

@@ -52,10 +52,13 @@ def jit(
     'double'
     """
     if jit_level not in _LEVELS:
-        raise ScriptValueError(f"For 'jit', the parameter 'jit_level' must be one of {list(_LEVELS)}, but got {jit_level}.")
+        raise ScriptValueError(
+            f"For 'jit', the parameter 'jit_level' must be one of {list(_LEVELS)}, but got {jit_level}."
+        )
     if capture_mode not in ("ast", "bytecode", "trace"):
         raise ScriptValueError(
-            f"For 'jit', the parameter 'capture_mode' must be one of ['ast', 'bytecode', 'trace'], but got {capture_mode}."
+            "For 'jit', the parameter 'capture_mode' must be one of ['ast', 'bytecode', 'trace'], but got "
+            f"{capture_mode}."
         )
     if jit_config is not None:
         JitConfig.check(jit_config, "jit_config")

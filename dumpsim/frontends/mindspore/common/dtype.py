@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from dumpsim.core.dtype import DTYPES, DType
 from dumpsim.core.dtype import from_numpy as _from_numpy
 from dumpsim.core.errors import ScriptTypeError

@@ -1,7 +1,7 @@
 """``mindspore.common.initializer``: how parameters are filled.
 
-Values are drawn from numpy's global generator, so that ``np.random.seed`` and ``mindspore.set_seed`` decide them; they are
-not the values that MindSpore's C++ generator draws from the same seed.
+Values are drawn from numpy's global generator, so that ``np.random.seed`` and ``mindspore.set_seed`` decide them; they
+are not the values that MindSpore's C++ generator draws from the same seed.
 """
 
 import math
@@ -89,7 +89,8 @@ def _fan(shape: Sequence[int], mode: str) -> int:
     return _fans(shape)[modes.index(mode)]
 
 
-_FIXED_GAINS = {name: 1.0 for name in ("linear", "conv1d", "conv2d", "conv3d", "sigmoid")} | {
+_FIXED_GAINS = {
+    **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),
     **{f"conv{n}d_transpose": 1.0 for n in (1, 2, 3)},
     "tanh": 5.0 / 3.0,
     "relu": math.sqrt(2.0),

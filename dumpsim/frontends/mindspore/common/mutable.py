@@ -32,6 +32,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     if isinstance(input_data, (tuple, list)):
         return type(input_data)(mutable(item) for item in input_data)
     raise ScriptTypeError(
-        f"For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) or their nested "
+        "For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) "
+        "or their nested "
         f"structures, but got {input_data}."
     )

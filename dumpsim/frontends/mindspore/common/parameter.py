@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Parameter(Tensor):
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer
         self.storage_format = storage_format
-        self.unique = False
+        self.unique = False  # type: ignore[method-assign,assignment]  # the vendor shadows Tensor.unique too
         self.sliced = False
         self.cache_enable = False
         self.is_init = True
@@ -186,7 +186,7 @@ class Parameter(Tensor):
         """The parameter itself: it was filled when it was made."""
         return self
 
-    def clone(self, init: Any = "same") -> "Parameter":  # type: ignore[override]
+    def clone(self, init: Any = "same") -> "Parameter":
         """A parameter of the same name, shape and type.
 
         Parameters
@@ -260,7 +260,7 @@ class ParameterTuple(tuple[Parameter, ...]):
                     "Please set a unique name for the parameter."
                 )
             names.add(member.name)
-        return cast("ParameterTuple", tuple.__new__(cls, members))
+        return tuple.__new__(cls, members)
 
     def clone(self, prefix: str, init: Any = "same") -> "ParameterTuple":
         """Clones named ``prefix.name``."""

@@ -34,7 +34,7 @@ def set_seed(seed: int) -> None:
     7
     """
     if not isinstance(seed, int) or isinstance(seed, bool):
-        raise ScriptTypeError("The argument 'seed' must be type of int, but got {}.".format(type(seed)))
+        raise ScriptTypeError(f"The argument 'seed' must be type of int, but got {type(seed)}.")
     if seed < 0:
         raise ScriptValueError(f"The argument 'seed' must be non-negative integer, but got {seed}")
     np.random.seed(seed)

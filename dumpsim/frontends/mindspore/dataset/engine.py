@@ -1,7 +1,7 @@
 """``mindspore.dataset``: pipelines of rows.
 
-A pipeline is a chain of nodes; each makes the rows of one epoch from those of the node before it, in a fixed order: there
-are no workers, and shuffles follow the seed (`dataset.config`).
+A pipeline is a chain of nodes; each makes the rows of one epoch from those of the node before it, in a fixed order:
+there are no workers, and shuffles follow the seed (`dataset.config`).
 """
 
 import builtins
@@ -202,7 +202,9 @@ def _names(columns: Any) -> list[str]:
 
 def _within(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ScriptTypeError(f"Argument {name} with value {value} is not of type [<class 'int'>], but got {type(value)}.")
+        raise ScriptTypeError(
+            f"Argument {name} with value {value} is not of type [<class 'int'>], but got {type(value)}."
+        )
     if not least <= value <= _INT32_MAX:
         raise ScriptValueError(f"Input {name} is not within the required interval of [{least}, {_INT32_MAX}].")
     return value
@@ -227,7 +229,8 @@ class _Batch(Dataset):
         shapes = {value.shape for value in values}
         if len(shapes) > 1:
             raise _RowError(
-                f"rows of different shapes {sorted(shapes)} cannot be a batch", where=f"Dataset.batch, column {column!r}"
+                f"rows of different shapes {sorted(shapes)} cannot be a batch",
+                where=f"Dataset.batch, column {column!r}",
             )
         return np.stack(values)
 
@@ -307,7 +310,9 @@ class _Map(Dataset):
                 values = made if isinstance(made, tuple) else (made,)
             if len(values) != len(self.outputs):
                 raise _RowError(
-                    f"{len(values)} values for the columns {self.outputs}", where="Dataset.map", allowed=("one a column",)
+                    f"{len(values)} values for the columns {self.outputs}",
+                    where="Dataset.map",
+                    allowed=("one a column",),
                 )
             named |= {name: as_array(value) for name, value in _pairs(self.outputs, values)}
             yield tuple(named[name] for name in self._columns)

@@ -92,9 +92,7 @@ class NumpySlicesDataset(_Source):
         if column_names is not None:
             given = [column_names] if isinstance(column_names, str) else list(column_names)
             if len(given) != len(columns):
-                raise ScriptValueError(
-                    f"Num of input column names is {len(given)}, but required is {len(columns)}."
-                )
+                raise ScriptValueError(f"Num of input column names is {len(given)}, but required is {len(columns)}.")
             names = given
         self.arrays = [as_array(column) for column in columns]
         if len({len(array) for array in self.arrays}) > 1:
@@ -150,9 +148,13 @@ class GeneratorDataset(_Source):
         names = [column_names] if isinstance(column_names, str) else list(column_names)
         self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self.indexable and not callable(source) and not hasattr(source, "__iter__"):
-            raise ScriptTypeError(f"Unsupported source type: {type(source)}, it's not a generator, iterable or indexable.")
+            raise ScriptTypeError(
+                f"Unsupported source type: {type(source)}, it's not a generator, iterable or indexable."
+            )
         if shuffle and not self.indexable:
-            raise ScriptValueError("shuffle is not supported if the input source does not have attribute '__getitem__'.")
+            raise ScriptValueError(
+                "shuffle is not supported if the input source does not have attribute '__getitem__'."
+            )
         self.source = source
         self.kinds = None if column_types is None else [kind.numpy for kind in column_types]
         super().__init__(
@@ -164,7 +166,8 @@ class GeneratorDataset(_Source):
         values = made if isinstance(made, tuple) else (made,)
         if len(values) != len(self._columns):
             raise ScriptValueError(
-                f"Invalid data, the number of columns of a row is {len(values)}, but {len(self._columns)} are expected.",
+                f"Invalid data, the number of columns of a row is {len(values)}, but {len(self._columns)} are "
+                "expected.",
                 where="GeneratorDataset",
             )
         arrays = tuple(as_array(value) for value in values)

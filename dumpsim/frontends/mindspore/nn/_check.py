@@ -13,7 +13,9 @@ def positive_int(value: Any, name: str, owner: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ScriptTypeError(f"For '{owner}', the '{name}' must be int, but got '{type(value).__name__}'.")
     if value <= 0:
-        raise ScriptValueError(f"For '{owner}', the '{name}' must be int and must > 0, but got '{value}' with type 'int'.")
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be int and must > 0, but got '{value}' with type 'int'."
+        )
     return value
 
 
@@ -21,7 +23,8 @@ def bool_value(value: Any, name: str, owner: str) -> bool:
     """A bool."""
     if not isinstance(value, bool):
         raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be 'bool', but got '{value}' with type '{type(value).__name__}'."
+            f"For '{owner}', the type of '{name}' should be 'bool', but got '{value}' with type "
+            f"'{type(value).__name__}'."
         )
     return value
 

@@ -38,7 +38,9 @@ class CellTree:
         """Layouts of a parallel run: there are none."""
         return {}
 
-    def insert_param_to_cell(self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True) -> None:
+    def insert_param_to_cell(
+        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
+    ) -> None:
         """Add a parameter as an attribute.
 
         Raises
@@ -49,14 +51,13 @@ class CellTree:
         """
         if not isinstance(param_name, str):
             raise ScriptTypeError(
-                f"For 'insert_param_to_cell', the argument 'param_name' must be string type, but got {type(param_name)}."
+                "For 'insert_param_to_cell', the argument 'param_name' must be string type, but got "
+                f"{type(param_name)}."
             )
         if not param_name:
             raise _NameTakenError("For 'insert_param_to_cell', the argument 'param_name' should not be None.")
         if check_name_contain_dot and "." in param_name:
-            raise _NameTakenError(
-                "For 'insert_param_to_cell', the argument 'param_name' should not contain" ' "."'
-            )
+            raise _NameTakenError("For 'insert_param_to_cell', the argument 'param_name' should not contain \".\"")
         if hasattr(self, param_name) and param_name not in self._params:
             raise _NameTakenError(
                 f"For 'insert_param_to_cell', the {param_name} parameter already exists in the network. "
@@ -64,7 +65,8 @@ class CellTree:
             )
         if not isinstance(param, Parameter):
             raise ScriptTypeError(
-                f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' if not None, but got {type(param)}."
+                "For 'insert_param_to_cell', the argument 'param' must be 'Parameter' if not None, "
+                f"but got {type(param)}."
             )
         if not param.is_named:
             param.name = param_name
@@ -101,9 +103,7 @@ class CellTree:
         """The cells right below this one."""
         return self.name_cells().values()
 
-    def cells_and_names(
-        self, cells: "set[int] | None" = None, name_prefix: str = ""
-    ) -> "Iterator[tuple[str, Cell]]":
+    def cells_and_names(self, cells: "set[int] | None" = None, name_prefix: str = "") -> "Iterator[tuple[str, Cell]]":
         """This cell and all below it, with their paths; each cell once, parents first."""
         seen = set() if cells is None else cells
         pending: list[tuple[str, Any]] = [(name_prefix, self)]
@@ -113,10 +113,9 @@ class CellTree:
                 continue
             seen.add(id(cell))
             yield path, cell
-            pending += [
-                (f"{path}.{name}" if path else name, child) for name, child in reversed(list(cell._cells.items())) if child
-                is not None
-            ]  # fmt: skip
+            for name, child in reversed(list(cell._cells.items())):
+                if child is not None:
+                    pending.append((f"{path}.{name}" if path else name, child))
 
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
         """Parameters with their paths, each once, in the order of the cells.

@@ -132,7 +132,9 @@ class Cell(CellTree):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_cells" not in self.__dict__:
-            raise AttributeError(f"The '{type(self).__name__}' object has no attribute '_cells': call super().__init__() first")
+            raise AttributeError(
+                f"The '{type(self).__name__}' object has no attribute '_cells': call super().__init__() first"
+            )
         if hasattr(type(self), "bprop"):
             raise UnsupportedError("a bprop of the script", where=f"{type(self).__name__}.bprop")
         self.__dict__["_running"] += 1
@@ -309,7 +311,9 @@ class HookHandle:
 
     def __init__(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
         if not callable(hook):
-            raise ScriptTypeError(f"the hook is of type {type(hook).__name__}", where="register_hook", allowed=("callable",))
+            raise ScriptTypeError(
+                f"the hook is of type {type(hook).__name__}", where="register_hook", allowed=("callable",)
+            )
         self._hooks, self._hook = hooks, hook
         hooks.append(hook)
 
@@ -333,6 +337,11 @@ class _Depth:
 
 
 _eager_depth = _Depth()
+
+
+def running_eagerly() -> bool:
+    """Whether a cell is running op by op at the moment."""
+    return _eager_depth.depth > 0
 
 
 def _are_parameters(values: Any) -> bool:

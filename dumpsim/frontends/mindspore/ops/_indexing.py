@@ -11,6 +11,7 @@ from dumpsim.core.errors import ScriptTypeError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 
 __all__ = ["get_item", "set_item"]
 
@@ -34,10 +35,10 @@ def get_item(tensor: Tensor, index: Any) -> Tensor:
     if any(isinstance(item, Tensor) and not _is_scalar(item) for item in items):
         return _by_tensors(tensor, items)
     items = tuple(int(item) if isinstance(item, Tensor) else item for item in items)
-    if items == (None,):
-        return call("ExpandDims", [tensor, 0])
-    if items == (True,) or items == (Ellipsis,):
-        return call("ExpandDims", [tensor, 0]) if items == (True,) else tensor
+    if len(items) == 1 and (items[0] is None or items[0] is True):
+        return single("ExpandDims", [tensor, 0])
+    if items == (Ellipsis,):
+        return tensor
     if len(items) == 1 and isinstance(items[0], (int, np.integer)):
         return _by_number(tensor, int(items[0]))
     return _by_slices(tensor, items)
@@ -56,9 +57,7 @@ def _as_tensor(item: Any) -> Tensor:
 
 def _check_place(place: int, extent: int, axis: int) -> None:
     if not -extent <= place < extent:
-        raise _OutOfRangeError(
-            f"index {place} is out of bounds for dimension with size {extent} (axis {axis})"
-        )
+        raise _OutOfRangeError(f"index {place} is out of bounds for dimension with size {extent} (axis {axis})")
 
 
 def _by_number(tensor: Tensor, place: int) -> Tensor:
@@ -66,7 +65,7 @@ def _by_number(tensor: Tensor, place: int) -> Tensor:
         raise ScriptTypeError("Cannot iterate over a scalar tensor.")
     _check_place(place, tensor.shape[0], 0)
     mask = sum(1 << axis for axis in range(2, 8))  # the vendor masks the axes that are not sliced
-    return call("StridedSlice", [tensor, (place,), (place + 1,), (1,), mask, mask, 0, 0, 1])
+    return single("StridedSlice", [tensor, (place,), (place + 1,), (1,), mask, mask, 0, 0, 1])
 
 
 def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
@@ -84,18 +83,11 @@ def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
         whole = True
     else:
         whole = False
-    axis, plain = 0, []
-    for item in items:
-        if item is None:
-            tensor = call("ExpandDims", [tensor, axis])
-            item = slice(0, 1) if False else slice(None)
-            plain.append(("new", item))
-        else:
-            plain.append(("old", item))
-        axis += 1
-    while plain and plain[-1] == ("old", slice(None)) and len(plain) > 1 and not whole:
-        plain.pop()
-    return _strided(tensor, [item for _, item in plain], whole)
+    added = [axis for axis, item in enumerate(items) if item is None]
+    for axis in added:
+        tensor = call("ExpandDims", [tensor, axis])
+    plain = [slice(0, 1) if item is None else item for item in items]
+    return _strided(tensor, plain, whole)
 
 
 def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
@@ -132,7 +124,7 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
             1 << axis for axis, item in enumerate(items) if isinstance(item, slice) and item == slice(None)
         )
     masks = [begin_mask, end_mask, 0, 0, shrink_mask]
-    return call("StridedSlice", [tensor, tuple(begin), tuple(end), tuple(strides), *masks])
+    return single("StridedSlice", [tensor, tuple(begin), tuple(end), tuple(strides), *masks])
 
 
 def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
@@ -140,16 +132,18 @@ def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     while items and isinstance(items[-1], slice) and items[-1] == slice(None):
         items = items[:-1]
     if len(items) == 1 and items[0]._dtype.kind == "bool":
-        return call("GatherNd", [tensor, call("NonZero", [items[0]])])
+        return single("GatherNd", [tensor, call("NonZero", [items[0]])])
     if not all(isinstance(item, Tensor) and item._dtype.kind in ("int", "uint") for item in items):
-        raise UnsupportedError("index tensors mixed with slices or numbers", where="Tensor index", nearest="ops.gather_nd")
+        raise UnsupportedError(
+            "index tensors mixed with slices or numbers", where="Tensor index", nearest="ops.gather_nd"
+        )
     if len(items) == 1:
         places = _wrapped(items[0], tensor.shape[0])
-        return call("Gather", [tensor, places, 0, 0])
+        return single("Gather", [tensor, places, 0, 0])
     shape = np.broadcast_shapes(*(item.shape for item in items))
     columns = [_wrapped(item, tensor.shape[axis]) for axis, item in enumerate(items)]
     columns = [column if column.shape == shape else call("BroadcastTo", [column, shape]) for column in columns]
-    return call("GatherNd", [tensor, call("Stack", [tuple(columns)], {"axis": -1})])
+    return single("GatherNd", [tensor, call("Stack", [tuple(columns)], {"axis": -1})])
 
 
 def _wrapped(places: Tensor, extent: int) -> Tensor:

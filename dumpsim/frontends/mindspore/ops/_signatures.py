@@ -11,31 +11,35 @@ from functools import cache
 from typing import Any
 
 from dumpsim.core.errors import ScriptValueError, nearest
+from dumpsim.frontends.mindspore.common import dtype as mstype
 
 __all__ = ["PrimitiveSignature", "signature_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrimitiveSignature:
-    """Arguments of the constructor and of the call; `encode` makes operands of settings (names of enums become numbers)."""
+    """Arguments of constructor and call; `encode` makes operands of settings (names of enums become numbers)."""
 
     init: inspect.Signature
     call: inspect.Signature | None
     encode: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
-# type(settings): operands
+# type(settings): operands; a line that ends in a backslash goes on
 _SIGNATURES = """
 Abs(): input
 Add(): input, other
 AddN(): inputs
 AllGather(group='hccl_world_group'): input_x
 AllReduce(op='sum', group='hccl_world_group'): input_x
-ApplyMomentum(use_nesterov=False, use_locking=False, gradient_scale=1.0): variable, accumulation, learning_rate, gradient, momentum
+ApplyMomentum(use_nesterov=False, use_locking=False, gradient_scale=1.0): \
+variable, accumulation, learning_rate, gradient, momentum
 Adam(use_locking=False, use_nesterov=False): var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
 AdamWeightDecay(use_locking=False): var, m, v, lr, beta1, beta2, epsilon, decay, gradient
 ArgMaxWithValue(axis=0, keep_dims=False): input
 ArgMinWithValue(axis=0, keep_dims=False): input
+Argmax(axis=-1, output_type=int32): input_x
+Argmin(axis=-1, output_type=int32): x
 Assign(): variable, value
 AssignAdd(): variable, value
 AssignSub(): variable, value
@@ -111,7 +115,8 @@ Split(axis=0, output_num=1): input_x
 SquaredDifference(): x, y
 Squeeze(axis=()): input
 Stack(axis=0): input_x
-StridedSlice(begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0): input_x, begin, end, strides
+StridedSlice(begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0): \
+input_x, begin, end, strides
 Sub(): x, y
 TensorScatterUpdate(): input_x, indices, updates
 Tile(): input, dims
@@ -169,9 +174,7 @@ _ENCODE: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 @cache
 def _declared() -> dict[str, PrimitiveSignature]:
-    return {
-        line.split("(", 1)[0]: _parsed(line) for line in _SIGNATURES.strip().splitlines()
-    }
+    return {line.split("(", 1)[0]: _parsed(line) for line in _SIGNATURES.strip().splitlines()}
 
 
 def _parsed(line: str) -> PrimitiveSignature:
@@ -186,7 +189,7 @@ def _parsed(line: str) -> PrimitiveSignature:
 
 def _signature(text: str) -> inspect.Signature:
     """``axis=0, keep_dims=False`` as a signature; the text is this module's own."""
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"int32": mstype.int32}
     exec(f"def declared({text}): pass", scope)
     return inspect.signature(scope["declared"])
 

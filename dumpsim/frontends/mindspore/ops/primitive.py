@@ -76,7 +76,9 @@ class Primitive:
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
             if strategy is not None and not isinstance(strategy, tuple):
                 raise ScriptTypeError(
-                    f"{name} must be tuple type, but got:{type(strategy)}", where=f"{self.name}.shard", allowed=("tuple",)
+                    f"{name} must be tuple type, but got:{type(strategy)}",
+                    where=f"{self.name}.shard",
+                    allowed=("tuple",),
                 )
             if strategy is not None:
                 self.attrs[name] = strategy
@@ -214,7 +216,7 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
         Primitive.__init__(self, type(self).__name__)
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
-        self._given = {name: value for name, value in list(bound.arguments.items())[1:]}
+        self._given = dict(list(bound.arguments.items())[1:])
         self.attrs.update(self._given)
         fn(self, *args, **kwargs)
 

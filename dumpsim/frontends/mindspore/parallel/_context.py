@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 
@@ -17,7 +17,7 @@ class ParallelMode:
     HYBRID_PARALLEL = "hybrid_parallel"
     SEMI_AUTO_PARALLEL = "semi_auto_parallel"
     AUTO_PARALLEL = "auto_parallel"
-    MODE_LIST = [STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL]
+    MODE_LIST: ClassVar[list[str]] = [STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL]
 
 
 class _UnknownFusionError(DumpsimError, KeyError):
@@ -130,7 +130,10 @@ def _check(key: str, value: Any) -> None:
     if key == "global_rank" and not 0 <= value <= 4095:
         raise ScriptValueError(f"{name} must be in [0, 4095], but got the value of global_rank : {value}.")
     if key == "pipeline_stages" and value < 1:
-        raise ScriptValueError(f"{name} should be greater or equal 1, but got the value of stages : {value}.")
+        raise ScriptValueError(
+            "For 'set_auto_parallel_context', the argument 'pipeline_stages' should be greater or equal 1, "
+            f"but got the value of stages : {value}."
+        )
     if key == "parallel_mode" and value not in ParallelMode.MODE_LIST:
         raise ScriptValueError(
             f"{name} only support 'stand_alone', 'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and "

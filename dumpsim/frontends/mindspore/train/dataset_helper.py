@@ -13,8 +13,8 @@ __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
 class DatasetHelper:
     """The batches of a data set, epoch by epoch.
 
-    Without sinking a ``for`` over it gives the batches of an epoch. With sinking it gives one empty batch for each group of
-    `sink_size` steps, as MindSpore does: the device fetches the data itself, here when `Model` asks for it.
+    Without sinking a ``for`` over it gives the batches of an epoch. With sinking it gives one empty batch for each
+    group of `sink_size` steps, as MindSpore does: the device fetches the data itself, here when `Model` asks for it.
 
     Parameters
     ----------
@@ -25,9 +25,7 @@ class DatasetHelper:
     epoch_num : int
     """
 
-    def __init__(
-        self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1
-    ) -> None:
+    def __init__(self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1) -> None:
         if not isinstance(dataset_sink_mode, bool):
             raise ScriptTypeError(f"The argument 'dataset_sink_mode' must be bool, but got {type(dataset_sink_mode)}.")
         if isinstance(sink_size, bool) or not isinstance(sink_size, int):
@@ -94,7 +92,9 @@ def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) ->
         For a second argument that is no DatasetHelper.
     """
     if not isinstance(dataset_helper, DatasetHelper):
-        raise ScriptTypeError(f"the helper is of type {type(dataset_helper).__name__}", where="connect_network_with_dataset")
+        raise ScriptTypeError(
+            f"the helper is of type {type(dataset_helper).__name__}", where="connect_network_with_dataset"
+        )
     if not dataset_helper._sink:
         return network
 
@@ -137,9 +137,7 @@ def data_sink(
         For a size below 1.
     """
     if isinstance(sink_size, bool) or not isinstance(sink_size, int) or sink_size <= 0:
-        raise ScriptValueError(
-            f"The 'sink_size' must be positive, but got sink_size {sink_size}.", where="data_sink"
-        )
+        raise ScriptValueError(f"The 'sink_size' must be positive, but got sink_size {sink_size}.", where="data_sink")
     if input_signature is not None:
         raise UnsupportedError("input_signature", where="data_sink")
     function = fn

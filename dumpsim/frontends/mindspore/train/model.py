@@ -242,7 +242,9 @@ class Model:
             raise UnsupportedError("prediction by another back end", where="Model.predict(backend)")
         for value in predict_data:
             if not isinstance(value, (Tensor, tuple, list, int, float)):
-                raise ScriptTypeError(f"data of type {type(value).__name__}", where="Model.predict", allowed=("Tensor",))
+                raise ScriptTypeError(
+                    f"data of type {type(value).__name__}", where="Model.predict", allowed=("Tensor",)
+                )
         self._predict_network.set_train(False)
         return self._predict_network(*predict_data)
 
@@ -264,7 +266,9 @@ class Model:
 
 def _positive(epoch: Any) -> None:
     if isinstance(epoch, bool) or not isinstance(epoch, int):
-        raise ScriptTypeError(f"The input value must be int and must > 0, but got '{epoch}' with type '{type(epoch).__name__}'.")
+        raise ScriptTypeError(
+            f"The input value must be int and must > 0, but got '{epoch}' with type '{type(epoch).__name__}'."
+        )
     if epoch <= 0:
         raise ScriptValueError(f"The input value must be int and must > 0, but got '{epoch}' with type 'int'.")
 

@@ -106,7 +106,7 @@ def _named(save_obj: Any) -> list[tuple[str, Any]]:
     if isinstance(save_obj, list):
         return [(row["name"], row["data"]) for row in save_obj]
     raise ScriptTypeError(
-        "For 'save_checkpoint', the parameter 'save_obj' must be nn.Cell, list or dict, " f"but got {type(save_obj)}."
+        f"For 'save_checkpoint', the parameter 'save_obj' must be nn.Cell, list or dict, but got {type(save_obj)}."
     )
 
 
@@ -127,14 +127,14 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
         For encryption, asynchronous writing and other formats.
     """
     if not isinstance(ckpt_file_name, str):
-        raise ScriptTypeError(f"For 'save_checkpoint', the parameter 'ckpt_file_name' must be str, but got {type(ckpt_file_name)}.")
+        raise ScriptTypeError(
+            f"For 'save_checkpoint', the parameter 'ckpt_file_name' must be str, but got {type(ckpt_file_name)}."
+        )
     asked = {name: value for name, value in options.items() if value not in (None, False, True, "AES-GCM", "ckpt")}
     if asked or options.get("async_save"):
         raise UnsupportedError(f"the settings {sorted(options)}", where="save_checkpoint")
     path = Path(ckpt_file_name if ckpt_file_name.endswith(".ckpt") else f"{ckpt_file_name}.ckpt")
-    whole = b"".join(
-        _encoded(name, tensor.asnumpy(), tensor._dtype.title) for name, tensor in _named(save_obj)
-    )
+    whole = b"".join(_encoded(name, tensor.asnumpy(), tensor._dtype.title) for name, tensor in _named(save_obj))
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(whole)
     part.replace(path)
@@ -156,8 +156,8 @@ def load_checkpoint(
     path = Path(ckpt_file_name)
     if path.suffix != ".ckpt":
         raise ScriptValueError(
-            f"For 'load_checkpoint', the checkpoint file should end with '.ckpt', please input the correct "
-            f"'ckpt_file_name'.", where=ckpt_file_name
+            "For 'load_checkpoint', the checkpoint file should end with '.ckpt', please input the correct "
+            "'ckpt_file_name'.", where=ckpt_file_name
         )  # fmt: skip
     if not path.is_file():
         raise ScriptValueError("For 'load_checkpoint', the checkpoint file does not exist.", where=ckpt_file_name)
@@ -190,7 +190,8 @@ def load_param_into_net(
         raise ScriptTypeError(f"For 'load_param_into_net', the argument 'net' should be a Cell, but got {type(net)}.")
     if not isinstance(parameter_dict, dict):
         raise ScriptTypeError(
-            f"For 'load_param_into_net', the argument 'parameter_dict' should be a dict, but got {type(parameter_dict)}."
+            "For 'load_param_into_net', the argument 'parameter_dict' should be a dict, but got "
+            f"{type(parameter_dict)}."
         )
     missing = []
     used = set()
@@ -206,9 +207,9 @@ def load_param_into_net(
             )
         if found.shape != parameter.shape or (strict_load and found.dtype != parameter.dtype):
             raise ScriptValueError(
-                f"For 'load_param_into_net', {parameter.name} in the argument 'net' should have the same shape as "
-                f"{parameter.name} in the argument 'parameter_dict'. But got its shape {parameter.shape} in the argument "
-                f"'net' and shape {found.shape} in the argument 'parameter_dict'."
+                f"For 'load_param_into_net', {parameter.name} in the argument 'net' should have the same shape "
+                f"as {parameter.name} in the argument 'parameter_dict'. But got its shape {parameter.shape} in the "
+                f"argument 'net' and shape {found.shape} in the argument 'parameter_dict'."
             )
         parameter.set_data(found)
         used.add(parameter.name)

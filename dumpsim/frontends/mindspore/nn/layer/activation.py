@@ -118,7 +118,7 @@ class LeakyReLU(Cell):
 
     def construct(self, x: Any) -> Any:
         out = ops.leaky_relu(x, self.alpha)
-        return out
+        return out  # noqa: RET504 - the IR shows the name
 
 
 class ELU(Cell):

@@ -65,7 +65,7 @@ class Dense(Cell):
             self.bias = Parameter(initializer(bias, [out_channels], dtype=dtype), name="bias")
             self.bias_add = ops.BiasAdd()
         self.matmul = ops.MatMul(transpose_b=True)
-        self.activation = get_activation(activation) if isinstance(activation, str) else activation
+        self.activation: Any = get_activation(activation) if isinstance(activation, str) else activation
         if activation is not None and not isinstance(self.activation, (Cell, Primitive)):
             raise ScriptTypeError(
                 f"For '{self.cls_name}', the 'activation' must be str or Cell or Primitive, "
@@ -83,7 +83,7 @@ class Dense(Cell):
         if self.activation_flag:
             x = self.activation(x)
         if len(x_shape) != 2:
-            out_shape = x_shape[:-1] + (ops.shape(x)[-1],)
+            out_shape = (*x_shape[:-1], ops.shape(x)[-1])
             x = self.reshape(x, out_shape)
         return x
 
@@ -129,9 +129,7 @@ class Dropout(Cell):
         else:
             _check.typed(p, "p", [float, int], self.cls_name)
             if not 0 <= p < 1:
-                raise ScriptValueError(
-                    f"For '{self.cls_name}', the 'p' must be a number in range [0, 1), but got {p}."
-                )
+                raise ScriptValueError(f"For '{self.cls_name}', the 'p' must be a number in range [0, 1), but got {p}.")
             kept = 1.0 - p
         self.dropout = ops.Dropout(kept, *_get_graph_seed(0, "dropout"))
         self.p = p

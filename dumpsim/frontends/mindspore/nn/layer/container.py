@@ -22,7 +22,7 @@ class _Numbered(Cell):
     def __getitem__(self, index: Any) -> Any:
         members = list(self._cells.values())
         if isinstance(index, slice):
-            return type(self)(members[index])
+            return type(self)(members[index])  # type: ignore[arg-type]  # the subclasses take cells
         if isinstance(index, str):
             return self._cells[index]
         return members[self._place(index)]

@@ -71,7 +71,7 @@ class Embedding(Cell):
         self.get_shp = ops.Shape()
 
     def construct(self, ids: Any) -> Any:
-        out_shape = self.get_shp(ids) + (self.embedding_size,)
+        out_shape = (*self.get_shp(ids), self.embedding_size)
         flat_ids = self.reshape_flat(ids, self.shp_flat)
         if self.use_one_hot:
             one_hot_ids = self.one_hot(flat_ids, self.vocab_size, self.on_value, self.off_value)
@@ -79,7 +79,7 @@ class Embedding(Cell):
         else:
             output_for_reshape = self.gather(self.embedding_table, flat_ids, 0)
         output = self.reshape(output_for_reshape, out_shape)
-        return output
+        return output  # noqa: RET504 - the IR shows the name
 
     def extend_repr(self) -> str:
         return (

@@ -59,7 +59,7 @@ class LossBase(Cell):
         if self.reduce and not self.average:
             x = self.reduce_sum(x, self.get_axis(x))
         x = self.cast(x, input_dtype)
-        return x
+        return x  # noqa: RET504 - the IR shows the name
 
     def construct(self, logits: Any, labels: Any) -> Any:
         raise NotImplementedError
@@ -67,9 +67,7 @@ class LossBase(Cell):
 
 def _tensor(name: str, value: Any, owner: str) -> None:
     if not isinstance(value, Tensor):
-        raise ScriptTypeError(
-            f"For '{owner}', the '{name}' must be '{Tensor}', but got '{type(value)}'", where=name
-        )
+        raise ScriptTypeError(f"For '{owner}', the '{name}' must be '{Tensor}', but got '{type(value)}'", where=name)
 
 
 class MSELoss(LossBase):
@@ -132,7 +130,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         if self.sparse:
             if self.reduction == "mean":
                 x = self.sparse_softmax_cross_entropy(logits, labels)
-                return x
+                return x  # noqa: RET504 - the IR shows the name
             labels = self.one_hot(labels, ops.shape(logits)[-1], self.on_value, self.off_value)
         x = self.softmax_cross_entropy(logits, labels)[0]
         return self.get_loss(x)
@@ -192,9 +190,7 @@ class BCELoss(LossBase):
 class BCEWithLogitsLoss(LossBase):
     """Cross entropy of the sigmoid."""
 
-    def __init__(
-        self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None
-    ) -> None:
+    def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None) -> None:
         super().__init__(reduction)
         self.reduction = reduction
         for name, value in (("weight", weight), ("pos_weight", pos_weight)):

@@ -28,7 +28,7 @@ def _adam_step(
 ) -> Any:  # fmt: skip
     """Update one parameter."""
     success = F.depend(True, opt(params, moment1, moment2, beta1_power, beta2_power, lr, beta1, beta2, eps, gradient))
-    return success
+    return success  # noqa: RET504 - the IR shows the name
 
 
 @_fused_adam_weight_decay.register("Function", *["Tensor"] * 9, "Bool")
@@ -39,7 +39,7 @@ def _decay_step(
     """Update one parameter; weights named beta or gamma do not decay."""
     decay = weight_decay if decay_flag else Tensor(0.0, mstype.float32)
     success = F.depend(True, opt(param, m, v, lr, beta1, beta2, eps, decay, gradient))
-    return success
+    return success  # noqa: RET504 - the IR shows the name
 
 
 class _KeywordError(DumpsimError, KeyError):

@@ -21,7 +21,7 @@ _momentum_opt = MultitypeFuncGraph("momentum_opt")
 def _step(opt: Any, momentum: Any, learning_rate: Any, gradient: Any, weight: Any, moment: Any) -> Any:
     """Update one parameter."""
     success = F.depend(True, opt(weight, moment, learning_rate, gradient, momentum))
-    return success
+    return success  # noqa: RET504 - the IR shows the name
 
 
 class Momentum(Optimizer):
@@ -51,9 +51,7 @@ class Momentum(Optimizer):
                 f"'{type(momentum).__name__}'."
             )
         if momentum < 0.0:
-            raise ScriptValueError(
-                f"For 'Momentum', the argument 'momentum' must be at least 0.0, but got {momentum}"
-            )
+            raise ScriptValueError(f"For 'Momentum', the argument 'momentum' must be at least 0.0, but got {momentum}")
         self.momentum = Parameter(Tensor(momentum, mstype.float32), name="momentum")
         self.params = self._parameters
         self.use_nesterov = _check.bool_value(use_nesterov, "use_nesterov", self.cls_name)

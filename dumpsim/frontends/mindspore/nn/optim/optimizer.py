@@ -1,7 +1,7 @@
 """``mindspore.nn.optim.optimizer``: what the optimizers share."""
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -168,7 +168,8 @@ class Optimizer(Cell):
         if order is not None:
             if len(order) != len(members):
                 raise ScriptValueError(
-                    "For 'Optimizer',the length of order parameters must be the same as the length of group parameters, "
+                    "For 'Optimizer',the length of order parameters must be the same as the length of group "
+                    "parameters, "
                     f"but got order parameters' length {len(order)}, group parameters' length {len(members)}."
                 )
             places = [[p.name for p in members].index(parameter.name) for parameter in order]
@@ -304,14 +305,16 @@ class _SharedParameterTuple(ParameterTuple):
     __slots__ = ()
 
     def __new__(cls, iterable: Iterable[Parameter]) -> "_SharedParameterTuple":
-        return cast("_SharedParameterTuple", tuple.__new__(cls, tuple(iterable)))
+        return tuple.__new__(cls, tuple(iterable))
 
 
 def _listed(parameters: Any, what: str) -> list[Any]:
     if parameters is None:
         raise ScriptValueError(f"For 'Optimizer', the argument {what} can not be None.")
     if not isinstance(parameters, Iterable):
-        raise ScriptTypeError(f"For 'Optimizer', the argument {what} must be Iterable type, but got {type(parameters)}.")
+        raise ScriptTypeError(
+            f"For 'Optimizer', the argument {what} must be Iterable type, but got {type(parameters)}."
+        )
     listed = list(parameters)
     if not listed:
         raise ScriptValueError(f"For 'Optimizer', the argument {what} must not be empty.")

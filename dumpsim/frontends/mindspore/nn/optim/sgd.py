@@ -18,12 +18,10 @@ _sgd_opt = MultitypeFuncGraph("sgd_opt")
 
 
 @_sgd_opt.register("Tensor", "Tensor", "Tensor", "Tensor", "Tensor", "Tensor", "Function")
-def _step(
-    momentum: Any, learning_rate: Any, gradient: Any, weight: Any, accum: Any, stat: Any, opt: Any
-) -> Any:
+def _step(momentum: Any, learning_rate: Any, gradient: Any, weight: Any, accum: Any, stat: Any, opt: Any) -> Any:
     """Update one parameter."""
     success = F.depend(True, opt(weight, gradient, learning_rate, accum, momentum, stat))
-    return success
+    return success  # noqa: RET504 - the IR shows the name
 
 
 def _not_negative(value: Any, name: str) -> float:

@@ -1,6 +1,7 @@
 """Gradients: ``GradOperation``, ``grad``, ``value_and_grad``, ``vjp``."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
@@ -24,9 +25,7 @@ def _differentiate(
 
     for position in positions:
         if not -len(args) <= position < len(args):
-            raise ScriptValueError(
-                f"argument {position} does not exist: {len(args)} are given", where="grad_position"
-            )
+            raise ScriptValueError(f"argument {position} does not exist: {len(args)} are given", where="grad_position")
     result: tuple[Any, tuple[Any, ...], tuple[Any, ...]] = gradient.differentiate(
         fn,
         args,
@@ -37,6 +36,24 @@ def _differentiate(
         has_aux=has_aux,
     )
     return result
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """In GRAPH_MODE the call of a gradient function is a graph of its own, as in MindSpore."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        from dumpsim.frontends.mindspore._capture.dispatch import capturing
+        from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
+        from dumpsim.frontends.mindspore.nn.cell import running_eagerly
+
+        if _get_mode() != GRAPH_MODE or running_eagerly() or capturing() is not None:
+            return function(*args, **kwargs)
+        from dumpsim.frontends.mindspore._capture import compile as compiler
+
+        return compiler.run_function(function, args, kwargs)
+
+    return run
 
 
 def _is_whole(fn: Any) -> None:
@@ -77,6 +94,7 @@ class GradOperation:
         chosen = _weights(weights if weights is not None else _all_weights(fn)) if self.get_by_list else ()
         by_argument = self.get_all or not self.get_by_list
 
+        @_compiled
         def gradients(*args: Any, **kwargs: Any) -> Any:
             sens = None
             if self.sens_param:
@@ -116,7 +134,9 @@ def _weights(weights: Any) -> tuple[Any, ...]:
     listed = tuple(weights) if isinstance(weights, (tuple, list)) else (weights,)
     for weight in listed:
         if not isinstance(weight, Parameter):
-            raise ScriptTypeError(f"a weight is of type {type(weight).__name__}", where="weights", allowed=("Parameter",))
+            raise ScriptTypeError(
+                f"a weight is of type {type(weight).__name__}", where="weights", allowed=("Parameter",)
+            )
     return listed
 
 
@@ -158,6 +178,7 @@ def value_and_grad(
         raise ScriptValueError("`grad_position` and `weight` can not be None at the same time.")
     positions, chosen = _positions(grad_position), () if weights is None else _weights(weights)
 
+    @_compiled
     def both(*args: Any, **kwargs: Any) -> Any:
         value, of_arguments, of_weights = _differentiate(
             fn, args, kwargs, positions=positions, weights=chosen, has_aux=has_aux
@@ -210,6 +231,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     value = fn(*inputs)
     chosen = () if weights is None else _weights(weights)
 
+    @_compiled
     def back(*sens: Any) -> Any:
         _, of_inputs, of_weights = _differentiate(
             fn, inputs, {}, positions=tuple(range(len(inputs))), weights=chosen,

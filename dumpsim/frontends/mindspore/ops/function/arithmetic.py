@@ -12,6 +12,7 @@ from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.values import abstract_of
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.ops.promotion import operand_type
 
 __all__ = [
@@ -75,14 +76,12 @@ def promote(op_type: str, *values: Any) -> list[Tensor]:
 
 def binary(op_type: str, x: Any, y: Any) -> Tensor:
     """A primitive on two promoted operands."""
-    result: Tensor = call(op_type, promote(op_type, x, y))
-    return result
+    return single(op_type, promote(op_type, x, y))
 
 
 def _with_number(composite: str, x: Any, number: Any) -> Tensor:
     """A composite operator on a tensor and a host number."""
-    result: Tensor = call(composite, [x, number])
-    return result
+    return single(composite, [x, number])
 
 
 def add(input: Any, other: Any) -> Tensor:
@@ -117,13 +116,11 @@ def muls(input: Any, other: Any) -> Tensor:
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Quotient; ``rounding_mode`` "floor" or "trunc" rounds it."""
-    from dumpsim.frontends.mindspore.ops.function.elementwise import floor, trunc
-
     output = binary("Div", input, other)
     if rounding_mode == "floor":
-        output = floor(output)
+        output = call("Floor", [output])
     elif rounding_mode == "trunc":
-        output = trunc(output)
+        output = call("Trunc", [output])
     elif rounding_mode is not None:
         raise ScriptTypeError(
             f"{rounding_mode!r} is not a rounding mode", where="div(rounding_mode)", allowed=("floor", "trunc", None)
@@ -134,12 +131,17 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 true_divide = divide = div
 
 
+def as_float(x: Tensor) -> Tensor:
+    """Integers as Float32, others as they are."""
+    return x if x._dtype.kind in ("float", "complex") else cast_to(x, mstype.float32)
+
+
 def divs(input: Any, other: Any) -> Tensor:
     """Quotient with ``/``: by a number it is the composite Divs, of a number Reciprocal and Muls. [observed 2.10]"""
     if is_number(other):
         return _with_number("Divs", input, other)
     if is_number(input):
-        return muls(call("Reciprocal", [_as_float(other)]), input)
+        return muls(call("Reciprocal", [as_float(other)]), input)
     return binary("Div", input, other)
 
 
@@ -257,8 +259,7 @@ def bitwise_xor(input: Any, other: Any) -> Tensor:
 
 def invert(input: Tensor) -> Tensor:
     """``~``: LogicalNot of bools, Invert of integers."""
-    result: Tensor = call("LogicalNot" if input._dtype.kind == "bool" else "Invert", [input])
-    return result
+    return single("LogicalNot" if input._dtype.kind == "bool" else "Invert", [input])
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:

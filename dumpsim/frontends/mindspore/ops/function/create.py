@@ -8,6 +8,7 @@ from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 
 __all__ = [
     "arange",
@@ -112,24 +113,25 @@ def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000, *, 
 
 def linspace(start: Any, end: Any, steps: int) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, as Float32."""
-    return call("LinSpace", [Tensor(start, mstype.float32), Tensor(end, mstype.float32), steps])
+    return single("LinSpace", [Tensor(start, mstype.float32), Tensor(end, mstype.float32), steps])
 
 
 def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
     """Ones on the diagonal."""
-    return call("Eye", [n, n if m is None else m, mstype.type_of(dtype or mstype.float32)])
+    return single("Eye", [n, n if m is None else m, mstype.type_of(dtype or mstype.float32)])
 
 
 def one_hot(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
     """A new axis that holds `on_value` at the index and `off_value` elsewhere."""
     on = on_value if isinstance(on_value, Tensor) else Tensor(on_value)
     off = off_value if isinstance(off_value, Tensor) else Tensor(off_value, on.dtype)
-    return call("OneHot", [indices, depth, on, off, axis])
+    return single("OneHot", [indices, depth, on, off, axis])
 
 
 def meshgrid(*inputs: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Grids of coordinates."""
-    return call("Meshgrid", [tuple(inputs), indexing])
+    grids: tuple[Tensor, ...] = call("Meshgrid", [tuple(inputs), indexing])
+    return grids
 
 
 def _drawn(what: str, values: Any, dtype: Any) -> Tensor:

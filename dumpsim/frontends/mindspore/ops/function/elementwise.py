@@ -7,6 +7,7 @@ from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, is_number, maximum, minimum, promote
 
 # function -> operator type, for functions that are nothing but the operator
@@ -82,20 +83,17 @@ globals().update({name: _plain(name, op_type) for name, op_type in _PLAIN.items(
 
 def absolute(input: Tensor) -> Tensor:
     """As `abs`."""
-    result: Tensor = call("Abs", [input])
-    return result
+    return single("Abs", [input])
 
 
 def negative(input: Tensor) -> Tensor:
     """As `neg`."""
-    result: Tensor = call("Neg", [input])
-    return result
+    return single("Neg", [input])
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """To the nearest integer, halves to even."""
-    result: Tensor = call("Round", [input, decimals])
-    return result
+    return single("Round", [input, decimals])
 
 
 def cast(input: Any, dtype: Any) -> Tensor:
@@ -113,8 +111,7 @@ def cast(input: Any, dtype: Any) -> Tensor:
         raise ScriptTypeError(f"the operand is of type {type(input).__name__}", where="ops.cast", allowed=("Tensor",))
     if input._dtype == kind:
         return input
-    result: Tensor = call("Cast", [input, kind])
-    return result
+    return single("Cast", [input, kind])
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -129,8 +126,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         raise ScriptTypeError("both bounds are None", where="ops.clamp", allowed=("Tensor", "number"))
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return clip_by_value(input, min, max)
-    result: Tensor = call("ClampScalar", [input, min, max])
-    return result
+    return single("ClampScalar", [input, min, max])
 
 
 clip = clamp
@@ -159,8 +155,7 @@ def logical_or(input: Tensor, other: Any) -> Tensor:
 def logical_xor(input: Tensor, other: Any) -> Tensor:
     """Whether exactly one of both is true."""
     x, y = promote("LogicalXor", input, other)
-    result: Tensor = call("LogicalXor", [x, y])
-    return result
+    return single("LogicalXor", [x, y])
 
 
 def deepcopy(input_x: Tensor) -> Tensor:

@@ -6,12 +6,12 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, greater, maximum, mul, muls, sub
+from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, divs, greater, maximum, mul, muls, sub
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
-from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum
-from dumpsim.frontends.mindspore.ops.function.shape import reshape, select
+from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, sum
+from dumpsim.frontends.mindspore.ops.function.shape import masked_fill, reshape, select
 
 __all__ = [
     "addmm",
@@ -55,20 +55,22 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The element where it is positive, else 0."""
     if inplace:
         raise UnsupportedError("relu that writes its operand", where="ops.relu(inplace=True)")
-    return call("ReLU", [input])
+    return single("ReLU", [input])
 
 
 def relu6(x: Tensor) -> Tensor:
     """`relu`, at most 6."""
-    return call("ReLU6", [x])
+    return single("ReLU6", [x])
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit: by Erf, or the operator GeLU where `approximate` is "tanh". [observed 2.10]"""
     if approximate not in ("none", "tanh"):
-        raise ScriptValueError(f"For ops.gelu, approximate value should be either 'none' or 'tanh', but got {approximate}.")
+        raise ScriptValueError(
+            f"For ops.gelu, approximate value should be either 'none' or 'tanh', but got {approximate}."
+        )
     if approximate == "tanh":
-        output = call("GeLU", [input])
+        output = single("GeLU", [input])
     else:
         output = _div(input, _SQRT2)
         output = mul(mul(input, add(call("Erf", [output]), 1)), 0.5)
@@ -77,34 +79,34 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor) -> Tensor:
     """Product with the sigmoid: a composite operator. [observed 2.10]"""
-    return call("SiLU", [input])
+    return single("SiLU", [input])
 
 
 def leaky_relu(input: Tensor, alpha: float = 0.2) -> Tensor:
     """The element where it is positive, else `alpha` times it."""
     if alpha <= 1:
         return maximum(mul(alpha, input), input)
-    return call("Minimum", [mul(alpha, input), input])
+    return single("Minimum", [mul(alpha, input), input])
 
 
 def elu(input_x: Tensor, alpha: float = 1.0) -> Tensor:
     """The element where it is positive, else ``alpha (exp(x) - 1)``."""
-    return call("Elu", [input_x, float(alpha)])
+    return single("Elu", [input_x, float(alpha)])
 
 
 def selu(input_x: Tensor) -> Tensor:
     """Self-normalising `elu`."""
-    return call("SeLU", [input_x])
+    return single("SeLU", [input_x])
 
 
 def hardswish(x: Tensor) -> Tensor:
     """The operator HSwish."""
-    return call("HSwish", [x])
+    return single("HSwish", [x])
 
 
 def hardsigmoid(input: Tensor) -> Tensor:
     """The operator HSigmoid."""
-    return call("HSigmoid", [input])
+    return single("HSigmoid", [input])
 
 
 def softplus(input: Tensor, beta: int = 1, threshold: int = 20) -> Tensor:
@@ -122,22 +124,22 @@ def softmax(input: Tensor, axis: int = -1, *, dtype: Any = None) -> Tensor:
     array([0.5, 0.5], dtype=float32)
     """
     operand = cast_to(input, dtype) if dtype is not None else input
-    return call("Softmax", [operand, axis if isinstance(axis, tuple) else (axis,)])
+    return single("Softmax", [operand, axis if isinstance(axis, tuple) else (axis,)])
 
 
 def log_softmax(logits: Tensor, axis: int = -1) -> Tensor:
     """Logarithm of `softmax`."""
-    return call("LogSoftmax", [logits, axis])
+    return single("LogSoftmax", [logits, axis])
 
 
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of two matrices."""
-    return call("MatMul", [input, mat2, False, False])
+    return single("MatMul", [input, mat2, False, False])
 
 
 def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
     """Products of two stacks of matrices."""
-    return call("BatchMatMul", [input_x, mat2, False, False])
+    return single("BatchMatMul", [input_x, mat2, False, False])
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -154,12 +156,12 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha:
 
 def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: a composite operator. [observed 2.10]"""
-    return call("Dense", [input, weight, bias])
+    return single("Dense", [input, weight, bias])
 
 
 def bias_add(input_x: Tensor, bias: Tensor) -> Tensor:
     """A vector added along axis 1."""
-    return call("BiasAdd", [input_x, bias, 0])
+    return single("BiasAdd", [input_x, bias, 0])
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
@@ -170,6 +172,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | No
         return input
     if not 0 <= p < 1:
         raise ScriptValueError(f"For 'Dropout', the 'keep_prob' should be in the range [0.0, 1.0), but got {p}.")
+    out: Tensor
     out, _ = call("Dropout", [input, 1.0 - p, *_get_graph_seed(seed, "dropout")])
     return out
 
@@ -186,6 +189,7 @@ def layer_norm(
     axis = input.ndim - len(extents)
     gamma = weight if weight is not None else Tensor(np.ones(extents), input.dtype)
     beta = bias if bias is not None else Tensor(np.zeros(extents), input.dtype)
+    y: Tensor
     y, _, _ = call("LayerNorm", [input, gamma, beta, axis, axis, eps])
     return y
 
@@ -199,7 +203,8 @@ def max_pool2d(
 
     if padding != 0 or dilation != 1 or return_indices or ceil_mode:
         raise UnsupportedError("padding, dilation, indices or ceil_mode", where="ops.max_pool2d")
-    return MaxPool(kernel_size, kernel_size if stride is None else stride)(x)
+    out: Tensor = MaxPool(kernel_size, kernel_size if stride is None else stride)(x)
+    return out
 
 
 def avg_pool2d(
@@ -211,7 +216,8 @@ def avg_pool2d(
 
     if padding != 0 or ceil_mode or not count_include_pad or divisor_override:
         raise UnsupportedError("padding, ceil_mode or another divisor", where="ops.avg_pool2d")
-    return AvgPool(kernel_size, stride)(input_x)
+    out: Tensor = AvgPool(kernel_size, stride)(input_x)
+    return out
 
 
 def conv2d(
@@ -221,7 +227,7 @@ def conv2d(
     """Convolution."""
     from dumpsim.frontends.mindspore.ops.operations.nn_ops import Conv2D
 
-    out = Conv2D(
+    out: Tensor = Conv2D(
         weight.shape[0], weight.shape[2:], 1, pad_mode, padding, stride, dilation, groups
     )(input, weight)  # fmt: skip
     return bias_add(out, bias) if bias is not None else out
@@ -229,14 +235,13 @@ def conv2d(
 
 def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """Axes made longer by a constant: pairs of amounts, the last axis first."""
-    if mode != "constant" or value not in (None, 0):
-        raise UnsupportedError(f"padding by {mode!r} with {value!r}", where="ops.pad", allowed=("constant", "0"))
+    if mode != "constant":
+        raise UnsupportedError(f"padding by {mode!r}", where="ops.pad(mode)", allowed=("constant",))
     amounts = [int(n) for n in padding]
     if len(amounts) % 2:
         raise ScriptValueError("For 'pad', the length of 'padding' must be even.")
-    pairs = [(amounts[n], amounts[n + 1]) for n in range(0, len(amounts), 2)]
-    paddings = tuple(reversed([*pairs, *[(0, 0)] * (input_x.ndim - len(pairs))]))
-    return call("Pad", [input_x], {"paddings": paddings})
+    fill = Tensor(0 if value is None else value, input_x.dtype)
+    return single("PadV3", [input_x, tuple(amounts), fill])
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -246,9 +251,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "sum":
         return reduce_sum(loss, axes)
     if reduction != "none":
-        raise ScriptValueError(
-            f"{reduction!r} is not a reduction", where="reduction", allowed=("none", "mean", "sum")
-        )
+        raise ScriptValueError(f"{reduction!r} is not a reduction", where="reduction", allowed=("none", "mean", "sum"))
     return loss
 
 
@@ -266,7 +269,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: 
     """Squares near 0, absolute differences further away."""
     from dumpsim.frontends.mindspore.ops._signatures import _reduction
 
-    return call("SmoothL1Loss", [input, target, float(beta), _reduction(reduction)])
+    return single("SmoothL1Loss", [input, target, float(beta), _reduction(reduction)])
 
 
 def cross_entropy(
@@ -281,33 +284,57 @@ def cross_entropy(
     np.float32(0.6931)
     """
     axis = 1 if input.ndim > 1 else 0
-    logits = log_softmax(input, axis)
+    logits = _log_softmax(input, axis)
     if target._dtype.kind == "float":
         if label_smoothing:
             target = add(muls(target, 1.0 - label_smoothing), label_smoothing / input.shape[axis])
-        loss = call("Neg", [reduce_sum(mul(logits, target), axis)])
+        loss = call("Neg", [sum(mul(logits, target), axis)])
         if reduction == "mean":
-            return _div(reduce_sum(loss, tuple(range(loss.ndim))), float(max(loss.size, 1)))
-        return _reduced(loss, reduction)
+            return divs(sum(loss), float(max(loss.size, 1)))
+        return sum(loss) if reduction == "sum" else loss
     return nll_loss(logits, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def _log_softmax(inputs: Tensor, axis: int) -> Tensor:
+    """Logarithm of the softmax out of single operators, as the vendor's cross entropy has it. [observed 2.10]"""
+    input_max = call("ReduceMax", [inputs, (axis,), True])
+    input_exp = call("Exp", [sub(inputs, input_max)])
+    input_logsumexp = call("Log", [sum(input_exp, axis, True)])
+    return sub(inputs, add(input_logsumexp, input_max))
 
 
 def nll_loss(
     inputs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Negative log-likelihood of the target classes: the operator NLLLoss."""
-    from dumpsim.frontends.mindspore.ops._signatures import _reduction
-
-    if label_smoothing:
-        raise UnsupportedError("smoothed labels of class numbers", where="label_smoothing")
+    """Negative log-likelihood of the target classes, out of single operators. [observed 2.10]"""
     if inputs.ndim not in (1, 2):
         raise UnsupportedError(f"logits of {inputs.ndim} axes", where="ops.nll_loss", allowed=("1", "2"))
     if inputs.ndim == 1:
         inputs, target = reshape(inputs, (1, -1)), reshape(target, (1,))
-    weights = weight if weight is not None else Tensor(np.ones(inputs.shape[1]), inputs.dtype)
-    loss, _ = call("NLLLoss", [inputs, target, weights, _reduction(reduction), ignore_index])
-    return loss
+    if reduction not in ("none", "mean", "sum"):
+        raise ScriptValueError(
+            f"{reduction!r} is not a reduction", where="ops.nll_loss", allowed=("none", "mean", "sum")
+        )
+    target = call("ExpandDims", [target, -1])
+    non_pad_mask = call("Equal", [target, Tensor(ignore_index, target.dtype)])
+    target = masked_fill(target, non_pad_mask, 0)
+    loss = call("Neg", [call("GatherD", [inputs, -1, target])])
+    smooth_loss = call("Neg", [sum(inputs, -1, True)])
+    loss_weights = Tensor(np.ones(target.shape), inputs.dtype)
+    if weight is not None:
+        loss_weights = call("Gather", [weight, target, 0, 0])
+        loss = mul(loss, loss_weights)
+    loss = masked_fill(loss, non_pad_mask, 0)
+    loss_weights = masked_fill(loss_weights, non_pad_mask, 0)
+    smooth_loss = masked_fill(smooth_loss, non_pad_mask, 0)
+    loss, smooth_loss = call("Squeeze", [loss, (1,)]), call("Squeeze", [smooth_loss, (1,)])
+    if reduction != "none":
+        loss, smooth_loss = sum(loss), sum(smooth_loss)
+    if reduction == "mean":
+        weight_sum = sum(loss_weights)
+        loss, smooth_loss = _div(loss, weight_sum), _div(smooth_loss, weight_sum)
+    return add(muls(loss, 1.0 - label_smoothing), muls(smooth_loss, label_smoothing / inputs.shape[-1]))
 
 
 def binary_cross_entropy(
@@ -316,20 +343,24 @@ def binary_cross_entropy(
     """Cross entropy of probabilities."""
     from dumpsim.frontends.mindspore.ops._signatures import _reduction
 
-    return call("BinaryCrossEntropy", [logits, labels, weight, _reduction(reduction)])
+    return single("BinaryCrossEntropy", [logits, labels, weight, _reduction(reduction)])
 
 
 def binary_cross_entropy_with_logits(
-    logits: Tensor, label: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean"
+    logits: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """Cross entropy of the sigmoid."""
     from dumpsim.frontends.mindspore.ops._signatures import _reduction
 
-    return call("BCEWithLogitsLoss", [logits, label, weight, pos_weight, _reduction(reduction)])
+    return single("BCEWithLogitsLoss", [logits, label, weight, pos_weight, _reduction(reduction)])
 
 
 def sigmoid_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> Tensor:
     """The operator SigmoidCrossEntropyWithLogits."""
     if not isinstance(logits, Tensor):
         raise ScriptTypeError("logits is no Tensor", where="ops.sigmoid_cross_entropy_with_logits")
-    return call("SigmoidCrossEntropyWithLogits", [logits, labels])
+    return single("SigmoidCrossEntropyWithLogits", [logits, labels])

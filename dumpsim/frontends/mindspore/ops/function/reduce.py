@@ -6,6 +6,7 @@ from dumpsim.core.errors import ScriptTypeError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, div, pow, sub
 from dumpsim.frontends.mindspore.ops.function.shape import reshape
 
@@ -78,18 +79,18 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """
     axes = options.pop("axis", dim)
     kept = _kept(bool(options.pop("keepdims", keepdim)), options)
-    return call("SumExt", [input, None if axes is None else _axes(axes), kept, dtype])
+    return single("SumExt", [input, None if axes is None else _axes(axes), kept, dtype])
 
 
 def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -> Tensor:
     """Mean along axes."""
-    return call("ReduceMean", [x, _axes(axis), bool(options.pop("keepdims", keep_dims))])
+    return single("ReduceMean", [x, _axes(axis), bool(options.pop("keepdims", keep_dims))])
 
 
 def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """Product along axes."""
     operand = cast_to(input, dtype) if dtype is not None else input
-    return call("ReduceProd", [operand, _axes(axis), keep_dims])
+    return single("ReduceProd", [operand, _axes(axis), keep_dims])
 
 
 def _extreme(kind: str, input: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
@@ -118,27 +119,27 @@ def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple
 
 def reduce_sum(x: Tensor, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Tensor:
     """Sum along axes by the operator ReduceSum itself."""
-    return call("ReduceSum", [x, _axes(axis), keep_dims, skip_mode])
+    return single("ReduceSum", [x, _axes(axis), keep_dims, skip_mode])
 
 
 def reduce_mean(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """As `mean`."""
-    return call("ReduceMean", [x, _axes(axis), keep_dims])
+    return single("ReduceMean", [x, _axes(axis), keep_dims])
 
 
 def reduce_max(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """Largest elements along axes."""
-    return call("ReduceMax", [x, _axes(axis), keep_dims])
+    return single("ReduceMax", [x, _axes(axis), keep_dims])
 
 
 def reduce_min(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """Smallest elements along axes."""
-    return call("ReduceMin", [x, _axes(axis), keep_dims])
+    return single("ReduceMin", [x, _axes(axis), keep_dims])
 
 
 def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """Product along axes by the operator ReduceProd itself."""
-    return call("ReduceProd", [x, _axes(axis), keep_dims])
+    return single("ReduceProd", [x, _axes(axis), keep_dims])
 
 
 amax, amin = reduce_max, reduce_min
@@ -146,12 +147,12 @@ amax, amin = reduce_max, reduce_min
 
 def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements along axes are true."""
-    return call("ReduceAll", [_truth(input), None if axis is None else _axes(axis), keep_dims])
+    return single("ReduceAll", [_truth(input), _axes(axis), keep_dims])
 
 
 def reduce_any(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether one element along axes is true."""
-    return call("ReduceAny", [_truth(x), _axes(axis), keep_dims])
+    return single("ReduceAny", [_truth(x), _axes(axis), keep_dims])
 
 
 def _truth(x: Tensor) -> Tensor:
@@ -175,20 +176,20 @@ def _place(op_type: str, output: mstype.Number, input: Tensor, axis: int | None,
     if axis is None:
         input = reshape(input, (-1,))
         axis, keepdims = 0, False
-    out = call(op_type, [input, axis, output])
+    out = single(op_type, [input, axis, output])
     if keepdims:
-        out = call("ExpandDims", [out, axis])
+        out = single("ExpandDims", [out, axis])
     return out
 
 
 def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
     """Running sum along an axis."""
-    return call("CumSum", [cast_to(x, dtype) if dtype is not None else x, axis, False, False])
+    return single("CumSum", [cast_to(x, dtype) if dtype is not None else x, axis, False, False])
 
 
 def cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """Running product along an axis."""
-    return call("CumProd", [cast_to(input, dtype) if dtype is not None else input, dim, False, False])
+    return single("CumProd", [cast_to(input, dtype) if dtype is not None else input, dim, False, False])
 
 
 def topk(
@@ -254,7 +255,7 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> 
         raise UnsupportedError(f"the norm {ord!r}", where="ops.norm(ord)")
     axes = _axes(dim) or tuple(range(A.ndim))
     squares = call("Square", [A])
-    return call("Sqrt", [call("ReduceSum", [squares, axes, keepdim, False])])
+    return single("Sqrt", [call("ReduceSum", [squares, axes, keepdim, False])])
 
 
 def logsumexp(input: Tensor, axis: Any, keep_dims: bool = False) -> Tensor:
@@ -263,4 +264,4 @@ def logsumexp(input: Tensor, axis: Any, keep_dims: bool = False) -> Tensor:
     largest = call("ReduceMax", [input, axes, True])
     total = call("ReduceSum", [call("Exp", [sub(input, largest)]), axes, keep_dims, False])
     shift = largest if keep_dims else call("Squeeze", [largest, axes])
-    return call("Add", [call("Log", [total]), shift])
+    return single("Add", [call("Log", [total]), shift])

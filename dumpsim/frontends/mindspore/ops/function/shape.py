@@ -7,6 +7,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedEr
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number, promote
 
 __all__ = [
@@ -67,17 +68,17 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
     >>> reshape(Tensor([[1, 2], [3, 4]]), (-1,))
     Tensor(shape=[4], dtype=Int64, value= [1, 2, 3, 4])
     """
-    return call("Reshape", [input, _ints(shape)])
+    return single("Reshape", [input, _ints(shape)])
 
 
 def transpose(input: Tensor, input_perm: Any) -> Tensor:
     """The axes in another order."""
-    return call("Transpose", [input, _ints(input_perm)])
+    return single("Transpose", [input, _ints(input_perm)])
 
 
 def permute(input: Tensor, axis: Any) -> Tensor:
     """As `transpose`."""
-    return call("Transpose", [input, _ints(axis)])
+    return single("Transpose", [input, _ints(axis)])
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -85,7 +86,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     order = list(range(input.ndim))
     first, second = _axis(axis0, input.ndim), _axis(axis1, input.ndim)
     order[first], order[second] = order[second], order[first]
-    return call("Transpose", [input, tuple(order)])
+    return single("Transpose", [input, tuple(order)])
 
 
 swapdims = swapaxes
@@ -95,7 +96,7 @@ def movedim(x: Tensor, source: int, destination: int) -> Tensor:
     """One axis moved to another place."""
     order = [axis for axis in range(x.ndim) if axis != _axis(source, x.ndim)]
     order.insert(_axis(destination, x.ndim), _axis(source, x.ndim))
-    return call("Transpose", [x, tuple(order)])
+    return single("Transpose", [x, tuple(order)])
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -124,7 +125,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
     if input.ndim == 1 or first == last:
         return input
     if first == 1 and last == input.ndim - 1:
-        return call("Flatten", [input])
+        return single("Flatten", [input])
     joined = 1
     for extent in input.shape[first : last + 1]:
         joined *= extent
@@ -133,17 +134,17 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 
 def squeeze(input: Tensor, axis: Any = None) -> Tensor:
     """Axes of extent 1 removed."""
-    return call("Squeeze", [input, () if axis is None else _ints(axis)])
+    return single("Squeeze", [input, () if axis is None else _ints(axis)])
 
 
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
     """A new axis of extent 1."""
-    return call("ExpandDims", [input_x, axis])
+    return single("ExpandDims", [input_x, axis])
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """As `expand_dims`."""
-    return call("ExpandDims", [input, dim])
+    return single("ExpandDims", [input, dim])
 
 
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -159,7 +160,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         raise ScriptValueError("For 'concat', the input must not be empty.")
     if len({member._dtype.name for member in members}) > 1:
         members = tuple(promote("Concat", *members))
-    return call("Concat", [members, axis])
+    return single("Concat", [members, axis])
 
 
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -169,12 +170,15 @@ def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis."""
-    return call("Stack", [tuple(tensors)], {"axis": axis})
+    return single("Stack", [tuple(tensors)], {"axis": axis})
 
 
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without it."""
-    return call("Unstack", [input_x], {"axis": axis, "num": input_x.shape[_axis(axis, input_x.ndim)]})
+    pieces: tuple[Tensor, ...] = call(
+        "Unstack", [input_x], {"axis": axis, "num": input_x.shape[_axis(axis, input_x.ndim)]}
+    )
+    return pieces
 
 
 unbind = unstack
@@ -224,13 +228,13 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     place = _axis(axis, input.ndim)
     begin = tuple(start if n == place else 0 for n in range(input.ndim))
     sizes = tuple(length if n == place else extent for n, extent in enumerate(input.shape))
-    return call("Slice", [input, begin, sizes])
+    return single("Slice", [input, begin, sizes])
 
 
 def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
     """A block of given place and extents."""
     extents = tuple(n if n != -1 else input_x.shape[k] - _ints(begin)[k] for k, n in enumerate(_ints(size)))
-    return call("Slice", [input_x, _ints(begin), extents])
+    return single("Slice", [input_x, _ints(begin), extents])
 
 
 def strided_slice(
@@ -246,12 +250,12 @@ def strided_slice(
 ) -> Tensor:
     """A block with steps; the masks are those of the operator StridedSlice."""
     masks = [begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask]
-    return call("StridedSlice", [input_x, _ints(begin), _ints(end), _ints(strides), *masks])
+    return single("StridedSlice", [input_x, _ints(begin), _ints(end), _ints(strides), *masks])
 
 
 def tile(input: Tensor, dims: Any) -> Tensor:
     """The whole tensor repeated along its axes."""
-    return call("Tile", [input, _ints(dims)])
+    return single("Tile", [input, _ints(dims)])
 
 
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
@@ -263,17 +267,17 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
     """Axes of extent 1 repeated to a shape."""
-    return call("BroadcastTo", [input, _ints(shape)])
+    return single("BroadcastTo", [input, _ints(shape)])
 
 
 def flip(input: Tensor, dims: Any) -> Tensor:
     """Axes in reverse."""
-    return call("ReverseV2", [input, _ints(dims)])
+    return single("ReverseV2", [input, _ints(dims)])
 
 
 def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0) -> Tensor:
     """Slices of an axis at given places."""
-    return call("Gather", [input_params, input_indices, axis, batch_dims])
+    return single("Gather", [input_params, input_indices, axis, batch_dims])
 
 
 def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
@@ -283,7 +287,7 @@ def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
 
 def gather_d(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """Elements of an axis at places given for every element."""
-    return call("GatherD", [x, dim, index])
+    return single("GatherD", [x, dim, index])
 
 
 gather_elements = gather_d
@@ -291,17 +295,17 @@ gather_elements = gather_d
 
 def gather_nd(input_x: Tensor, indices: Tensor) -> Tensor:
     """Slices at places given by vectors."""
-    return call("GatherNd", [input_x, indices])
+    return single("GatherNd", [input_x, indices])
 
 
 def scatter_nd(indices: Tensor, updates: Tensor, shape: Any) -> Tensor:
     """Zeros of a shape with slices added at given places."""
-    return call("ScatterNd", [indices, updates, _ints(shape)])
+    return single("ScatterNd", [indices, updates, _ints(shape)])
 
 
 def tensor_scatter_update(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """A copy with slices replaced at given places."""
-    return call("TensorScatterUpdate", [input_x, indices, updates])
+    return single("TensorScatterUpdate", [input_x, indices, updates])
 
 
 def select(condition: Tensor, input: Any, other: Any) -> Tensor:
@@ -315,7 +319,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     if is_number(input) and is_number(other):
         raise ScriptTypeError("For 'select', at least one of 'input' and 'other' must be a Tensor.")
     x, y = promote("Select", input, other)
-    return call("Select", [condition, x, y])
+    return single("Select", [condition, x, y])
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Tensor:
@@ -329,22 +333,22 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Tensor:
 
 def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """A copy with `value` where the mask holds."""
-    return call("MaskedFill", [input_x, mask, cast_to(value, input_x._dtype)])
+    return single("MaskedFill", [input_x, mask, cast_to(value, input_x._dtype)])
 
 
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of every matrix."""
-    return call("Tril", [input], {"diagonal": diagonal})
+    return single("Tril", [input], {"diagonal": diagonal})
 
 
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of every matrix."""
-    return call("Triu", [input, diagonal])
+    return single("Triu", [input, diagonal])
 
 
 def diag(input: Tensor) -> Tensor:
     """A matrix with the elements on its diagonal."""
-    return call("Diag", [input])
+    return single("Diag", [input])
 
 
 def shape(input_x: Tensor) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to
 
 __all__ = ["assign", "assign_add", "assign_sub", "depend", "identity", "print_", "stop_gradient"]
@@ -12,20 +13,17 @@ __all__ = ["assign", "assign_add", "assign_sub", "depend", "identity", "print_",
 
 def assign(variable: Tensor, value: Any) -> Tensor:
     """Write a parameter."""
-    result: Tensor = call("Assign", [variable, cast_to(value, variable._dtype)])
-    return result
+    return single("Assign", [variable, cast_to(value, variable._dtype)])
 
 
 def assign_add(variable: Tensor, value: Any) -> Tensor:
     """Add to a parameter."""
-    result: Tensor = call("AssignAdd", [variable, cast_to(value, variable._dtype)])
-    return result
+    return single("AssignAdd", [variable, cast_to(value, variable._dtype)])
 
 
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
     """Subtract from a parameter."""
-    result: Tensor = call("AssignSub", [variable, cast_to(value, variable._dtype)])
-    return result
+    return single("AssignSub", [variable, cast_to(value, variable._dtype)])
 
 
 def identity(input_x: Tensor) -> Tensor:
@@ -49,7 +47,7 @@ def stop_gradient(value: Any) -> Any:
     """`value`, through which no gradient passes."""
     if not isinstance(value, Tensor):
         return value
-    return call("StopGradient", [value])
+    return single("StopGradient", [value])
 
 
 def print_(*values: Any) -> None:

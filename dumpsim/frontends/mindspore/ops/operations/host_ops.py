@@ -140,7 +140,8 @@ class Unstack(Primitive):
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, ...]:
         number = self.num if self.num is not None else input_x.shape[self.axis]
-        return self._run([input_x], {"axis": self.axis, "num": number})
+        pieces: tuple[Tensor, ...] = self._run([input_x], {"axis": self.axis, "num": number})
+        return pieces
 
 
 class Depend(_Host):

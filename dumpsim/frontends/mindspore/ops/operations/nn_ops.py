@@ -21,9 +21,7 @@ def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
             f"int numbers, but got {value}"
         )
     if any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in pair):
-        raise ScriptValueError(
-            f"For '{owner}', the attr '{what}' should be all positive int numbers, but got {value}"
-        )
+        raise ScriptValueError(f"For '{owner}', the attr '{what}' should be all positive int numbers, but got {value}")
     return pair
 
 

@@ -145,5 +145,3 @@ class CallbackList:
         """``tell("train", "step_end", ...)`` calls every ``on_train_step_end``."""
         for callback in self._callbacks:
             getattr(callback, f"on_{phase}_{event}")(run_context)
-
-

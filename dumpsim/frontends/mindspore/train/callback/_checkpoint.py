@@ -27,7 +27,9 @@ class CheckpointConfig:
         if any(value not in (None, True, False, 0, "AES-GCM", "ckpt") for value in options.values()):
             raise UnsupportedError(f"the settings {sorted(options)}", where="CheckpointConfig")
         if save_checkpoint_steps < 1 or keep_checkpoint_max < 1:
-            raise ScriptValueError("save_checkpoint_steps and keep_checkpoint_max must be > 0", where="CheckpointConfig")
+            raise ScriptValueError(
+                "save_checkpoint_steps and keep_checkpoint_max must be > 0", where="CheckpointConfig"
+            )
         self.save_checkpoint_steps = save_checkpoint_steps
         self.keep_checkpoint_max = keep_checkpoint_max
 
@@ -43,10 +45,13 @@ class ModelCheckpoint(Callback):
     config : CheckpointConfig, optional
     """
 
-    def __init__(self, prefix: str = "CKP", directory: str | None = None, config: CheckpointConfig | None = None) -> None:
+    def __init__(
+        self, prefix: str = "CKP", directory: str | None = None, config: CheckpointConfig | None = None
+    ) -> None:
         if not isinstance(prefix, str) or "/" in prefix:
             raise ScriptValueError(
-                "The argument 'prefix' for checkpoint file name is invalid, it must be string and does not contain '/', "
+                "The argument 'prefix' for checkpoint file name is invalid, it must be string and does not "
+                "contain '/', "
                 f"but got {prefix}."
             )
         if config is not None and not isinstance(config, CheckpointConfig):

@@ -1,0 +1,205 @@
+"""The context against what MindSpore 2.10 was seen to answer, and the modules around it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.frontends.mindspore import Tensor, nn, ops
+from dumpsim.frontends.mindspore.communication import GlobalComm, get_group_size, get_rank, init
+
+FACTS = json.loads((Path(__file__).parents[3] / "fixtures" / "frontends" / "mindspore" / "api_facts.json").read_text())
+
+
+@pytest.mark.parametrize(("settings", "expected"), FACTS["set_context"], ids=lambda value: str(value)[:40])
+def test_set_context_errors_as_recorded(settings, expected, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    name, text = expected
+    with pytest.raises(Exception) as caught:
+        ms.set_context(**settings)
+    assert any(base.__name__ == name for base in type(caught.value).__mro__)
+    assert str(caught.value).split("; allowed")[0] == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"), FACTS["set_auto_parallel_context"], ids=lambda value: str(value)[:40]
+)
+def test_set_auto_parallel_context_errors_as_recorded(settings, expected):
+    name, text = expected
+    with pytest.raises(Exception) as caught:
+        ms.set_auto_parallel_context(**settings)
+    assert any(base.__name__ == name for base in type(caught.value).__mro__)
+    assert str(caught.value).strip("'") == text.strip("'")
+
+
+@pytest.mark.parametrize("key", sorted(FACTS["context_defaults"]))
+def test_defaults_as_recorded(key):
+    assert ms.get_context(key) == FACTS["context_defaults"][key]
+
+
+def test_values_are_kept_as_mindspore_keeps_them(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    ms.set_context(mode=True, save_graphs=True, save_graphs_path="ir", jit_config={"jit_level": "O1"})
+    assert ms.get_context("mode") == 1
+    assert ms.get_context("save_graphs") == 2
+    assert ms.get_context("save_graphs_path") == str(tmp_path / "ir")
+    assert (tmp_path / "ir").stat().st_mode & 0o777 == 0o700
+    assert ms.get_context("jit_level") == "O1"
+
+
+def test_settings_before_the_first_bad_one_stay():
+    with pytest.raises(ValueError, match="foo"):
+        ms.set_context(mode=0, foo=2, max_call_depth=5)
+    assert ms.get_context("mode") == 0
+    assert ms.get_context("max_call_depth") == 1000
+
+
+def test_keys_and_arguments():
+    with pytest.raises(ValueError, match="the argument nope is not recognized"):
+        ms.get_context("nope")
+    with pytest.raises(TypeError, match="attribute name must be string, not 'int'"):
+        ms.get_context(1)
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        ms.set_context(0)
+
+
+def test_device_comes_from_the_run_then_the_script_then_ascend(monkeypatch, capsys):
+    assert ms.get_context("device_target") == "Ascend"
+    ms.set_context(device_target="CPU")
+    assert "mindspore.set_device()" in capsys.readouterr().err
+    assert ms.get_context("device_target") == "CPU"
+    monkeypatch.setenv(VARIABLE, RunSettings(device="gpu").to_text())
+    assert ms.get_context("device_target") == "GPU"
+
+
+def test_device_id_once():
+    ms.set_context(device_id=5)
+    with pytest.raises(TypeError, match=r"origin value \[5\]"):
+        ms.set_context(device_id=6)
+    ms.set_context(device_id=5)
+
+
+def test_set_device():
+    with pytest.raises(ValueError, match="must be one of \\['CPU', 'GPU', 'Ascend'\\], but got cpu"):
+        ms.set_device("cpu")
+    ms.set_device("Ascend", 1)
+    with pytest.raises(RuntimeError, match="can not be modified"):
+        ms.set_device("CPU")
+
+
+def test_ascend_config_off_ascend_is_ignored_with_a_warning(capsys):
+    ms.set_context(device_target="CPU")
+    ms.set_context(ascend_config={"foo": 1})
+    assert "only supports devices in '['Ascend']', but got 'CPU', ignore it." in capsys.readouterr().err
+    assert ms.get_context("ascend_config") == {}
+
+
+def test_ascend_config_on_ascend():
+    ms.set_context(ascend_config={"exception_dump": "1"})
+    with pytest.raises(ValueError, match="precision_mode must be one of"):
+        ms.set_context(ascend_config={"precision_mode": "foo"})
+    with pytest.raises(TypeError, match="ge_options"):
+        ms.set_context(ascend_config={"ge_options": 1})
+
+
+def test_auto_parallel_defaults_and_reset():
+    assert ms.get_auto_parallel_context("device_num") == 1
+    ms.set_auto_parallel_context(device_num=8, parallel_mode="data_parallel")
+    assert ms.get_auto_parallel_context("parallel_mode") == ms.ParallelMode.DATA_PARALLEL
+    ms.reset_auto_parallel_context()
+    assert ms.get_auto_parallel_context("device_num") == 1
+    with pytest.raises(ValueError, match="Get context keyword nope"):
+        ms.get_auto_parallel_context("nope")
+
+
+@pytest.mark.parametrize(("profile", "version"), [("seed", "2.5.0"), ("2.7", "2.7.0"), ("2.10", "2.10.0")])
+def test_version_follows_the_profile(profile, version, monkeypatch):
+    monkeypatch.setenv(VARIABLE, RunSettings(mindspore=profile).to_text())
+    assert ms.__version__ == version
+
+
+def test_a_world_of_one():
+    with pytest.raises(RuntimeError, match="not been inited"):
+        get_rank()
+    ms.set_context(device_target="CPU")
+    init()
+    assert (get_rank(), get_group_size(), GlobalComm.BACKEND) == (0, 1, "mccl")
+    with pytest.raises(ValueError, match="backend_name"):
+        init("gloo")
+
+
+def test_more_ranks_are_refused(monkeypatch):
+    monkeypatch.setenv("RANK_SIZE", "2")
+    with pytest.raises(UnsupportedError, match="2 ranks"):
+        init()
+
+
+def test_set_dump_marks_cells_and_primitives():
+    net = nn.SequentialCell(nn.Dense(1, 1), nn.ReLU())
+    ms.set_dump(net)
+    assert all(cell.get_flags() == {"dump": True} for _, cell in net.cells_and_names())
+    primitive = ops.ReLU()
+    ms.set_dump(primitive, False)
+    assert primitive.attrs == {"dump": "false"}
+    with pytest.raises(ValueError, match="instance of Cell or Primitive, but got an instance of <class 'str'>"):
+        ms.set_dump("x")
+    with pytest.raises(ValueError, match='"enabled" parameter must be bool'):
+        ms.set_dump(net, 1)
+
+
+def test_set_dump_warns_off_ascend_in_the_observed_releases(monkeypatch):
+    ms.set_context(device_target="CPU")
+    ms.tools.set_dump(nn.ReLU())
+    monkeypatch.setenv(VARIABLE, RunSettings(mindspore="2.10").to_text())
+    with pytest.warns(UserWarning, match="Current device_target is CPU"):
+        ms.tools.set_dump(nn.ReLU())
+
+
+def test_log_lines_have_the_vendors_form(capsys, monkeypatch):
+    ms.log.warning("a %s", "b")
+    line = capsys.readouterr().err
+    assert line.startswith("[WARNING] ME(")
+    assert line.endswith("] a b\n")
+    monkeypatch.setenv("GLOG_v", "3")
+    ms.log.warning("c")
+    assert capsys.readouterr().err == ""
+
+
+def test_missing_names():
+    with pytest.raises(UnsupportedError, match="mindspore: CSRTensor"):
+        _ = ms.CSRTensor
+    with pytest.raises(AttributeError, match="no attribute 'Tensr' .did you mean 'Tensor'"):
+        _ = ms.Tensr
+    with pytest.raises(UnsupportedError, match="TensorDump"):
+        ops.TensorDump()
+
+
+def test_import_is_quick_and_light():
+    script = (
+        "import sys, time; t = time.perf_counter(); import dumpsim.frontends.mindspore as ms; "
+        "assert 'numpy' not in sys.modules; ms.Tensor; assert 'dumpsim.frontends.mindspore.nn' not in sys.modules; "
+        "ms.nn.Dense; print(time.perf_counter() - t)"
+    )
+    took = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert float(took) < 5  # generous: shared machines; measured 0.3 s
+
+
+def test_jit_config_and_jit_check_their_values():
+    assert ms.JitConfig("O1").jit_config_dict["jit_level"] == "O1"
+    with pytest.raises(ValueError, match="jit_level"):
+        ms.JitConfig("O9")
+    with pytest.raises(ValueError, match="capture_mode"):
+        ms.jit(lambda x: x, capture_mode="magic")
+    with pytest.raises(TypeError, match="callable"):
+        ms.jit(3)
+
+
+def test_mutable():
+    assert isinstance(ms.mutable((1, 2))[0], Tensor)
+    with pytest.raises(TypeError, match="mutable"):
+        ms.mutable(object())
