@@ -45,6 +45,9 @@ class NodeBuilder(NodeMaker):
             node.sources = self._forward.sources
             node.candidate = "forward node"
         self._into(node)
+        if self._forward is not None and "dump" not in self._forward.printed_attrs:
+            # set_dump on a cell holds for its gradients, too; on a primitive it does not [spec mindspore 2.3]
+            node.flags.update((k, v) for k, v in self._forward.flags.items() if k == "dump")
 
     @contextmanager
     def backward_of(self, node: Node) -> Iterator[None]:

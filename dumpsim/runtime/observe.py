@@ -87,7 +87,7 @@ class Observers:
             root_graph_id=plan.kernel_graph.root_graph_id,
             operands=(),
             outputs=(),
-            attrs=call.attrs,
+            attrs={**call.attrs, "dump": node.flags["dump"]} if "dump" in node.flags else call.attrs,
             task_id=task.task_id,
             stream_id=task.stream_id,
             time_ns=task.end_ns,

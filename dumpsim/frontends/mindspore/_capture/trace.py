@@ -157,6 +157,9 @@ class Tracer:
         node.sources = self.sources()
         node.call_scope = frame.call_scope
         node.block_scope = frame.call_scope if not frame.blocks else frame.scope
+        mark = node.printed_attrs.get("dump") or _mark_of(frame.cell)
+        if mark is not None:
+            node.flags["dump"] = mark
         frame.made.add(id(node))
         self._open[-1].trail.append(node)
         return node
@@ -204,7 +207,7 @@ class Tracer:
         return id(node) in self.frame.made
 
     def name_value(self, name: str, value: Any, *, item: bool = False) -> None:
-        """Give the node behind a value the name of the variable that takes it; `item`: the variable takes a tuple apart."""
+        """Name the node behind a value by the variable that takes it; `item`: the variable takes a tuple apart."""
         if not values.is_tensor(value) or not isinstance(value._symbol, Node):
             return
         node = value._symbol
@@ -251,6 +254,11 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
 def _identities(args: tuple[Any, ...]) -> tuple[int, ...]:
     """What makes two calls the same: the values of the graph, else the objects."""
     return tuple(id(arg._symbol if values.is_tensor(arg) and arg._symbol is not None else arg) for arg in args)
+
+
+def _mark_of(cell: Any) -> str | None:
+    """The mark that set_dump left on a cell, as its operators carry it; a primitive's own mark goes before it."""
+    return "true" if cell is not None and cell.get_flags().get("dump") is True else None
 
 
 def scope_of(cell: Any) -> str | None:
