@@ -19,8 +19,8 @@
 #define TILE_SQUARE 128          /* bytes of a tile along both sides when both are wide */
 #define REPEATS 16               /* repeats of a block that lie next to each other in the destination */
 #define SOURCE_REPEATS 64        /* repeats of a block that lie next to each other in the source */
-#define UNIT 20480               /* bytes of a transposed tile, with all its repeats */
-#define SCRATCH (4 * UNIT)       /* the same with rows rounded up to cache lines */
+#define UNIT 40960               /* bytes of a transposed tile, with all its repeats */
+#define SCRATCH 65536            /* bytes of a tile with rows rounded up to cache lines, on the stack */
 #define RUNS 16                  /* runs of a copy tile along the destination's order */
 #define RUN_BYTES 4096           /* bytes of a copy tile along the source's order */
 #define LONG_RUN (1 << 18)       /* bytes of a run after which a unit ends */
@@ -301,16 +301,31 @@ static void stream_tile(tile_fn tile, char *dst, const char *src, const ds_dim a
     }
 }
 
-/* Runs of whole 32-byte words between aligned addresses. */
+/* Runs of whole words between aligned addresses, words of 32 bytes or 16. */
+#define STREAM_RUNS(WORD, STORE, LOAD, TYPE)                                                                          \
+    for (int64_t j = 0; j < b.n; j++) {                                                                               \
+        for (int64_t i = 0; i < a.n; i++) {                                                                           \
+            char *to = dst + i * a.d + j * b.d;                                                                       \
+            const char *from = src + i * a.s + j * b.s;                                                               \
+            for (int64_t k = 0; k < run; k += WORD) STORE((TYPE *)(to + k), LOAD((const TYPE *)(from + k)));          \
+        }                                                                                                             \
+    }
+
+/* Copy runs past the cache: directly between aligned addresses, else by whole rows if the runs join on the destination. */
 AVX2 static void stream_runs(char *dst, const char *src, ds_dim a, ds_dim b, int64_t run) {
-    for (int64_t j = 0; j < b.n; j++) {
-        for (int64_t i = 0; i < a.n; i++) {
-            char *to = dst + i * a.d + j * b.d;
-            const char *from = src + i * a.s + j * b.s;
-            for (int64_t k = 0; k < run; k += 32) {
-                _mm256_stream_si256((__m256i *)(to + k), _mm256_loadu_si256((const __m256i *)(from + k)));
-            }
+    uintptr_t address = (uintptr_t)dst | (uintptr_t)run | (uintptr_t)a.d | (uintptr_t)b.d;
+    if (address % 32 == 0) {
+        STREAM_RUNS(32, _mm256_stream_si256, _mm256_loadu_si256, __m256i)
+    } else if (address % 16 == 0 && a.d != run) {
+        STREAM_RUNS(16, _mm_stream_si128, _mm_loadu_si128, __m128i)
+    } else if (a.d == run && a.n * run >= 4 * LINE && a.n * run <= SCRATCH) {
+        _Alignas(LINE) char scratch[SCRATCH];
+        for (int64_t j = 0; j < b.n; j++) {
+            copy_runs(scratch, src + j * b.s, (ds_dim){a.n, run, a.s}, (ds_dim){1, 0, 0}, run);
+            stream_row(dst + j * b.d, scratch, a.n * run);
         }
+    } else {
+        copy_runs(dst, src, a, b, run);
     }
 }
 #endif
@@ -433,7 +448,9 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
         axis[DS_K] = take(dim, &n, k);
         tile[DS_I] = (wide_j <= NARROW ? TILE_WIDE : TILE_SQUARE) / esize;
         tile[DS_J] = (wide_i <= NARROW ? TILE_WIDE : TILE_SQUARE) / esize;
-        tile[DS_K] = larger(1, smaller(repeats, UNIT / (smaller(tile[DS_I], axis[DS_I].n) * smaller(tile[DS_J], axis[DS_J].n) * esize)));
+        int64_t block = smaller(tile[DS_I], axis[DS_I].n) * smaller(tile[DS_J], axis[DS_J].n) * esize;
+        tile[DS_K] = larger(1, smaller(repeats, UNIT / block));
+        if (tile[DS_K] > 4) tile[DS_K] -= tile[DS_K] % 4; /* whole cache lines for blocks of 16 */
     } else {
         job->kind = DS_COPY;
         ds_dim run = take(dim, &n, both);
@@ -460,10 +477,7 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
     for (int k = 0; k < n; k++) add_loop(job, -1, dim[k], 1, by_source);
     for (int k = 0; k < job->nloops; k++) job->units *= job->loop[k].count;
     job->stream = level >= DS_AVX2 && stream != 0 && (stream > 0 || job->units * job->unit_bytes >= STREAM_FROM);
-    if (job->kind == DS_COPY && job->stream) { /* needs runs of whole words; the addresses are looked at in each unit */
-        job->stream = axis[DS_K].n % 32 == 0;
-        for (int k = 0; k < DS_AXES - 1; k++) job->stream &= axis[k].d % 32 == 0;
-    } else if (job->stream) {
+    if (job->kind == DS_TRANSPOSE && job->stream) {
         ds_dim part[DS_AXES];
         for (int k = 0; k < DS_AXES; k++) part[k] = (ds_dim){tile[k], axis[k].d, axis[k].s};
         job->stream = stretch_d >= LINE && mirror(part, esize).bytes <= SCRATCH;
@@ -506,7 +520,7 @@ void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin,
                 }
         } else {
 #if DS_X86_LEVELS
-            if (job->stream && (uintptr_t)to % 32 == 0) {
+            if (job->stream) {
                 stream_runs(to, from, axis[DS_I], axis[DS_J], axis[DS_K].n);
             } else
 #endif

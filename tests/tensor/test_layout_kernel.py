@@ -61,6 +61,28 @@ def test_copy_is_the_one_of_numpy(case, size, start, parts):
         assert out.tobytes() == want.tobytes(), (level, stream)
 
 
+@given(
+    rows=st.integers(1, 40),
+    blocks=st.integers(1, 40),
+    run=st.sampled_from([8, 16, 24, 32, 48, 64]),
+    gap=st.sampled_from([0, 1, 8, 16]),
+    start=st.sampled_from([0, 1, 8, 16]),
+)
+@settings(max_examples=100, deadline=None)
+def test_runs_that_join_in_the_destination(rows, blocks, run, gap, start):
+    """FRACTAL_NZ to the host, with rows at every alignment."""
+    pitch = blocks * run + gap
+    dims = [(rows, pitch, run), (blocks, run, rows * run), (run, 1, 1)]
+    src = (np.arange(rows * blocks * run) % 251).astype("u1")
+    size = start + rows * pitch
+    want = expected(src, dims, 0, start, size, "u1")
+    for level, stream in product(LEVELS, (0, 1)):
+        room = np.zeros(size + 64, "u1")
+        out = room[-room.ctypes.data % 64 :][:size]
+        kernel.copy(out, src, 1, [(start, 0, tuple(dims))], level=level, stream=stream)
+        assert out.tobytes() == want.tobytes(), (level, stream)
+
+
 @pytest.mark.parametrize("stream", [0, 1])
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_transposes_of_every_small_size(size, stream):
