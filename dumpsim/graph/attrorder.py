@@ -1,7 +1,7 @@
 """The order in which the vendor's compiler prints attributes.
 
 It keeps them in an open-addressed hash table with robin-hood displacement and prints them slot by slot, so the order
-follows from the names alone, whatever the order in which they were set. [observed 2.10: every node of the recorded graphs]
+follows from the names alone, whatever the order in which they were set. [observed 2.10: every recorded node]
 """
 
 from collections.abc import Iterable

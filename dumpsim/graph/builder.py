@@ -75,7 +75,7 @@ class NodeMaker:
         return self._find(op_type)
 
     def value(self, operand: Any) -> Value:
-        """The graph value of an operand: symbols as they are, tuples of symbols as MakeTuple, anything else a constant."""
+        """The graph value of an operand: symbols as they are, tuples of symbols as MakeTuple, the rest constants."""
         if isinstance(operand, (Node, Parameter, Constant)):
             return operand
         if isinstance(operand, (tuple, list)) and any(isinstance(o, (Node, Parameter)) for o in operand):

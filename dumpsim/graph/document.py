@@ -58,7 +58,7 @@ def document(
 
 
 def outline(graph: Graph, find: Callable[[str], OpDef]) -> list[IrDoc]:
-    """Documents of a graph that is still being compiled, and of the blocks of its control nodes; nothing is numbered."""
+    """Documents of a graph that is still being compiled and of the blocks of its control nodes; they use no number."""
     if graph.output is None:
         return []
     abstract = TupleType(items=(graph.output.abstract,))

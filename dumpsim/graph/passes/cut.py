@@ -1,8 +1,8 @@
 """Cutting a network at control flow: kernel graphs and the steps that connect them.
 
-The statements in front of a branch, those behind it, each branch, a loop's condition and its body become graphs of their
-own, numbered as the vendor numbers them: the segments of a function first, then the branches; behind a loop's condition
-and body comes what follows the loop. [observed 2.10]
+The statements in front of a branch, those behind it, each branch, a loop's condition and its body become graphs of
+their own, numbered as the vendor numbers them: the segments of a function first, then the branches; behind a loop's
+condition and body comes what follows the loop. [observed 2.10]
 """
 
 from dataclasses import dataclass, field, replace
@@ -139,8 +139,8 @@ class _Cutter:
         end: list[Step] = []
         if tail is not None:
             end.append(self._tail(tail))
-        for index, segment in enumerate(segments):
-            if (run := runs[index]) is not None:
+        for index, run in enumerate(runs):
+            if run is not None:
                 steps.append(run)
             if index < len(controls):
                 control = controls[index]
@@ -220,9 +220,9 @@ class _Cutter:
             abstract = replace(operand.abstract, ref_key=None, constant=False)
             source = operand.operands[0] if operand.op_type == "TupleGetItem" else operand
             found = Parameter(name=CALL_RESULT if any(source is call for call in calls) else "", abstract=abstract)
-            if source.op_type == "While" and "names" in source.flags and isinstance(operand.operands[1], Constant):
-                found.name = source.flags["names"][operand.operands[1].value]
-                found.debug_name = f"ф{found.name}"
+            variable = _loop_variable(operand)
+            if variable is not None:
+                found.name, found.debug_name = variable, f"ф{variable}"
             arguments[id(operand)] = found
         return found
 
@@ -250,9 +250,9 @@ class _Cutter:
         slots = self.places[id(node)]
         sides = []
         for block in node.blocks:
-            steps = self.function(block, in_loop=in_loop, wrapped=False)
+            inside = self.function(block, in_loop=in_loop, wrapped=False)
             assert block.output is not None
-            sides.append((*steps, *self._moves(slots, self.sources(block.output))))
+            sides.append((*inside, *self._moves(slots, self.sources(block.output))))
         steps: list[Step] = []
         condition = self._slot_of(node.operands[0], steps)
         return [*steps, Branch(condition=condition, then=sides[0], otherwise=sides[1])]
@@ -295,6 +295,16 @@ class _Cutter:
                 source = between
             second.append(Move(target=target, source=source))
         return [*first, *second]
+
+
+def _loop_variable(item: Node) -> str | None:
+    """The variable that an output of a loop stands for."""
+    if item.op_type != "TupleGetItem":
+        return None
+    loop, place = item.operands
+    if isinstance(loop, Node) and loop.op_type == "While" and isinstance(place, Constant):
+        return str(loop.flags["names"][place.value])
+    return None
 
 
 class _Identity:

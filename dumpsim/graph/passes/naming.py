@@ -7,7 +7,7 @@ further number there. [spec observed 0.17; observed 2.10]
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dumpsim.graph.graph import Graph, Node
+from dumpsim.graph.graph import Graph
 from dumpsim.graph.passes.sequence import is_kernel
 
 __all__ = ["Numbers", "name_for_files", "name_for_text"]

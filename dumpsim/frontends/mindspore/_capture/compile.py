@@ -237,7 +237,7 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _without_symbols(result: Any) -> Any:
     """The structure of the result with Tensors that only know their type."""
     shapes = [
-        values.tensor_of_symbol(None, values.abstract_of(tensor))
-        for tensor in values.tensors_in(result)  # type: ignore[arg-type]
+        values.tensor_of_symbol(None, TensorType(dtype=tensor._dtype, shape=tuple(tensor._shape)))
+        for tensor in values.tensors_in(result)
     ]
     return values.rebuild(result, iter(shapes))

@@ -186,7 +186,7 @@ def _is_library(function: Callable[..., Any]) -> bool:
     if path.startswith(_PACKAGE) and "examples" not in path:
         return True
     module = str(getattr(function, "__module__", "")).partition(".")[0]
-    return module in sys.stdlib_module_names and module != "__main__" or module == "numpy"
+    return (module in sys.stdlib_module_names and module != "__main__") or module == "numpy"
 
 
 def _is_graph_value(value: Any) -> bool:
@@ -210,7 +210,8 @@ def static(position: Position, condition: Any) -> bool:
     truth = _truth(condition)
     if not isinstance(truth, bool):
         raise CaptureError(
-            "a condition on a tensor of the graph cannot decide 'assert', nor 'break', 'continue' or 'return' in a loop",
+            "a condition on a tensor of the graph cannot decide 'assert', nor 'break', 'continue' or 'return' "
+            "in a loop",
             where=f"{position.whole.path}:{position.whole.line}",
         )
     return truth
@@ -295,7 +296,7 @@ def branch(
     truth = _truth(test)
     tracer = trace.current()
     if isinstance(truth, bool):
-        with _inside_branch(tracer):
+        with _InsideBranch(tracer):
             (then if truth else other)()
         return
     assert tracer is not None
@@ -322,7 +323,7 @@ def choose(
     truth = _truth(test)
     tracer = trace.current()
     if isinstance(truth, bool):
-        with _inside_branch(tracer):
+        with _InsideBranch(tracer):
             return then() if truth else other()
     assert tracer is not None
     before = get()
@@ -334,7 +335,7 @@ def choose(
     return _merge(tracer, position, truth, sides, ("return",))[0]
 
 
-class _inside_branch:
+class _InsideBranch:
     """Counts the branches around a statement of the present frame."""
 
     def __init__(self, tracer: Tracer | None) -> None:

@@ -43,8 +43,8 @@ class Source:
 class Frame:
     """One function that is being captured.
 
-    `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `blocks` counts the branches
-    of the function that enclose the present statement.
+    `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `blocks` counts the
+    branches of the function that enclose the present statement.
     """
 
     scope: str

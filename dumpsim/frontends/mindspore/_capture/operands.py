@@ -21,7 +21,8 @@ def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DT
     Parameters
     ----------
     definition : OpDef
-        Its `promotes` are brought to one number type: tensors of another type by `cast`, host numbers as constant tensors.
+        Its `promotes` are brought to one number type: tensors of another type by `cast`, host numbers as constant
+        tensors.
     operands : sequence
         What the caller gave; trailing operands may be missing.
     cast : callable

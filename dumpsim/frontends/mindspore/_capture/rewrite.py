@@ -1,9 +1,9 @@
 """Rewriting of functions from their source, so that control flow on tensors can be captured.
 
-Statements and operators that may meet a tensor of a graph become calls of `control`: ``if``, ``while``, ``and``, ``or``,
-``not``, ``a if c else b``, comparisons, arithmetic, subscripts and calls. Branches and loop bodies become local functions
-that share the variables of the function around them; a branch that returns takes the rest of the function with it. Names,
-lines and columns stay those of the source.
+Statements and operators that may meet a tensor of a graph become calls of `control`: ``if``, ``while``, ``and``,
+``or``, ``not``, ``a if c else b``, comparisons, arithmetic, subscripts and calls. Branches and loop bodies become local
+functions that share the variables of the function around them; a branch that returns takes the rest of the function
+with it. Names, lines and columns stay those of the source.
 """
 
 import ast
@@ -12,7 +12,7 @@ import inspect
 import linecache
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -86,7 +86,7 @@ def _template(code: types.CodeType, name: str) -> _Template:
         raise CaptureError(f"{name} is not defined by 'def' and cannot be captured", where=f"{path}:{first}")
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            node.lineno += first - 1  # type: ignore[attr-defined]
+            node.lineno += first - 1
             node.end_lineno += first - 1  # type: ignore[attr-defined]
             node.col_offset += shift  # type: ignore[attr-defined]
             node.end_col_offset += shift  # type: ignore[attr-defined]
@@ -104,15 +104,8 @@ def _template(code: types.CodeType, name: str) -> _Template:
     body.args.defaults = [ast.Constant(value=None) for _ in body.args.defaults]
     body.args.kw_defaults = [default and ast.Constant(value=None) for default in body.args.kw_defaults]
     parameters = [_CONTROL, _POSITIONS, *code.co_freevars]
-    factory = ast.FunctionDef(
-        name="factory",
-        args=ast.arguments(
-            posonlyargs=[], args=[ast.arg(arg=p) for p in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
-        ),
-        body=[body, ast.Return(value=ast.Name(id=body.name, ctx=ast.Load()))],
-        decorator_list=[],
-        type_params=[],
-    )
+    made_function = ast.Return(value=ast.Name(id=body.name, ctx=ast.Load()))
+    factory = _definition("factory", parameters, [body, made_function])
     module = ast.fix_missing_locations(ast.Module(body=[factory], type_ignores=[]))
     compiled = compile(module, path, "exec")
     made = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
@@ -219,16 +212,8 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Lambda(args=empty, body=body), body)
 
     def _local(self, name: str, body: list[ast.stmt], names: list[str], at: ast.AST, *args: str) -> ast.stmt:
-        arguments = ast.arguments(
-            posonlyargs=[], args=[ast.arg(arg=a) for a in args], kwonlyargs=[], kw_defaults=[], defaults=[]
-        )
         shared: list[ast.stmt] = [ast.Nonlocal(names=names)] if names else []
-        return _at(
-            ast.FunctionDef(
-                name=name, args=arguments, body=[*shared, *body] or [ast.Pass()], decorator_list=[], type_params=[]
-            ),
-            at,
-        )
+        return _at(_definition(name, args, [*shared, *body] or [ast.Pass()]), at)
 
     def _state(self, names: list[str], at: ast.AST) -> tuple[list[ast.stmt], list[ast.expr]]:
         """Functions that read and write the variables of a branch or loop, and the operands that name them."""
@@ -243,7 +228,7 @@ class _Rewriter(ast.NodeTransformer):
         operands: list[ast.expr] = [
             ast.Name(id=get, ctx=ast.Load()),
             ast.Name(id=put, ctx=ast.Load()),
-            ast.Constant(value=tuple(names)),
+            _constant(tuple(names)),
         ]
         return functions, operands
 
@@ -290,7 +275,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         returns = getattr(node, "returns", False)
         position = self._position(node)
-        if not returns and (self._jumping and _jumps(node) or _holds(node, ast.Return)):
+        if not returns and ((self._jumping and _jumps(node)) or _holds(node, ast.Return)):
             test = self._control("static", position, self.visit(node.test), at=node.test)
             body = self._statements(node.body) or [ast.Pass()]
             return _at(ast.If(test=test, body=body, orelse=self._statements(node.orelse)), node)
@@ -357,7 +342,7 @@ class _Rewriter(ast.NodeTransformer):
                 value = self._control("named", ast.Constant(value=target.id), value, at=node)
             elif isinstance(target, (ast.Tuple, ast.List)) and all(isinstance(e, ast.Name) for e in target.elts):
                 names = tuple(e.id for e in target.elts if isinstance(e, ast.Name))
-                value = self._control("named_all", ast.Constant(value=names), value, at=node)
+                value = self._control("named_all", _constant(names), value, at=node)
         node.value = value
         node.targets = [self._target(target) for target in node.targets]
         return node
@@ -434,7 +419,7 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         index = self.visit(node.slice)
-        if isinstance(index, ast.Slice) or isinstance(index, ast.Tuple):
+        if isinstance(index, (ast.Slice, ast.Tuple)):
             return self._control("item", self._position(node), self.visit(node.value), _index(index), at=node)
         return self._control("item", self._position(node), self.visit(node.value), index, at=node)
 
@@ -452,6 +437,22 @@ def _index(node: ast.expr) -> ast.expr:
         maker = ast.Attribute(value=ast.Name(id=_CONTROL, ctx=ast.Load()), attr="slice", ctx=ast.Load())
         return _at(ast.Call(func=maker, args=list(parts), keywords=[]), node)
     return node
+
+
+def _definition(name: str, arguments: Iterable[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    """``def name(arguments): body``."""
+    args = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=a) for a in arguments], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    made = ast.FunctionDef(name=name, args=args, body=body, decorator_list=[])
+    if "type_params" in made._fields:  # from Python 3.12 on
+        made.type_params = []  # type: ignore[attr-defined]
+    return made
+
+
+def _constant(value: tuple[str, ...]) -> ast.expr:
+    """A tuple of names; the compiler takes it, although the syntax tree has no such literal."""
+    return ast.Constant(value=value)  # type: ignore[arg-type]
 
 
 def _at(node: _Tree, place: ast.AST) -> _Tree:

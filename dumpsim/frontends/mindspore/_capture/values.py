@@ -69,7 +69,7 @@ def tensor_of_array(array: np.ndarray[Any, Any], kind: DType) -> "Tensor":
     return tensor
 
 
-def tensor_of_symbol(value: Value, abstract: TensorType) -> "Tensor":
+def tensor_of_symbol(value: Value | None, abstract: TensorType) -> "Tensor":
     """A Tensor that stands for a value of the graph being captured."""
     cls = _tensor_class()
     tensor = cls.__new__(cls)

@@ -76,7 +76,7 @@ class Choices(nn.Cell):
     def construct(self, x, n):
         a = x if n > 1 else x * 10.0
         b = a + 1.0 if n > 1 and n < 4 else a
-        return b if not n == 0 else -b
+        return b if not n == 0 else -b  # noqa: SIM201
 
 
 CELLS = [Branches, EarlyReturn, Loops, LoopWithBranch, Static, Choices]

@@ -39,7 +39,7 @@ def loops(x, y):
             seen.append(-i)
     else:
         total = -total
-    while total > 3 and not total == 5:
+    while total > 3 and not total == 5:  # noqa: SIM201
         total -= 2
     while True:
         total += 1
