@@ -18,5 +18,6 @@ def test_against_hashlib(race, bench_bytes, algorithm, count, threads):
     race(
         bench_bytes,
         lambda: digest(arrays, algorithm, threads),
+        threads=threads,
         hashlib=lambda: [function(a).hexdigest() for a in arrays],
     )

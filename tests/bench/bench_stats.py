@@ -63,7 +63,7 @@ def test_against_numpy(race, bench_bytes, name):
 @pytest.mark.parametrize("threads", [2])
 def test_threads(race, bench_bytes, threads):
     x = normal(BY_NAME["float32"], bench_bytes)
-    race(x.nbytes, lambda: statistics(x, threads=threads), one_thread=lambda: statistics(x))
+    race(x.nbytes, lambda: statistics(x, threads=threads), threads=threads, one_thread=lambda: statistics(x))
 
 
 @pytest.mark.parametrize("kind", ["strided", "transposed", "big_endian"])
