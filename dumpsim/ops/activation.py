@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract
-from dumpsim.ops.gradient import shape_of
+from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.gradient import number, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import FLOATS, axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of
+from dumpsim.ops.rules import FLOATS, axis_of, constant, ints_of, output, same_dtype, tensor_of, tuple_of, value_of
 
 __all__ = ["OPS"]
 
@@ -92,12 +93,12 @@ _C = sqrt(2 / np.pi)
 _A = 0.044715
 
 
-def _gelu(x: Array) -> Array:
+def _gelu(x: Array) -> Any:
     """The tanh approximation. [2.10 observed]"""
     return 0.5 * x * (1 + np.tanh(_C * (x + _A * x * x * x)))
 
 
-def _gelu_grad(dy: Array, x: Array, y: Array) -> Array:
+def _gelu_grad(dy: Array, x: Array, y: Array) -> Any:
     t = np.tanh(_C * (x + _A * x * x * x))
     return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * _C * (1 + 3 * _A * x * x))
 
@@ -106,7 +107,7 @@ def _grad_gelu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
     return (b.emit("GeLUGrad", dout, operands[0], out),)
 
 
-def _fast_gelu(x: Array) -> Array:
+def _fast_gelu(x: Array) -> Any:
     return x / (1 + np.exp(-1.702 * np.abs(x))) * np.exp(0.851 * (x - np.abs(x)))
 
 
@@ -115,15 +116,15 @@ def _fast_gelu_grad(dy: Array, x: Array) -> Array:
     return dy * (gate + 1.702 * x * gate * (1 - gate))
 
 
-def _hswish(x: Array) -> Array:
+def _hswish(x: Array) -> Any:
     return x * np.clip(x + 3, 0, 6) / 6
 
 
-def _hswish_grad(dy: Array, x: Array) -> Array:
+def _hswish_grad(dy: Array, x: Array) -> Any:
     return dy * np.where(x <= -3, 0, np.where(x >= 3, 1, (2 * x + 3) / 6)).astype(x.dtype)
 
 
-def _hsigmoid(x: Array) -> Array:
+def _hsigmoid(x: Array) -> Any:
     return np.clip(x + 3, 0, 6) / 6
 
 
@@ -131,7 +132,7 @@ def _softplus(x: Array) -> Array:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def _sigmoid(x: Array) -> Array:
+def _sigmoid(x: Array) -> Any:
     small = np.exp(-np.abs(x))
     return np.where(np.signbit(x), small, np.ones_like(small)) / (1 + small)
 
@@ -164,6 +165,55 @@ def _grad_mish(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
     return (b.emit("Add", direct, through),)
 
 
+def _grad_softsign(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x = operands[0]
+    wide = b.emit("Square", b.emit("AddScalar", b.emit("Abs", x), 1, 1))
+    return (b.emit("Mul", dout, b.emit("Div", number(1, x), wide)),)
+
+
+def _infer_prelu(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, weight = tensor_of("PReLU", abstracts[0], "x"), tensor_of("PReLU", abstracts[1], "weight")
+    channels = x.shape[1] if len(x.shape) > 1 else 1
+    if weight.shape not in ((1,), (channels,)):
+        raise ScriptValueError(
+            f"For 'PReLU', the shape of 'weight' must be (1,) or the channels ({channels},), but got {weight.shape}."
+        )
+    return output(same_dtype("PReLU", {"x": x, "weight": weight}), x.shape)
+
+
+def _slopes_of(x: Array, weight: Array) -> Array:
+    """The weight of every channel against `x`."""
+    return weight if weight.size == 1 else weight.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _prelu(x: Array, weight: Array) -> Any:
+    return np.where(x > 0, x, x * _slopes_of(x, weight))
+
+
+def _infer_prelu_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, weight = tensor_of("PReLUGrad", abstracts[1], "x"), tensor_of("PReLUGrad", abstracts[2], "weight")
+    return tuple_of(output(x.dtype, x.shape), output(weight.dtype, weight.shape))
+
+
+@np.errstate(all="ignore")
+def _prelu_grad(dy: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    dx = np.where(x > 0, dy, dy * _slopes_of(x, weight))
+    loss = np.where(x > 0, np.zeros_like(dy), dy * x)
+    axes = tuple(i for i in range(x.ndim) if weight.size == 1 or i != 1)
+    return dx, loss.sum(axis=axes, dtype=weight.dtype).reshape(weight.shape)
+
+
+def _grad_prelu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    slopes = b.emit("PReLUGrad", dout, *operands)
+    return b.item(slopes, 0), b.item(slopes, 1)
+
+
+@np.errstate(all="ignore")
+def _scaled_softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    scaled = x * np.asarray(beta, x.dtype)
+    return np.where(scaled > threshold, x, _softplus(scaled) / np.asarray(beta, x.dtype))
+
+
 def _infer_softmax(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("Softmax", abstracts[0], "x", FLOATS)
     for axis in ints_of("Softmax", abstracts[1], "axis"):
@@ -172,7 +222,7 @@ def _infer_softmax(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 @np.errstate(all="ignore")
-def _softmax(x: Array, axis: int | Sequence[int] = -1) -> Array:
+def _softmax(x: Array, axis: int | Sequence[int] = -1) -> Any:
     axes = tuple(axis) if isinstance(axis, tuple | list) else axis
     powers = np.exp(x - x.max(axis=axes, keepdims=True))
     return powers / powers.sum(axis=axes, keepdims=True)
@@ -200,13 +250,13 @@ def _infer_log_softmax(name: str, axis_at: int) -> Infer:
 
 
 @np.errstate(all="ignore")
-def _log_softmax(x: Array, axis: int = -1) -> Array:
+def _log_softmax(x: Array, axis: int = -1) -> Any:
     centred = x - x.max(axis=axis, keepdims=True)
     return centred - np.log(np.exp(centred).sum(axis=axis, keepdims=True))
 
 
 @np.errstate(all="ignore")
-def _log_softmax_grad(y: Array, dy: Array, axis: int = -1) -> Array:
+def _log_softmax_grad(y: Array, dy: Array, axis: int = -1) -> Any:
     return dy - np.exp(y) * dy.sum(axis=axis, keepdims=True)
 
 
@@ -239,6 +289,30 @@ OPS = (
     _function("Softplus", _softplus, _by_slope("SoftplusGrad", of_output=False), names=True),
     _slope("SoftplusGrad", lambda dy, x: dy * _sigmoid(x), names=True),
     _function("Mish", lambda x: x * np.tanh(_softplus(x)), _grad_mish, names=True),
+    _function("Softsign", lambda x: x / (1 + np.abs(x)), _grad_softsign, names=True),
+    OpDef(
+        name="SoftplusExt",
+        operands=("input", "beta", "threshold"),
+        defaults=(1.0, 20.0),
+        infer=_infer("SoftplusExt"),
+        kernel=_scaled_softplus,
+        prim_func=True,
+    ),
+    OpDef(
+        name="PReLU",
+        operands=("x", "weight"),
+        infer=_infer_prelu,
+        kernel=_prelu,
+        grad=_grad_prelu,
+        prim_func=True,
+    ),
+    OpDef(
+        name="PReLUGrad",
+        operands=("dy", "x", "weight"),
+        infer=_infer_prelu_grad,
+        kernel=_prelu_grad,
+        prim_func=True,
+    ),
     OpDef(
         name="Softmax",
         operands=("x", "axis"),

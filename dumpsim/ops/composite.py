@@ -162,7 +162,7 @@ def _infer_softmax_slope(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstrac
 
 
 @np.errstate(all="ignore")
-def _softmax_slope(dout: Array, out: Array, dim: int = -1) -> Array:
+def _softmax_slope(dout: Array, out: Array, dim: int = -1) -> Any:
     return out * (dout - (out * dout).sum(axis=dim, keepdims=True))
 
 
@@ -174,18 +174,18 @@ def _infer_silu(name: str) -> Infer:
     return infer
 
 
-def _gate(x: Array) -> Array:
+def _gate(x: Array) -> Any:
     small = np.exp(-np.abs(x))
     return np.where(np.signbit(x), small, np.ones_like(small)) / (1 + small)
 
 
 @np.errstate(all="ignore")
-def _silu(x: Array) -> Array:
+def _silu(x: Array) -> Any:
     return x * _gate(x)
 
 
 @np.errstate(all="ignore")
-def _silu_slope(dout: Array, x: Array) -> Array:
+def _silu_slope(dout: Array, x: Array) -> Any:
     gate = _gate(x)
     return dout * gate * (1 + x * (1 - gate))
 

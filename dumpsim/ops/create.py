@@ -9,8 +9,9 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, NoneType, ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.gradient import part
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import ints_of, is_constant, output, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import constant, ints_of, is_constant, output, tensor_of, tensors_in, tuple_of, value_of
 
 __all__ = ["OPS"]
 
@@ -95,6 +96,45 @@ def _infer_shape(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return tuple_of(*(ScalarType(dtype=dtype("int64"), value=n if n >= 0 else None) for n in x.shape))
 
 
+def _infer_line(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    start = tensor_of("LinSpace", abstracts[0], "start")
+    return output(start.dtype, (value_of("LinSpace", abstracts[2], "num"),))
+
+
+def _line(start: Any, stop: Any, num: int) -> Array:
+    return np.linspace(float(start), float(stop), num).astype(np.asarray(start).dtype)
+
+
+def _infer_nonzero(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return output("int64", (-1, len(tensor_of("NonZero", abstracts[0], "input").shape)))
+
+
+_XY = 1  # Meshgrid's operand indexing: xy, the first two outputs' axes change places
+
+
+def _infer_grid(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    tensors = tensors_in("Meshgrid", abstracts[0], "inputs")
+    sizes = [t.size for t in tensors]
+    if value_of("Meshgrid", abstracts[1], "indexing") == _XY and len(sizes) > 1:
+        sizes[0], sizes[1] = sizes[1], sizes[0]
+    return tuple_of(*(output(t.dtype, sizes) for t in tensors))
+
+
+def _grid(tensors: Sequence[Array], indexing: int = _XY) -> tuple[Array, ...]:
+    return tuple(np.meshgrid(*tensors, indexing="xy" if indexing == _XY else "ij"))
+
+
+def _grad_grid(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    count = len(out.abstract.items)
+    slopes = []
+    for i in range(count):
+        axis = 1 - i if constant(operands[1]) == _XY and i < 2 and count > 1 else i
+        slope = part(b, dout, i)
+        others = tuple(a for a in range(count) if a != axis)
+        slopes.append(slope if slope is None or not others else b.emit("SumExt", slope, others, False, None))
+    return tuple(slopes), None
+
+
 OPS = (
     OpDef(
         name="ZerosLike",
@@ -169,6 +209,33 @@ OPS = (
         prim_func=True,
         stop=True,
         engine="host",
+    ),
+    OpDef(
+        name="LinSpace",
+        operands=("start", "stop", "num"),
+        infer=_infer_line,
+        kernel=_line,
+        prim_func=True,
+        stop=True,
+    ),
+    OpDef(
+        name="NonZero",
+        operands=("input",),
+        infer=_infer_nonzero,
+        kernel=lambda x: np.argwhere(x).astype(np.int64),
+        fixed={"output_is_dynamic_shape": True},
+        prim_func=True,
+        stop=True,
+    ),
+    OpDef(
+        name="Meshgrid",
+        operands=("inputs", "indexing"),
+        defaults=(_XY,),
+        infer=_infer_grid,
+        kernel=_grid,
+        grad=_grad_grid,
+        fixed={"dyn_input_sizes": lambda abstracts, out, attrs: (len(abstracts[0].items), -1)},
+        prim_func=True,
     ),
 )
 

@@ -158,6 +158,23 @@ def _scatter(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("TensorScatterElements", x, index, source, constant(dim), 0)
 
 
+def _logits_backward(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    dout, x, target, weight, pos_weight, reduction = operands
+    pos_weight = pos_weight if _given(pos_weight) else b.emit("OnesLike", target)
+    steep = b.emit("Mul", target, pos_weight)
+    rest = b.emit("Sub", b.emit("Add", steep, np.asarray(1, result.dtype.numpy)), target)
+    slope = b.emit("Sub", b.emit("Mul", rest, b.emit("Sigmoid", x)), steep)
+    slope = b.emit("Mul", slope, dout)
+    slope = b.emit("Mul", slope, weight if _given(weight) else b.emit("OnesLike", target))
+    if constant(reduction) == 1:
+        slope = b.emit("RealDiv", slope, np.asarray(result.size, result.dtype.numpy))
+    return slope
+
+
+def _given(operand: Any) -> bool:
+    return isinstance(getattr(operand, "abstract", None), TensorType)
+
+
 EXPANSIONS: Mapping[str, Expansion] = {
     "Muls": _with_number("Mul"),
     "Divs": _with_number("Div"),
@@ -179,6 +196,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "Dense": _dense,
     "SplitWithSize": _pieces,
     "InplaceScatterSrc": _scatter,
+    "BinaryCrossEntropyWithLogitsBackward": _logits_backward,
 }
 
 

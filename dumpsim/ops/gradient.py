@@ -72,7 +72,7 @@ def unbroadcast(b: GradBuilder, gradient: Any, target: Sequence[int], source: Se
 def unbroadcast_pair(b: GradBuilder, operands: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:
     """The gradients of both operands of a broadcasting operator."""
     shapes = [shape_of(operand) for operand in operands[:2]]
-    full = broadcast("gradient", *shapes)
+    full = broadcast("gradient", shapes[0], shapes[1])
     first, second = (
         unbroadcast(b, gradient, shape, full) if gradient is not None else None
         for gradient, shape in zip(gradients, shapes, strict=True)

@@ -84,10 +84,11 @@ def _infer_strided(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("StridedSlice", abstracts[0], "input_x")
     lists = [ints_of("StridedSlice", a, n) for a, n in zip(abstracts[1:4], ("begin", "end", "strides"), strict=True)]
     masks = [value_of("StridedSlice", a, n) for a, n in zip(abstracts[4:], _MASKS, strict=True)]
-    return output(x.dtype, _sliced_shape(x.shape, strided(len(x.shape), *lists, masks)))
+    begin, end, strides = lists
+    return output(x.dtype, _sliced_shape(x.shape, strided(len(x.shape), begin, end, strides, masks)))
 
 
-def _strided(x: Array, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], *masks: int) -> Array:
+def _strided(x: Array, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], *masks: int) -> Any:
     return x[strided(x.ndim, begin, end, strides, masks or (0,) * 5)]
 
 
@@ -339,7 +340,7 @@ def _infer_one_hot(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return output(kind, (*index.shape[:axis], depth, *index.shape[axis:]))
 
 
-def _one_hot(index: Array, depth: int, on: Any, off: Any, axis: int = -1) -> Array:
+def _one_hot(index: Array, depth: int, on: Any, off: Any, axis: int = -1) -> Any:
     place = axis % (index.ndim + 1)
     steps = np.arange(depth).reshape(-1, *(1,) * (index.ndim - place))
     return np.where(np.expand_dims(index, place) == steps, on, off).astype(np.asarray(on).dtype)

@@ -69,7 +69,7 @@ def _grad_split(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
     return b.emit("Concat", parts, constant(operands[1])), None, None
 
 
-def _split_sizes(abstracts: Sequence[Abstract], out: Any, attrs: Attrs) -> tuple[int, ...]:
+def _split_sizes(abstracts: Sequence[Abstract], out: Any, attrs: Attrs) -> Any:
     x = tensor_of("Split", abstracts[0], "input_x")
     count = value_of("Split", abstracts[2], "output_num")
     axis = axis_of("Split", value_of("Split", abstracts[1], "axis"), len(x.shape))

@@ -35,7 +35,7 @@ def _infer_sparse(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 @np.errstate(all="ignore")
-def _sparse(logits: Array, labels: Array, *, is_grad: bool = False, sens: float = 1.0) -> Array:
+def _sparse(logits: Array, labels: Array, *, is_grad: bool = False, sens: float = 1.0) -> Any:
     chances, logs = _softmax(logits)
     if is_grad:
         np.put_along_axis(chances, labels[..., None], np.take_along_axis(chances, labels[..., None], -1) - 1, -1)
@@ -91,20 +91,20 @@ def _infer_smooth(name: str, dout_at: int | None) -> Any:
 _SUM, _MEAN, _NONE = 0, 1, 2  # the operand `reduction`
 
 
-def _reduced(loss: Array, reduction: int) -> Array:
+def _reduced(loss: Array, reduction: int) -> Any:
     if reduction == _NONE:
         return loss
     return loss.mean(dtype=loss.dtype) if reduction == _MEAN else loss.sum(dtype=loss.dtype)
 
 
 @np.errstate(all="ignore")
-def _smooth(prediction: Array, target: Array, beta: float = 1.0, reduction: int = _NONE) -> Array:
+def _smooth(prediction: Array, target: Array, beta: float = 1.0, reduction: int = _NONE) -> Any:
     gap = np.abs(prediction - target)
     return _reduced(np.where(gap < beta, gap * gap * (0.5 / beta), gap - 0.5 * beta).astype(gap.dtype), reduction)
 
 
 @np.errstate(all="ignore")
-def _smooth_grad(prediction: Array, target: Array, dout: Array, beta: float = 1.0, reduction: int = _NONE) -> Array:
+def _smooth_grad(prediction: Array, target: Array, dout: Array, beta: float = 1.0, reduction: int = _NONE) -> Any:
     slope = np.clip((prediction - target) / np.asarray(beta, prediction.dtype), -1, 1) * dout
     return slope / np.asarray(slope.size, slope.dtype) if reduction == _MEAN else slope
 
@@ -137,7 +137,7 @@ _TINY = 1e-12  # the logarithms' arguments stay above it [2.10 observed]
 
 
 @np.errstate(all="ignore")
-def _binary(x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN) -> Array:
+def _binary(x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN) -> Any:
     tiny = np.asarray(_TINY, x.dtype)
     loss = -(target * np.log(x + tiny) + (1 - target) * np.log(1 - x + tiny))
     return _reduced(loss if weight is None else loss * weight, reduction)
@@ -149,7 +149,7 @@ def _infer_binary_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 @np.errstate(all="ignore")
-def _binary_grad(x: Array, target: Array, dout: Array, weight: Array | None = None, reduction: int = _MEAN) -> Array:
+def _binary_grad(x: Array, target: Array, dout: Array, weight: Array | None = None, reduction: int = _MEAN) -> Any:
     slope = (x - target) / np.maximum(x * (1 - x), np.asarray(_TINY, x.dtype)) * dout
     if weight is not None:
         slope = slope * weight

@@ -65,7 +65,7 @@ def _infer_batch(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abs
 
 
 @np.errstate(all="ignore")
-def _matmul(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+def _matmul(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     return np.matmul(x.swapaxes(-1, -2) if transpose_a else x, y.swapaxes(-1, -2) if transpose_b else y)
 
 
@@ -184,7 +184,7 @@ def _infer_dense(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abs
 
 
 @np.errstate(all="ignore")
-def _dense(x: Array, weight: Array, bias: Array | None = None) -> Array:
+def _dense(x: Array, weight: Array, bias: Array | None = None) -> Any:
     product = np.matmul(x, weight.T)
     return product if bias is None else product + bias
 
@@ -247,7 +247,7 @@ def _infer_bias_grad(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) ->
 
 
 @np.errstate(all="ignore")
-def _bias_grad(dout: Array, data_format: int = 0) -> Array:
+def _bias_grad(dout: Array, data_format: int = 0) -> Any:
     axis = _CHANNEL[data_format] % dout.ndim
     return dout.sum(axis=tuple(i for i in range(dout.ndim) if i != axis), dtype=dout.dtype)
 

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 
 
-def _descending(x: Array, axis: int) -> Array:
+def _descending(x: Array, axis: int) -> Any:
     """Positions from the largest to the smallest; of equals the first comes first."""
     turned = np.flip(x, axis)
     order = np.flip(np.argsort(turned, axis=axis, kind="stable"), axis)

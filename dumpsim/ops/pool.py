@@ -7,9 +7,9 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError
-from dumpsim.ops.gradient import shape_of
+from dumpsim.ops.gradient import part_or_zeros, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import constant, output, tensor_of, value_of, vector
+from dumpsim.ops.rules import constant, output, tensor_of, tuple_of, value_of, vector
 from dumpsim.ops.window import Window
 
 __all__ = ["OPS"]
@@ -189,11 +189,85 @@ def _infer_adaptive_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstrac
     return output(dout.dtype, value_of("AdaptiveAvgPool2DGrad", abstracts[1], "orig_input_shape"))
 
 
+def _placed_window(shape: Sequence[int], attrs: Attrs) -> Window:
+    """The window of the form that also tells places: pads (1, 1, height, width), floor or ceiling."""
+    top, left = (int(n) for n in attrs["pads"][-2:])
+    exact = Window.of(
+        shape[2:], attrs["kernel_size"], attrs["strides"], attrs["dilation"], "pad", (top, top, left, left)
+    )
+    if not attrs["ceil_mode"]:
+        return exact
+    more = [
+        (-(wide - (kernel - 1) * dilation - 1)) % stride
+        for wide, kernel, dilation, stride in zip(exact.padded, exact.kernel, exact.dilation, exact.stride, strict=True)
+    ]
+    return Window.of(
+        shape[2:],
+        attrs["kernel_size"],
+        attrs["strides"],
+        attrs["dilation"],
+        "pad",
+        (top, top + more[0], left, left + more[1]),
+    )
+
+
+def _infer_placed(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = _four("MaxPoolWithArgmaxV2", abstracts[0], "x")
+    window = _placed_window(x.shape, attrs)
+    if min(window.out) < 1:
+        raise ScriptValueError(
+            f"For 'MaxPoolWithArgmaxV2', the kernel {window.kernel} does not fit the input {vector(x.shape)}."
+        )
+    shape = (*x.shape[:2], *window.out)
+    return tuple_of(output(x.dtype, shape), output("int64" if attrs["argmax_type"] == _INT64 else "int32", shape))
+
+
+_INT64 = 4  # the number that the attribute argmax_type has for int64
+
+
+def _placed(x: Array, **attrs: Any) -> tuple[Array, Array]:
+    window = _placed_window(x.shape, attrs)
+    places = np.arange(window.size[0] * window.size[1]).reshape(1, 1, *window.size)
+    best: Array | None = None
+    where = np.zeros((*x.shape[:2], *window.out), np.int64)
+    for tap, place in zip(window.taps(window.pad(x, _lowest(x.dtype))), window.taps(window.pad(places)), strict=True):
+        better = np.ones(tap.shape, np.bool_) if best is None else tap > best
+        best = tap.copy() if best is None else np.where(better, tap, best)
+        where = np.where(better, place, where)
+    assert best is not None
+    return best, where.astype(np.int64 if attrs["argmax_type"] == _INT64 else np.int32)
+
+
+def _grad_placed(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    slope = part_or_zeros(b, dout, 0, out)
+    return (b.emit("MaxPoolGradWithArgmaxV2", operands[0], slope, b.item(out, 1), **attrs),)
+
+
+def _infer_placed_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = _four("MaxPoolGradWithArgmaxV2", abstracts[0], "x")
+    return output(x.dtype, x.shape)
+
+
+def _placed_grad(x: Array, dout: Array, where: Array, **attrs: Any) -> Any:
+    rows = x.shape[0] * x.shape[1]
+    flat = np.zeros((rows, x.shape[2] * x.shape[3]), dout.dtype)
+    np.add.at(flat, (np.arange(rows)[:, None], where.reshape(rows, -1)), dout.reshape(rows, -1))
+    return flat.reshape(x.shape)
+
+
 _MAX_ATTRS: dict[str, Any] = {
     "kernel_size": (1, 1, 1, 1),
     "strides": (1, 1, 1, 1),
     "pad_mode": "VALID",
     "format": "NCHW",
+}
+_PLACED_ATTRS: dict[str, Any] = {
+    "kernel_size": (1, 1, 1, 1),
+    "strides": (1, 1, 1, 1),
+    "pads": (1, 1, 0, 0),
+    "dilation": (1, 1, 1, 1),
+    "ceil_mode": False,
+    "argmax_type": _INT64,
 }
 _FIVE_HD = {"in": {0: "NC1HWC0"}, "out": {0: "NC1HWC0"}}  # [decisions: 910A]
 
@@ -256,5 +330,24 @@ OPS = (
         kernel=_adaptive_grad,
         input_names=("input_grad", "orig_input_shape"),
         output_names=("output_grad",),
+    ),
+    OpDef(
+        name="MaxPoolWithArgmaxV2",
+        operands=("x",),
+        infer=_infer_placed,
+        kernel=_placed,
+        grad=_grad_placed,
+        attrs=_PLACED_ATTRS,
+        input_names=["x"],
+        output_names=["output", "argmax"],
+    ),
+    OpDef(
+        name="MaxPoolGradWithArgmaxV2",
+        operands=("x", "grad", "argmax"),
+        infer=_infer_placed_grad,
+        kernel=_placed_grad,
+        attrs=_PLACED_ATTRS,
+        input_names=("x", "grad", "argmax"),
+        output_names=("y",),
     ),
 )

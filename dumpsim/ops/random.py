@@ -44,7 +44,8 @@ def _dropout(
     x: Array, keep_prob: float = 0.5, seed0: int = 0, seed1: int = 0, *, counter: int = 0
 ) -> tuple[Array, Array]:
     """Kept elements grow by 1 / keep_prob; the mask holds 1 for them."""
-    mask = (_generator(seed0, seed1, counter).random(x.shape, np.float32) < keep_prob).astype(x.dtype)
+    drawn = _generator(seed0, seed1, counter).random(x.shape, np.float32)
+    mask = np.less(drawn, keep_prob).astype(x.dtype)
     return x * mask / np.asarray(keep_prob, x.dtype), mask
 
 
@@ -59,7 +60,7 @@ def _infer_dropout_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract
     return output(same_dtype("DropoutGrad", {"dy": dy, "mask": mask}), dy.shape)
 
 
-def _dropout_grad(dy: Array, mask: Array, *, keep_prob: float = 0.5) -> Array:
+def _dropout_grad(dy: Array, mask: Array, *, keep_prob: float = 0.5) -> Any:
     return dy * mask / np.asarray(keep_prob, dy.dtype)
 
 

@@ -192,7 +192,7 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "circula
 
 def _pad_any(
     x: Array, paddings: Sequence[int], value: Any = 0, *, mode: str = "constant", paddings_contiguous: bool = True
-) -> Array:
+) -> Any:
     pairs = _pairs(x.shape, paddings)
     cut = tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
     widths = [(max(before, 0), max(after, 0)) for before, after in pairs]
@@ -226,6 +226,36 @@ def _grad_triu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
 
 def _grad_tril(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     return (b.emit("Tril", dout, **attrs),)
+
+
+def _infer_diagonal(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("Diag", abstracts[0], "input")
+    return output(x.dtype, (*x.shape, *x.shape))
+
+
+def _diagonal(x: Array) -> Array:
+    return np.diag(x.reshape(-1)).reshape(*x.shape, *x.shape)
+
+
+def _grad_diagonal(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return (b.emit("DiagPart", dout),)
+
+
+def _infer_diagonal_part(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("DiagPart", abstracts[0], "input_x")
+    half = len(x.shape) // 2
+    if len(x.shape) % 2 or x.shape[:half] != x.shape[half:]:
+        raise ScriptValueError(f"For 'DiagPart', both halves of the shape {vector(x.shape)} must be equal.")
+    return output(x.dtype, x.shape[:half])
+
+
+def _diagonal_part(x: Array) -> Any:
+    shape = x.shape[: x.ndim // 2]
+    return x.reshape(size_of(shape), -1).diagonal().reshape(shape)
+
+
+def _grad_diagonal_part(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return (b.emit("Diag", dout),)
 
 
 def _view(
@@ -319,5 +349,22 @@ OPS = (
         attrs={"diagonal": 0},
         input_names=["x"],
         output_names=["y"],
+    ),
+    OpDef(
+        name="Diag",
+        operands=("input",),
+        infer=_infer_diagonal,
+        kernel=_diagonal,
+        grad=_grad_diagonal,
+        prim_func=True,
+    ),
+    OpDef(
+        name="DiagPart",
+        operands=("input_x",),
+        infer=_infer_diagonal_part,
+        kernel=_diagonal_part,
+        grad=_grad_diagonal_part,
+        input_names=["input_x"],
+        output_names=["output"],
     ),
 )

@@ -12,10 +12,12 @@ __all__ = ["MODULES", "find", "names"]
 MODULES: dict[str, str] = {
     "activation": (
         "ReLU ReluGrad ReLU6 ReLU6Grad GeLU GeLUGrad FastGeLU FastGeLUGrad HSwish HSwishGrad HSigmoid HSigmoidGrad "
-        "Elu EluGrad SeLU Softplus SoftplusGrad Mish Softmax LogSoftmax LogSoftmaxGrad"
+        "Elu EluGrad SeLU Softplus SoftplusGrad Mish Softsign SoftplusExt PReLU PReLUGrad Softmax LogSoftmax "
+        "LogSoftmaxGrad"
     ),
     "arithmetic": "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 AddN AccumulateNV2",
     "assign": "Assign AssignAdd AssignSub",
+    "bits": "BitwiseAnd BitwiseOr BitwiseXor Invert",
     "compare": (
         "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalXor LogicalNot Select "
         "MaskedFill"
@@ -24,13 +26,18 @@ MODULES: dict[str, str] = {
         "Muls Divs AddScalar SubScalar PowTensorScalar RemainderTensorScalar LessScalar SumExt MeanExt ZerosLikeExt "
         "SoftmaxBackward SiLU SiLUGrad ClampScalar RemainderTensorTensor DivMod SplitWithSize InplaceScatterSrc"
     ),
-    "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient",
+    "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient Print",
     "conv": "Conv2D Conv2DBackpropInput Conv2DBackpropFilter",
-    "create": "ZerosLike OnesLike Zeros Ones FillV2 FillScalar Range Eye Shape",
+    "create": "ZerosLike OnesLike Zeros Ones FillV2 FillScalar Range Eye Shape LinSpace NonZero Meshgrid",
+    "crossentropy": (
+        "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad BCEWithLogitsLoss "
+        "BinaryCrossEntropyWithLogitsBackward NLLLoss NLLLossGrad KLDivLoss KLDivLossGrad"
+    ),
     "index": (
         "StridedSlice StridedSliceGrad Slice SliceGrad Gather UnsortedSegmentSum GatherD GatherDGradV2 GatherNd "
         "ScatterNd TensorScatterUpdate TensorScatterElements OneHot"
     ),
+    "inverse": "ACos Asin Acosh Asinh Atanh ACosGrad AsinGrad AcoshGrad AsinhGrad",
     "join": "Concat Split Stack Unstack",
     "loss": (
         "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits SmoothL1Loss SmoothL1LossGrad "
@@ -41,16 +48,23 @@ MODULES: dict[str, str] = {
         "Cosh Tanh Sigmoid Erf Erfc IsNan IsInf IsFinite Round SqrtGrad RsqrtGrad TanhGrad SigmoidGrad AtanGrad Cast"
     ),
     "matrix": "MatMul BatchMatMul MatMulExt Dense BiasAdd BiasAddGrad",
-    "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad L2Normalize L2NormalizeGrad",
+    "norm": (
+        "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad L2Normalize L2NormalizeGrad LpNorm"
+    ),
     "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
     "order": "TopK Sort Unique CumSum CumProd",
-    "pool": "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad",
+    "pool": (
+        "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad MaxPoolWithArgmaxV2 "
+        "MaxPoolGradWithArgmaxV2"
+    ),
     "random": "Dropout DropoutGrad StandardNormal UniformReal UniformInt",
     "reduce": (
         "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
         "ArgMinWithValue"
     ),
-    "shape": "Reshape Flatten ExpandDims Squeeze Transpose BroadcastTo Tile ReverseV2 Pad PadV3 Triu Tril",
+    "shape": (
+        "Reshape Flatten ExpandDims Squeeze Transpose BroadcastTo Tile ReverseV2 Pad PadV3 Triu Tril Diag DiagPart"
+    ),
 }
 
 
