@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._absent import absent
 
 __all__ = ["_dump_set_dynamic", "_dump_start", "_dump_step", "_dump_stop", "_set_init_iter", "_tensordump_set_step"]
 
@@ -50,6 +51,4 @@ def _tensordump_set_step(steps: Sequence[int]) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module 'mindspore._c_expression' has no attribute {name!r}")
-    raise UnsupportedError(f"{name} is not emulated", where="mindspore._c_expression", code="DS-API-001")
+    raise absent("mindspore._c_expression", name)

@@ -570,4 +570,15 @@ parameter_broadcast rank_list_for_convert rank_list_for_transform reset_algo_par
 set_algo_parameters set_op_strategy_config shard sync_pipeline_shared_parameters transform_checkpoint_by_rank
 transform_checkpoints transform_safetensors unified_safetensors
 """,
+    "mindspore.runtime": """
+Event MemPool PluggableAllocator Stream StreamCtx StreamLimitCtx communication_stream current_stream default_stream
+device device_limit dispatch_threads_num empty_cache event executor get_device_limit get_stream_limit launch_blocking
+max_memory_allocated max_memory_reserved memory memory_allocated memory_replay memory_reserved memory_stats
+memory_summary reset_max_memory_allocated reset_max_memory_reserved reset_peak_memory_stats reset_stream_limit
+set_cpu_affinity set_cur_stream set_device_limit set_kernel_launch_capture set_kernel_launch_group set_memory
+set_stream_limit stream stream_limit synchronize thread_bind_core use_mem_pool""",
+    "mindspore._c_expression": """
+CollectiveManager GraphExecutor_ MSContext ParamInfo TensorPy _dump_set_dynamic _dump_start _dump_step _dump_stop
+_set_dataset_mode_config _set_init_iter _tensordump_exec _tensordump_set_step dump_func_graph init_exec_dataset
+security typing""",
 }

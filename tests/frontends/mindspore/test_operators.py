@@ -13,7 +13,7 @@ from dumpsim.frontends.mindspore.ops import operations as P  # noqa: N812 - as s
 RNG = np.random.RandomState(0)
 X = (RNG.rand(2, 3) + 0.5).astype(np.float32)
 Y = (RNG.rand(2, 3) + 0.5).astype(np.float32)
-I = np.arange(6).reshape(2, 3).astype(np.int32)  # noqa: E741
+I = np.arange(6).reshape(2, 3).astype(np.int32)
 IMAGE = RNG.rand(2, 3, 4, 5).astype(np.float32)
 
 ARITHMETIC = {

@@ -62,7 +62,7 @@ def test_a_tensor_copies_its_array_and_shares_it_with_asnumpy():
 
 @pytest.mark.parametrize("data", [[[1, 2], [3]], "a", None, object()])
 def test_bad_data(data):
-    with pytest.raises(ScriptTypeError, match="For '?Tensor"):
+    with pytest.raises(ScriptTypeError, match=r"For '?Tensor"):
         Tensor(data)
 
 

@@ -154,6 +154,7 @@ def dtype_to_nptype(type_: DType) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> dtype_to_nptype(float16) is np.float16
     True
     """
@@ -176,6 +177,7 @@ def pytype_to_dtype(obj: Any) -> Number:
 
     Examples
     --------
+    >>> import numpy as np
     >>> pytype_to_dtype(np.int32)
     mindspore.int32
     """
