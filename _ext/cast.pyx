@@ -1,7 +1,7 @@
 """Low-precision numbers to and from float32 and bytes.
 
-What is C here: the loops (`src/cast.c`). What is Cython: buffers, sizes, slabs, the GIL. What is Python: names, shapes and
-the check of values (`dumpsim.tensor.cast`). Buffers must be contiguous; sizes are checked here once more.
+What is C here: the loops (`src/cast.c`). What is Cython: buffers, sizes, slabs, the GIL. What is Python: names, shapes
+and the check of values (`dumpsim.tensor.cast`). Buffers must be contiguous; sizes are checked here once more.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -41,7 +41,9 @@ cdef enum:
 cdef int64_t SLAB = 4 << 20  # elements between two looks at signals; a multiple of 8
 
 
-cdef void step(int what, int kind, char *out, const char *src, int64_t at, int64_t n, int size, int level) noexcept nogil:
+cdef void step(
+    int what, int kind, char *out, const char *src, int64_t at, int64_t n, int size, int level
+) noexcept nogil:
     """Elements at..at+n of one conversion; `size` is the bytes of a code."""
     if what == TO_FLOAT:
         ds_cast_to_float(kind, <float *>out + at, src + at * size, n, level)

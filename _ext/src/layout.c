@@ -225,6 +225,7 @@ typedef struct {
     int k_outside, joined;
 } ds_mirror;
 
+/* The copy that a tile with these axes needs. */
 static ds_mirror mirror(const ds_dim axis[DS_AXES], int esize) {
     ds_dim i = axis[DS_I], k = axis[DS_K];
     int64_t row = axis[DS_J].n * esize, full = (row + LINE - 1) / LINE * LINE;
@@ -368,6 +369,7 @@ static ds_dim take(ds_dim *dim, int *n, int index) {
     return found;
 }
 
+/* The axis with these strides, 0 standing for any; -1 if there is none. */
 static int find_unit(const ds_dim *dim, int n, int64_t d, int64_t s) {
     for (int k = 0; k < n; k++) {
         if ((!d || dim[k].d == d) && (!s || dim[k].s == s)) return k;
@@ -406,6 +408,7 @@ static int64_t contiguous(const ds_dim axis[DS_AXES], const int64_t tile[DS_AXES
     return bytes;
 }
 
+/* Insert a loop where its reach belongs, the widest outermost. */
 static void add_loop(ds_job *job, int axis, ds_dim dim, int64_t tile, int by_source) {
     if (axis < 0 && dim.n == 1) return;
     if (axis >= 0 && tile >= dim.n) return; /* the axis is inside one unit as a whole */

@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 
 _ALIGN = 64  # bytes of a cache line
 _SMALL = 1 << 16  # bytes below which alignment is worth nothing
+_LARGEST = 1 << 30  # bytes that padding may make of any host tensor, however small
+_GROWTH = 64 * 64  # times that padding may multiply a larger one: C1HWNCoC0 of int4 is the widest
 
 
 def _fresh(shape: Shape, dtype: np.dtype[Any], zero: bool) -> Array:
@@ -218,6 +220,10 @@ def to_device(
         dialect=dialect,
     )
     planned = plan(source.shape, steps, source.dtype, layout)
+    if math.prod(planned.shape) * source.itemsize > max(_LARGEST, _GROWTH * source.nbytes):
+        raise FormatError(
+            f"{format} of {source.shape} with these options would take {planned.shape}", where="c0", code="DS-FMT-005"
+        )
     result = _target(out, planned.shape, source.dtype, planned.padded, source)
     _copy(result, source, planned.regions, threads)
     return result

@@ -603,6 +603,11 @@ def test_wrong_byte_counts_and_forged_shapes_allocate_nothing():
         to_host(device.astype("int8"), "FRACTAL_NZ", (16, 16))
 
 
+def test_padding_cannot_grow_without_bound():
+    with pytest.raises(FormatError, match="would take"):
+        to_device(np.zeros((1000, 1, 1, 1), np.float32), "C1HWNCoC0", c0=16384)
+
+
 def test_c0_of_number_types():
     expected = {"int8": (32, 32), "uint8": (32, 32), "bool": (16, 32), "float16": (16, 16), "float32": (16, 16)}
     expected |= {"int64": (16, 16), "int4": (64, 16), "float8_e5m2": (16, 32)}
