@@ -153,7 +153,8 @@ def _selu(x: Array) -> Array:
 
 
 def _selu_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    # quirk: the vendor's rule, which is wrong below 0: it takes 1 where SeLU's alpha times its scale belongs [2.10 observed]
+    # quirk: the vendor's rule, which is wrong below 0: it takes 1 where SeLU's alpha times its scale belongs [2.10
+    # observed]
     return (b.emit("Muls", b.emit("EluGrad", dout, out), _SELU_SCALE),)
 
 

@@ -185,7 +185,8 @@ def _infer_sum(name: str) -> Infer:
         for i, other in enumerate(others, 1):
             if other.shape != first.shape:
                 raise ScriptValueError(
-                    f"For '{name}', input shape must be same, but got shape of input[{i}]: {other.shape}, shape of input[0]: "
+                    f"For '{name}', input shape must be same, but got shape of input[{i}]: {other.shape}, shape of "
+                    "input[0]: "
                     f"{first.shape}."
                 )
             same_dtype(name, {"input[0]": first, f"input[{i}]": other})

@@ -86,7 +86,8 @@ def _infer_masked_fill(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) 
     mask = tensor_of("MaskedFill", abstracts[1], "mask")
     if mask.dtype != dtype("bool"):
         raise ScriptTypeError(
-            f"For primitive[MaskedFill], the input argument[mask] must be a type of {{Bool}}, but got {mask.dtype.title}."
+            f"For primitive[MaskedFill], the input argument[mask] must be a type of {{Bool}}, but got "
+            f"{mask.dtype.title}."
         )
     tensor_of("MaskedFill", abstracts[2], "value")
     return output(x.dtype, broadcast("MaskedFill", x.shape, mask.shape, ("input", "mask")))

@@ -43,22 +43,26 @@ def _infer_conv(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     group = attrs["group"]
     if x.shape[1] != w.shape[1] * group:
         raise ScriptRuntimeError(
-            "For 'Conv2D', 'C_in' of input 'x' shape divide by parameter 'group' must be equal to 'C_in' of input 'weight' shape: "
+            "For 'Conv2D', 'C_in' of input 'x' shape divide by parameter 'group' must be equal to 'C_in' of input "
+            "'weight' shape: "
             f"{w.shape[1]}, but got 'C_in' of input 'x' shape: {x.shape[1]}, and 'group': {group}."
         )
     if w.shape[0] != attrs["out_channel"]:
         raise ScriptRuntimeError(
-            f"For 'Conv2D', 'w_shape[0]' must be equal to 'out_channel', but got 'w_shape[0]': {w.shape[0]}, 'out_channel': "
+            f"For 'Conv2D', 'w_shape[0]' must be equal to 'out_channel', but got 'w_shape[0]': {w.shape[0]}, "
+            "'out_channel': "
             f"{attrs['out_channel']}."
         )
     window = _window(x.shape[2:], attrs)
     if window.kernel != w.shape[2:]:
         raise ScriptValueError(
-            f"For 'Conv2D', the height and width of the weight must equal 'kernel_size' {window.kernel}, but got {w.shape[2:]}."
+            f"For 'Conv2D', the height and width of the weight must equal 'kernel_size' {window.kernel}, but got "
+            f"{w.shape[2:]}."
         )
     if min(window.out) < 1:
         raise ScriptValueError(
-            "For 'Conv2d', input shape's h and w after padding must be greater than or equal to kernel_size's h and w respectively."
+            "For 'Conv2d', input shape's h and w after padding must be greater than or equal to kernel_size's h and "
+            "w respectively."
         )
     return output(kind, (x.shape[0], w.shape[0], *window.out))
 

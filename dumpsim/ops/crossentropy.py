@@ -123,7 +123,8 @@ def _infer_likelihood(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     )
     if len(logits.shape) != 2 or labels.shape != logits.shape[:1] or weight.shape != logits.shape[1:]:
         raise ScriptValueError(
-            f"For 'NLLLoss', logits {logits.shape}, labels {labels.shape} and weight {weight.shape} must be (N, C), (N,) and (C,)."
+            f"For 'NLLLoss', logits {logits.shape}, labels {labels.shape} and weight {weight.shape} must be (N, C), "
+            "(N,) and (C,)."
         )
     whole = value_of("NLLLoss", abstracts[3], "reduction") == _NONE
     return tuple_of(output(logits.dtype, labels.shape if whole else ()), output(weight.dtype, ()))

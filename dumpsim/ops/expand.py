@@ -1,6 +1,7 @@
 """How the compiler expands composite operators into operators that the backend has.
 
-Each expansion emits the nodes that MindSpore 2.10 puts into the kernel graph under ``Expand/_<Composite>/``, in their order. [2.10 observed]
+Each expansion emits the nodes that MindSpore 2.10 puts into the kernel graph under ``Expand/_<Composite>/``, in their
+order. [2.10 observed]
 """
 
 from collections.abc import Callable, Mapping, Sequence

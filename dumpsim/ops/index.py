@@ -118,13 +118,15 @@ def _sizes(shape: Sequence[int], begin: Sequence[int], size: Sequence[int]) -> t
     """The shape of a Slice; a size of -1 takes the rest."""
     if not len(shape) == len(begin) == len(size):
         raise ScriptValueError(
-            f"For 'Slice', 'begin' and 'size' must have the rank of the input: {len(shape)}, but got {len(begin)} and {len(size)}."
+            f"For 'Slice', 'begin' and 'size' must have the rank of the input: {len(shape)}, but got {len(begin)} and "
+            f"{len(size)}."
         )
     sizes = tuple(n - first if want == -1 else want for n, first, want in zip(shape, begin, size, strict=True))
     for i, (n, first, count) in enumerate(zip(shape, begin, sizes, strict=True)):
         if first < 0 or count < 0 or first + count > n:
             raise ScriptValueError(
-                f"For Slice, the sum of begin_shape[{i}] and size_shape[{i}] must be no greater than input_x_shape[{i}]."
+                f"For Slice, the sum of begin_shape[{i}] and size_shape[{i}] must be no greater than "
+                f"input_x_shape[{i}]."
             )
     return sizes
 
@@ -159,7 +161,8 @@ def _indices(name: str, abstract: Abstract, operand: str = "indices") -> TensorT
     index = tensor_of(name, abstract, operand)
     if index.dtype.name not in _INDEX_TYPES:
         raise ScriptTypeError(
-            f"For primitive[{name}], the input argument[{operand}] must be a type of {{Tensor[Int32], Tensor[Int64]}}, but got "
+            f"For primitive[{name}], the input argument[{operand}] must be a type of "
+            f"{{Tensor[Int32], Tensor[Int64]}}, but got "
             f"Tensor[{index.dtype.title}]."
         )
     return index
@@ -213,7 +216,8 @@ def _infer_segments(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     count = value_of("UnsortedSegmentSum", abstracts[2], "num_segments")
     if x.shape[: len(index.shape)] != index.shape:
         raise ScriptValueError(
-            f"For 'UnsortedSegmentSum', the shape of 'input_x' {vector(x.shape)} must begin with that of 'segment_ids' {vector(index.shape)}."
+            f"For 'UnsortedSegmentSum', the shape of 'input_x' {vector(x.shape)} must begin with that of "
+            f"'segment_ids' {vector(index.shape)}."
         )
     return output(x.dtype, (count, *x.shape[len(index.shape) :]))
 
@@ -268,7 +272,8 @@ def _infer_gather_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x, index = tensor_of("GatherNd", abstracts[0], "input_x"), _indices("GatherNd", abstracts[1])
     if not index.shape or index.shape[-1] > len(x.shape):
         raise ScriptValueError(
-            f"For 'GatherNd', the last dimension of 'indices' must be at most {len(x.shape)}, but got {vector(index.shape)}."
+            f"For 'GatherNd', the last dimension of 'indices' must be at most {len(x.shape)}, but got "
+            f"{vector(index.shape)}."
         )
     return output(x.dtype, (*index.shape[:-1], *x.shape[index.shape[-1] :]))
 

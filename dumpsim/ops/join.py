@@ -32,13 +32,15 @@ def _infer_concat(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     for tensor in tensors[1:]:
         if len(tensor.shape) != len(first.shape):
             raise ScriptValueError(
-                f"For primitive[Concat], the rank of the tensors must be equal, but got {len(first.shape)} and {len(tensor.shape)}."
+                f"For primitive[Concat], the rank of the tensors must be equal, but got {len(first.shape)} and "
+                f"{len(tensor.shape)}."
             )
         for i, (n, m) in enumerate(zip(first.shape, tensor.shape, strict=True)):
             if i != axis and n != m:
                 shapes = ", ".join(vector(t.shape) for t in tensors)
                 raise ScriptValueError(
-                    f"For primitive[Concat], shapes of tensors must match except in given concat axis {axis}, but got mismatch in {i}"
+                    f"For primitive[Concat], shapes of tensors must match except in given concat axis {axis}, but got "
+                    f"mismatch in {i}"
                     f"(all input shapes are [const vector]{{{shapes}}})!"
                 )
     length = sum(t.shape[axis] for t in tensors)

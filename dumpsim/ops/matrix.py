@@ -53,13 +53,15 @@ def _infer_batch(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abs
     transpose_a, transpose_b = _flags("BatchMatMul", abstracts)
     if min(len(x.shape), len(y.shape)) < 2:
         raise ScriptValueError(
-            f"For BatchMatMul, the rank of the inputs must be at least 2, with x shape {vector(x.shape)}, y shape {vector(y.shape)}"
+            f"For BatchMatMul, the rank of the inputs must be at least 2, with x shape {vector(x.shape)}, y shape "
+            f"{vector(y.shape)}"
         )
     left, right = _turned(x.shape, transpose_a), _turned(y.shape, transpose_b)
     if left[-1] != right[-2] and -1 not in (left[-1], right[-2]):
         raise ScriptValueError(
             "For BatchMatMul, the row of the input 'y' should be same as the col of the input 'x', with x shape "
-            f"{vector(x.shape)}(transpose_a={int(transpose_a)}), y shape {vector(y.shape)}(transpose_b={int(transpose_b)})"
+            f"{vector(x.shape)}(transpose_a={int(transpose_a)}), y shape "
+            f"{vector(y.shape)}(transpose_b={int(transpose_b)})"
         )
     return output(kind, (*broadcast("BatchMatMul", left[:-2], right[:-2], ("x", "y")), left[-2], right[-1]))
 
@@ -122,7 +124,8 @@ def _infer_general(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> A
     right = y.shape if len(y.shape) > 1 else (*y.shape, 1)
     if not x.shape or not y.shape or (left[-1] != right[-2] and -1 not in (left[-1], right[-2])):
         raise ScriptValueError(
-            f"For 'MatMulExt', the elements of the input 'input' cannot multiply 'mat2': shapes {vector(x.shape)} and {vector(y.shape)}."
+            f"For 'MatMulExt', the elements of the input 'input' cannot multiply 'mat2': shapes {vector(x.shape)} and "
+            f"{vector(y.shape)}."
         )
     shape = (*broadcast("MatMulExt", left[:-2], right[:-2]), left[-2], right[-1])
     if len(x.shape) == 1:
@@ -172,7 +175,8 @@ def _infer_dense(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abs
     kind = same_dtype("Dense", {"input": x, "weight": weight})
     if len(weight.shape) != 2 or not x.shape or x.shape[-1] != weight.shape[-1]:
         raise ScriptValueError(
-            f"For 'Dense', the last dimension of 'input' must equal that of 'weight', but got {vector(x.shape)} and {vector(weight.shape)}."
+            f"For 'Dense', the last dimension of 'input' must equal that of 'weight', but got {vector(x.shape)} and "
+            f"{vector(weight.shape)}."
         )
     if not isinstance(abstracts[2], NoneType):
         bias = tensor_of("Dense", abstracts[2], "bias")
@@ -224,7 +228,8 @@ def _infer_bias_add(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> 
     if bias.shape[0] != x.shape[axis] and -1 not in (bias.shape[0], x.shape[axis]):
         raise ScriptValueError(
             f"For 'BiasAdd', bias[0] shape should be equal to input_x[{axis}] shape when data_format is "
-            f"{value_of('BiasAdd', abstracts[2], 'data_format')}, but got bias shape: .{vector(bias.shape)}, input_shape: {vector(x.shape)}."
+            f"{value_of('BiasAdd', abstracts[2], 'data_format')}, but got bias shape: .{vector(bias.shape)}, "
+            f"input_shape: {vector(x.shape)}."
         )
     return output(kind, x.shape)
 

@@ -33,14 +33,18 @@ def _infer_layer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     start = _begin(params, rank)
     if len(gamma.shape) + start < rank or len(beta.shape) + start < rank:
         raise ScriptValueError(
-            "For 'LayerNorm', begin_params_axis must be less than or equal to input_x shape size, gamma shape size add begin_params_axis "
-            "must be equal to or greater than input_x shape size, and beta shape size add begin_params_axis must be equal to or greater "
-            f"than input_x shape size, But got begin_params_axis: {start}, input_x shape size: {rank}, gamma shape size: "
+            "For 'LayerNorm', begin_params_axis must be less than or equal to input_x shape size, gamma shape size "
+            "add begin_params_axis "
+            "must be equal to or greater than input_x shape size, and beta shape size add begin_params_axis must be "
+            "equal to or greater "
+            f"than input_x shape size, But got begin_params_axis: {start}, input_x shape size: {rank}, gamma shape "
+            "size: "
             f"{len(gamma.shape)}, beta shape size: {len(beta.shape)}."
         )
     if gamma.shape != x.shape[start:] or beta.shape != x.shape[start:]:
         raise ScriptValueError(
-            f"For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: {vector(x.shape)}, gamma shape: "
+            f"For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: {vector(x.shape)}, "
+            "gamma shape: "
             f"{vector(gamma.shape)}, beta shape: {vector(beta.shape)}."
         )
     begin = _begin(norm, rank)
@@ -116,7 +120,8 @@ def _infer_batch(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         if tensor.shape != (channels,):
             length = tensor.shape[0] if tensor.shape else "none"
             raise ScriptValueError(
-                f"For BatchNorm, {name}.shape[0] should be equal to input_x's channel dimension: {channels}, bug got {name}.shape[0]: "
+                f"For BatchNorm, {name}.shape[0] should be equal to input_x's channel dimension: {channels}, bug got "
+                f"{name}.shape[0]: "
                 f"{length}."
             )
         kinds.append(tensor.dtype)

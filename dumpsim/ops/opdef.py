@@ -1,6 +1,7 @@
 """The form of an operator: kernel, shape and dtype rule, gradient rule and IR attributes, in one place.
 
-An ops module exports a frozen table ``OPS: tuple[OpDef, ...]``; `dumpsim.ops.table` finds the module of an operator type
+An ops module exports a frozen table ``OPS: tuple[OpDef, ...]``; `dumpsim.ops.table` finds the module of an operator
+type
 and loads it on first use.
 """
 
@@ -26,7 +27,8 @@ class GradBuilder(Protocol):
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
         """Add a node and return its output (a symbol).
 
-        Operands are symbols, host constants (numbers, tuples of numbers, DType, None), numpy arrays (constant tensors) and, for operators
+        Operands are symbols, host constants (numbers, tuples of numbers, DType, None), numpy arrays (constant
+        tensors) and, for operators
         that take a tuple of tensors, Python tuples of symbols.
         """
         ...
@@ -50,31 +52,37 @@ class OpDef:
     name : str
         Type as the vendor prints it, ``MatMul``.
     operands : tuple of str
-        Names of the node's operands in order. Operands are tensors or host constants (numbers, tuples, types); operators that the
-        vendor defines by yaml take their settings as operands (``MatMul(x, w, transpose_a, transpose_b)``), older ones as `attrs`.
-        Operators of several tensors (``AddN``, ``Concat``, ``Stack``) take one operand that is a tuple; IR text shows it flattened.
+        Names of the node's operands in order. Operands are tensors or host constants (numbers, tuples, types);
+        operators that the vendor defines by yaml take their settings as operands (``MatMul(x, w, transpose_a,
+        transpose_b)``), older ones as `attrs`. Operators of several tensors (``AddN``, ``Concat``, ``Stack``) take
+        one operand that is a tuple; IR text shows it flattened.
     defaults : tuple
         Values of the trailing operands where a caller leaves them out.
     infer : callable
-        ``infer(abstracts, attrs) -> Abstract``: type of the output; a TupleType for several outputs. Constants carry their value in
-        the abstract. Raises ScriptValueError/ScriptTypeError as the vendor does for shapes and types that do not fit.
+        ``infer(abstracts, attrs) -> Abstract``: type of the output; a TupleType for several outputs. Constants
+        carry their value in the abstract. Raises ScriptValueError/ScriptTypeError as the vendor does for shapes and
+        types that do not fit.
     kernel : callable
-        ``kernel(*operands, **attrs)`` -> array or tuple of arrays. Tensors arrive as numpy arrays, constants as Python values.
-        Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows the result, with the overflow rule of
-        its chip. Kernels never write their operands, unless `updates` names them. Results have the inferred shape and number type (float32
-        where the inferred type is float16 or bfloat16), may be views of operands and need not be contiguous.
+        ``kernel(*operands, **attrs)`` -> array or tuple of arrays. Tensors arrive as numpy arrays, constants as
+        Python values. Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows
+        the result, with the overflow rule of its chip. Kernels never write their operands, unless `updates` names
+        them. Results have the inferred shape and number type (float32 where the inferred type is float16 or
+        bfloat16), may be views of operands and need not be contiguous.
     grad : callable or None
-        ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None. Operands arrive as
-        `GradBuilder.emit` takes them; a tuple operand gets a tuple of gradients. `out` is the operator's output, of several outputs the
-        whole (use `b.item`); `dout` its gradient, of several outputs the parts (use `dumpsim.ops.gradient.part`). None as the rule: the
-        operator has no gradient, which is an error that names it; `stop` says that the gradient is zero.
+        ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None.
+        Operands arrive as `GradBuilder.emit` takes them; a tuple operand gets a tuple of gradients. `out` is the
+        operator's output, of several outputs the whole (use `b.item`); `dout` its gradient, of several outputs the
+        parts (use `dumpsim.ops.gradient.part`). None as the rule: the operator has no gradient, which is an error
+        that names it; `stop` says that the gradient is zero.
     attrs : mapping
         Attributes with their defaults: keyword arguments of the kernel, and primitive attributes of the IR text.
     fixed : mapping
         Primitive attributes that the IR text shows and no kernel takes (``side_effect_mem``); a callable
-        ``(abstracts, output, attrs) -> value`` for those that follow from the operands (``pad_list``). See `dumpsim.ops.printed`.
+        ``(abstracts, output, attrs) -> value`` for those that follow from the operands (``pad_list``). See
+        `dumpsim.ops.printed`.
     promotes : tuple of int
-        Operands that the vendor converts to one number type before the operator, by nodes ``Cast``; see `dumpsim.ops.promotion`.
+        Operands that the vendor converts to one number type before the operator, by nodes ``Cast``; see
+        `dumpsim.ops.promotion`.
     prim_func : bool
         Defined by yaml in the real system: printed as ``PrimFunc_<name>``.
     updates : tuple of int
@@ -88,14 +96,17 @@ class OpDef:
     stop : bool
         Gradients end here (comparisons, ArgMax, random masks).
     input_names, output_names : list or tuple of str
-        The primitive attributes of the same names, empty where the vendor has none. Primitives made in Python show a list (``[x, w]``),
-        those made by a gradient rule a tuple (``(x, w)``).
+        The primitive attributes of the same names, empty where the vendor has none. Primitives made in Python show
+        a list (``[x, w]``), those made by a gradient rule a tuple (``(x, w)``).
     composite : bool
-        Never reaches a kernel graph: the compiler expands it (`dumpsim.ops.expand`); the kernel is what PYNATIVE runs.
+        Never reaches a kernel graph: the compiler expands it (`dumpsim.ops.expand`); the kernel is what PYNATIVE
+        runs.
     random : bool
-        The kernel takes a keyword `counter`, the number of times that this node ran before, so that each step draws other numbers.
+        The kernel takes a keyword `counter`, the number of times that this node ran before, so that each step draws
+        other numbers.
     formats : mapping
-        Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}}``.
+        Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0:
+        "NC1HWC0"}}``.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None

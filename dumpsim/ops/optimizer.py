@@ -24,7 +24,8 @@ def _infer(name: str, tensors: Mapping[int, str], outputs: int) -> Infer:
             other = tensor_of(name, abstracts[index], operand)
             if other.shape != first.shape:
                 raise ScriptValueError(
-                    f"For '{name}', the shape of '{operand}' must be that of '{tensors[0]}', but got {other.shape} and {first.shape}."
+                    f"For '{name}', the shape of '{operand}' must be that of '{tensors[0]}', but got {other.shape} "
+                    f"and {first.shape}."
                 )
             same_dtype(name, {tensors[0]: first, operand: other})
         result: TensorType = output(first.dtype, first.shape)

@@ -86,7 +86,7 @@ def _infer_unique(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _unique(x: Array) -> tuple[Array, Array]:
-    """Distinct values in the order in which they appear and, for every element, the place of its value. [2.10 observed]"""
+    """Distinct values in order of appearance and, for every element, the place of its value. [2.10 observed]"""
     values, first, index = np.unique(x.reshape(-1), return_index=True, return_inverse=True)
     order = np.argsort(first)
     places = np.empty_like(order)

@@ -41,7 +41,8 @@ def _infer_max(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         kernel, strides = (1, 1, *window.kernel), (1, 1, *window.stride)
         raise ScriptValueError(
             "For 'MaxPool', the each element of the output shape must be larger than 0, but got output shape: "
-            f"{vector(shape)}. The input shape: {vector(x.shape)}, kernel size: {vector(kernel)}, strides: {vector(strides)}. "
+            f"{vector(shape)}. The input shape: {vector(x.shape)}, kernel size: {vector(kernel)}, strides: "
+            f"{vector(strides)}. "
             "Please check the official api documents for more information about the output."
         )
     return output(x.dtype, shape)
@@ -97,7 +98,8 @@ def _infer_average(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     window = _average_window(x.shape, kernel, strides, pad_mode)
     if min(window.out) < 1:
         raise ScriptRuntimeError(
-            f"For 'AvgPool' op, H_out/W_out must be positive, but H_out/W_out is {min(window.out)}, please check input and parameters of op"
+            f"For 'AvgPool' op, H_out/W_out must be positive, but H_out/W_out is {min(window.out)}, please check "
+            "input and parameters of op"
         )
     return output(x.dtype, (*x.shape[:2], *window.out))
 

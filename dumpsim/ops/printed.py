@@ -1,6 +1,7 @@
 """Which primitive attributes IR text shows behind an operator, and their values. [spec observed 1.8]
 
-The order is not here: the vendor's hash table gives it. ``IsFeatureMapOutput`` and ``IsFeatureMapInputList`` depend on the graph.
+The order is not here: the vendor's hash table gives it. ``IsFeatureMapOutput`` and ``IsFeatureMapInputList`` depend
+on the graph.
 """
 
 from collections.abc import Mapping, Sequence

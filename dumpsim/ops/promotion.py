@@ -1,6 +1,7 @@
 """Which number type operands of different types are converted to before an operator runs.
 
-The vendor inserts these conversions as nodes of the graph (``Cast``) and writes host numbers as constant tensors of the common type.
+The vendor inserts these conversions as nodes of the graph (``Cast``) and writes host numbers as constant tensors of
+the common type.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 """Random numbers, and the dropout that uses them.
 
-The numbers are not the vendor's: they come from Philox with the operator's seeds as the key and the run's number as the counter, so
+The numbers are not the vendor's: they come from Philox with the operator's seeds as the key and the run's number as
+the counter, so
 that a script that is run twice draws the same numbers, and two steps draw different ones.
 """
 

@@ -179,7 +179,8 @@ def broadcast(
             place = position - abs(len(first) - len(second))
             raise ScriptValueError(
                 f"For '{op}', {names[0]}.shape and {names[1]}.shape need to broadcast. The value of "
-                f"{names[0]}.shape[{len(first) + place}] or {names[1]}.shape[{len(second) + place}] must be 1 or -1 when they "
+                f"{names[0]}.shape[{len(first) + place}] or {names[1]}.shape[{len(second) + place}] must be 1 or -1 "
+                "when they "
                 f"are not the same, but got {names[0]}.shape = {list(first)} and {names[1]}.shape = {list(second)}"
             )
     return tuple(shape)

@@ -34,7 +34,8 @@ def resolved_shape(shape: Sequence[int], wanted: Sequence[int]) -> tuple[int, ..
     result = tuple((-1 if dynamic else total // known if known else 0) if n == -1 else n for n in wanted)
     if not dynamic and size_of(result) != total:
         raise ScriptValueError(
-            f"For primitive[Reshape], the accumulate of x_shape must be equal to out_shape, but got x_shape: {vector(shape)}, and "
+            "For primitive[Reshape], the accumulate of x_shape must be equal to out_shape, but got x_shape: "
+            f"{vector(shape)}, and "
             f"out_shape: {vector(result)}"
         )
     return result
@@ -104,7 +105,8 @@ def _broadcast_shape(shape: Sequence[int], target: Sequence[int]) -> tuple[int, 
     padded = (1,) * missing + tuple(shape)
     if missing < 0 or any(n not in (1, m) and m != -1 for n, m in zip(padded, target, strict=True)):
         raise ScriptValueError(
-            "For 'BroadcastTo', in order to broadcast, each dimension pair must be equal or input dimension is 1 or target dimension is "
+            "For 'BroadcastTo', in order to broadcast, each dimension pair must be equal or input dimension is 1 or "
+            "target dimension is "
             f"-1. But got x_shape: {vector(shape)}, target shape: {vector(target)}."
         )
     return tuple(n if m == -1 else m for n, m in zip(padded, target, strict=True))

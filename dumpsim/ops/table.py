@@ -1,4 +1,4 @@
-"""The table of operator types: which module holds each; a module is loaded when one of its operators is first asked for."""
+"""Which module holds which operator type; a module is loaded when one of its operators is first asked for."""
 
 from functools import cache
 from importlib import import_module

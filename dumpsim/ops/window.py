@@ -87,7 +87,7 @@ class Window:
         return wide[..., top : top + self.size[0], left : left + self.size[1]]
 
     def taps(self, wide: Array, rows: slice | None = None) -> Iterator[Array]:
-        """For every element of the kernel, row by row: its view of shape (..., out height, out width); of output `rows` only."""
+        """The view (..., out height, out width) of every element of the kernel, row by row; of output `rows` only."""
         first, last = (rows.start, rows.stop) if rows is not None else (0, self.out[0])
         for i in range(self.kernel[0]):
             top = i * self.dilation[0] + first * self.stride[0]
@@ -98,7 +98,7 @@ class Window:
                 yield wide[..., top : bottom : self.stride[0], left : right : self.stride[1]]
 
     def columns(self, wide: Array, rows: slice) -> Array:
-        """A view of shape (channels, kernel height, kernel width, rows, out width) of a padded (channels, height, width) array."""
+        """The view (channels, kernel height, kernel width, rows, out width) of a padded (channels, height, width)."""
         channel, down, across = wide.strides
         return np.lib.stride_tricks.as_strided(
             wide[:, rows.start * self.stride[0] :],

@@ -1,7 +1,9 @@
 """One line per operator case: what goes in, and how real MindSpore is called with the same.
 
-Both sides read this: `fixtures/ops/record.py`, which runs real MindSpore 2.10, and the tests. Tensors are named a, b, c, ... in the order
-of the operands; `real` is the call with ``P = mindspore.ops.operations``, ``G = mindspore.ops.auto_generate`` and ``ops``.
+Both sides read this: `fixtures/ops/record.py`, which runs real MindSpore 2.10, and the tests. Tensors are named a, b,
+c, ... in the order
+of the operands; `real` is the call with ``P = mindspore.ops.operations``, ``G = mindspore.ops.auto_generate`` and
+``ops``.
 """
 
 from collections.abc import Mapping
@@ -35,6 +37,8 @@ class Draw:
             return np.asarray(rng.randint(1, self.high, self.shape) * rng.choice([-1, 1], self.shape), np.int32)
         if self.how == "bool":
             return np.asarray(rng.rand(*self.shape) > 0.5)
+        if self.how == "above":
+            return np.asarray(rng.rand(*self.shape) + 1.1, np.float32)
         if self.how == "ones":
             return np.ones(self.shape, np.float32)
         if self.how == "special":
@@ -58,7 +62,8 @@ class Case:
     id : the operator type, with ``.detail`` where it has several cases
     operands : `Draw`, `Kind`, tuples of `Draw` and Python constants
     real : the call of real MindSpore; None where it has no kernel for the CPU
-    grad : ``both``: gradients are compared with MindSpore's and with finite differences; ``vendor``, ``finite``: with one of them; ``none``
+    grad : ``both``: gradients are compared with MindSpore's and with finite differences; ``vendor``, ``finite``: with
+    one of them; ``none``
     tolerance : relative to the largest element
     first : the gradient rule takes the first output alone, as the vendor's does
     undefined : outputs that the vendor's kernel leaves as its memory was
@@ -308,11 +313,41 @@ POOL = (
 )
 
 NORM = (
-    case("LayerNorm", f(2, 3, 4), f(4), f(4), -1, -1, 1e-7, real="P.LayerNorm(-1, -1)(a, b, c)", first=True, tolerance=1e-5),
-    case("LayerNorm.two", f(2, 3, 4), f(3, 4), f(3, 4), 1, 1, 1e-5, real="P.LayerNorm(1, 1, 1e-5)(a, b, c)", first=True, tolerance=1e-5),
+    case(
+        "LayerNorm",
+        f(2, 3, 4),
+        f(4),
+        f(4),
+        -1,
+        -1,
+        1e-7,
+        real="P.LayerNorm(-1, -1)(a, b, c)",
+        first=True,
+        tolerance=1e-5,
+    ),
+    case(
+        "LayerNorm.two",
+        f(2, 3, 4),
+        f(3, 4),
+        f(3, 4),
+        1,
+        1,
+        1e-5,
+        real="P.LayerNorm(1, 1, 1e-5)(a, b, c)",
+        first=True,
+        tolerance=1e-5,
+    ),
     case(
         "BatchNorm",
-        f(3, 2, 4, 4), f(2), f(2), f(2), p(2), True, 1e-5, 0.1, 0,
+        f(3, 2, 4, 4),
+        f(2),
+        f(2),
+        f(2),
+        p(2),
+        True,
+        1e-5,
+        0.1,
+        0,
         real="P.BatchNorm(is_training=True)(a, b, c, d, e)",
         first=True,
         undefined=(1, 2),
@@ -320,15 +355,33 @@ NORM = (
     ),
     case(
         "BatchNorm.infer",
-        f(3, 2, 4, 4), f(2), f(2), f(2), p(2), False, 1e-5, 0.1, 0,
+        f(3, 2, 4, 4),
+        f(2),
+        f(2),
+        f(2),
+        p(2),
+        False,
+        1e-5,
+        0.1,
+        0,
         real="P.BatchNorm(is_training=False)(a, b, c, d, e)",
         first=True,
         undefined=(1, 2, 3, 4),
         tolerance=1e-5,
     ),
-    case("GroupNorm", f(2, 6, 4, 4), 3, f(6), f(6), 1e-5, real="G.GroupNorm()(a, 3, b, c, 1e-5)", first=True, tolerance=1e-5),
+    case(
+        "GroupNorm",
+        f(2, 6, 4, 4),
+        3,
+        f(6),
+        f(6),
+        1e-5,
+        real="G.GroupNorm()(a, 3, b, c, 1e-5)",
+        first=True,
+        tolerance=1e-5,
+    ),
     case("L2Normalize", f(2, 3), attrs={"axis": 1, "epsilon": 1e-4}, real="P.L2Normalize(1)(a)", tolerance=1e-5),
-)  # fmt: skip
+)
 
 ACTIVATION = (
     case("ReLU", f(2, 3)),
@@ -393,15 +446,43 @@ SHAPE = (
 )
 
 INDEX = (
-    case("StridedSlice", f(4, 5), (0, 1), (3, 5), (2, 2), 0, 0, 0, 0, 0, real="P.StridedSlice()(a, (0, 1), (3, 5), (2, 2))"),
+    case(
+        "StridedSlice",
+        f(4, 5),
+        (0, 1),
+        (3, 5),
+        (2, 2),
+        0,
+        0,
+        0,
+        0,
+        0,
+        real="P.StridedSlice()(a, (0, 1), (3, 5), (2, 2))",
+    ),
     case(
         "StridedSlice.row",
-        f(4, 5), (1,), (2,), (1,), 252, 252, 0, 0, 1,
+        f(4, 5),
+        (1,),
+        (2,),
+        (1,),
+        252,
+        252,
+        0,
+        0,
+        1,
         real="P.StridedSlice(252, 252, 0, 0, 1)(a, (1,), (2,), (1,))",
     ),
     case(
         "StridedSlice.back",
-        f(4, 5), (3, 0), (0, 5), (-1, 1), 0, 0, 0, 0, 0,
+        f(4, 5),
+        (3, 0),
+        (0, 5),
+        (-1, 1),
+        0,
+        0,
+        0,
+        0,
+        0,
         grad="finite",  # the vendor's rule refuses negative strides
         real="P.StridedSlice()(a, (3, 0), (0, 5), (-1, 1))",
     ),
@@ -415,13 +496,25 @@ INDEX = (
     case("UnsortedSegmentSum", f(4, 3), i(3, 4), 3, real="P.UnsortedSegmentSum()(a, b, 3)", slopes=_FOLDED),
     case("OneHot", i(4, 3), 4, ones(), Draw("normal", ()), -1, real="P.OneHot()(a, 4, b, c)", grad="none"),
     case("TopK", f(2, 5), 2, attrs={"sorted": True}, real="P.TopK()(a, 2)", slopes="the compiler casts k"),
-    case("Sort", f(2, 5), attrs={"axis": -1, "descending": False}, real="P.Sort()(a)", slopes="the vendor sorts again with TopK"),
-    case("Sort.down", f(2, 5), attrs={"axis": -1, "descending": True}, real="P.Sort(descending=True)(a)", slopes="as Sort"),
+    case(
+        "Sort",
+        f(2, 5),
+        attrs={"axis": -1, "descending": False},
+        real="P.Sort()(a)",
+        slopes="the vendor sorts again with TopK",
+    ),
+    case(
+        "Sort.down",
+        f(2, 5),
+        attrs={"axis": -1, "descending": True},
+        real="P.Sort(descending=True)(a)",
+        slopes="as Sort",
+    ),
     case("Unique", i(4, 9), real="P.Unique()(a)", grad="none"),
     case("CumSum", f(2, 4), 1, False, False, real="P.CumSum()(a, 1)"),
     case("CumSum.other", f(2, 4), 1, True, True, real="P.CumSum(True, True)(a, 1)"),
     case("CumProd", p(2, 4), 1, False, False, real="P.CumProd()(a, 1)"),
-)  # fmt: skip
+)
 
 CREATE = (
     case("ZerosLike", f(2, 3)),
@@ -440,11 +533,12 @@ LOSS = (
         attrs={"is_grad": False, "sens": 1.0},
         tolerance=5e-6,
     ),
-    case("SoftmaxCrossEntropyWithLogits", f(4, 5), u(4, 5), tolerance=5e-6, grad="vendor", first=True),  # right for labels that add up to 1
+    # the rule is right for labels that add up to 1
+    case("SoftmaxCrossEntropyWithLogits", f(4, 5), u(4, 5), tolerance=5e-6, grad="vendor", first=True),
     case("SmoothL1Loss", f(2, 3), f(2, 3), 1.0, 2, real="P.SmoothL1Loss(1.0, 'none')(a, b)"),
     case("BinaryCrossEntropy", u(2, 3), u(2, 3), None, 1, real="P.BinaryCrossEntropy('mean')(a, b)", tolerance=5e-6),
     case("L2Loss", f(2, 3)),
-)  # fmt: skip
+)
 
 COMPOSITE = (
     case("Muls", f(2, 3), 1.5, real="a * 1.5"),
@@ -453,6 +547,68 @@ COMPOSITE = (
     case("ClampScalar", f(4, 4), -0.5, 0.5, real="ops.clamp(a, -0.5, 0.5)"),
     case("RemainderTensorTensor", f(2, 3), p(3), real="a % b"),
     case("RemainderTensorScalar", f(2, 3), 2, real="a % 2"),
+)
+
+MORE = (
+    case("ACos", u(2, 3)),
+    case("Asin", u(2, 3)),
+    case("Acosh", Draw("above", (2, 3))),
+    case("Asinh", f(2, 3)),
+    case("Atanh", u(2, 3)),
+    case("BitwiseAnd", i(99, 6), i(99, 6), grad="none"),
+    case("BitwiseOr", i(99, 6), i(99, 6), grad="none"),
+    case("BitwiseXor", i(99, 6), i(99, 6), grad="none"),
+    case("Invert", n(99, 6), grad="none"),
+    case("Diag", f(3)),
+    case("DiagPart", f(3, 3)),
+    case("LinSpace", f(), f(), 4, real="P.LinSpace()(a, b, 4)", grad="none"),
+    case("Meshgrid", (f(3), f(2)), 1, real="P.Meshgrid()((a, b))"),
+    case("Meshgrid.ij", (f(3), f(2), f(2)), 0, real="P.Meshgrid('ij')((a, b, c))"),
+    case("NonZero", i(2, 3, 3), grad="none"),
+    case("SigmoidCrossEntropyWithLogits", f(2, 3), u(2, 3), slopes="labels have no gradient here", grad="vendor"),
+    case(
+        "BCEWithLogitsLoss",
+        f(2, 3),
+        u(2, 3),
+        p(2, 3),
+        p(2, 3),
+        1,
+        real="P.BCEWithLogitsLoss()(a, b, c, d)",
+        tolerance=5e-6,
+        grad="vendor",  # the weights have no gradient
+    ),
+    case(
+        "BCEWithLogitsLoss.plain",
+        f(2, 3),
+        u(2, 3),
+        None,
+        None,
+        1,
+        real="ops.binary_cross_entropy_with_logits(a, b)",
+        tolerance=5e-6,
+    ),
+    case("NLLLoss", f(2, 3), i(3, 2), p(3), 1, -100, real="P.NLLLoss('mean')(a, b, c)", grad="vendor", first=True),
+    case("NLLLoss.none", f(2, 3), i(3, 2), p(3), 2, -100, real="P.NLLLoss('none')(a, b, c)", grad="vendor", first=True),
+    case("KLDivLoss", f(2, 3), u(2, 3), attrs={"reduction": "mean"}, real="P.KLDivLoss('mean')(a, b)", grad="vendor"),
+    case("KLDivLoss.sum", f(2, 3), u(2, 3), attrs={"reduction": "sum"}, real="P.KLDivLoss('sum')(a, b)", grad="vendor"),
+    case("PReLU", f(2, 3, 2), f(3)),
+    case("PReLU.one", f(2, 3), f(1)),
+    case("Softsign", f(2, 3)),
+    case("LpNorm", f(2, 3), attrs={"axis": 1}, real="P.LpNorm(axis=1)(a)"),
+    case(
+        "MaxPoolWithArgmaxV2",
+        f(2, 3, 8, 7),
+        attrs={"kernel_size": (1, 1, 3, 3), "strides": (1, 1, 2, 2), "pads": (1, 1, 1, 1)},
+        real="P.MaxPoolWithArgmaxV2(3, 2, 1)(a)",
+        first=True,
+    ),
+    case(
+        "MaxPoolWithArgmaxV2.ceil",
+        f(1, 2, 8, 8),
+        attrs={"kernel_size": (1, 1, 3, 3), "strides": (1, 1, 2, 2), "ceil_mode": True},
+        real="P.MaxPoolWithArgmaxV2(3, 2, ceil_mode=True)(a)",
+        first=True,
+    ),
 )
 
 CASES = (
@@ -470,4 +626,5 @@ CASES = (
     + CREATE
     + LOSS
     + COMPOSITE
+    + MORE
 )

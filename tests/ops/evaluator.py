@@ -1,4 +1,4 @@
-"""Runs operator definitions at once, and emits their gradients and expansions: the smallest thing that can hold a graph."""
+"""Runs operators at once, with their gradients and expansions: the smallest thing that can hold a graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ def check(definition: OpDef, abstract: Abstract, result: Any) -> None:
 
 @dataclass(slots=True)
 class Builder:
-    """A GradBuilder that runs every node when it is emitted; `expanding` replaces composite operators as the compiler does."""
+    """Runs every node when it is emitted; `expanding` replaces composite operators as the compiler does."""
 
     expanding: bool = False
     made: list[Value] = field(default_factory=list)

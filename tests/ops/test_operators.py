@@ -1,5 +1,4 @@
-"""Every operator, in one form: values and gradients against real MindSpore 2.10, gradients against finite differences, names of the gradient's
-operators, expansions."""
+"""Every operator in one form: values, gradients and gradient graphs against MindSpore 2.10, and finite differences."""
 
 import json
 from collections import Counter

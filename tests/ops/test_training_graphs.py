@@ -1,5 +1,4 @@
-"""Every kernel of the recorded training steps: shape rules against the types in the IR, kernels against the dumped tensors, attributes
-against the printed ones."""
+"""Every kernel of the recorded training steps: shape rules and attributes against the IR, kernels against the dump."""
 
 import ast
 import re
@@ -86,7 +85,7 @@ def _calls(nodes: tuple[IrNode, ...]) -> Iterator[Call]:
                     value = tuple(int(n) for n in value)  # sizes, which the compiler made tensors
                 values.append(value)
                 abstracts.append(
-                    kind if value is None or isinstance(kind, TensorType) and value is None else abstract_of(value)
+                    kind if value is None or (isinstance(kind, TensorType) and value is None) else abstract_of(value)
                 )
                 if isinstance(abstracts[-1], ScalarType) and isinstance(kind, ScalarType):
                     abstracts[-1] = ScalarType(dtype=kind.dtype, value=value)
@@ -210,7 +209,7 @@ def _operands(call: Call, scope: str, files: dict[Any, Any], name: str) -> list[
 
 @pytest.mark.parametrize("name", TRAINING)
 def test_optimizers_take_the_step_that_was_dumped(name: str) -> None:
-    """The state before the step is known: initial weights, zeros, and ones for SGD's stat. Also BatchNorm's moving statistics."""
+    """The state before is known: weights, zeros, ones for SGD's stat. BatchNorm's moving statistics are among them."""
     files = _files(name)
     weights = case(name).weights
     steps = 0
