@@ -18,7 +18,8 @@ class Record:
     rank, graph_id, iteration : int
         Where in the tree it belongs; None where a tree has no such level.
     op_type, op_name : str
-        Operator type and full scope name (``Default/fc1-Dense/MatMul-op0``) or, read back from a tree without IR, the escaped name.
+        Operator type and full scope name (``Default/fc1-Dense/MatMul-op0``) or, read back from a tree without IR, the
+        escaped name.
     task_id, stream_id, timestamp : int
         Ids as the vendor prints them; `timestamp` in microseconds since 1970.
     io : str

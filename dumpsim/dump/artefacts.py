@@ -12,7 +12,7 @@ from dumpsim.core.errors import DumpConfigError
 from dumpsim.core.events import GraphEvent, TensorRef
 from dumpsim.core.irdoc import IrDoc
 
-__all__ = ["arguments_file", "check_types", "tensor_constants", "write_graph", "write_metadata"]
+__all__ = ["arguments_file", "check_target", "check_types", "tensor_constants", "write_graph", "write_metadata"]
 
 _ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"  # [spec mindspore 8.1]
 
@@ -56,6 +56,25 @@ def check_types(doc: IrDoc) -> None:
                     where=node.full_name,
                     vendor="Unexpected type Complex",
                     code="DS-DMP-002",
+                )
+
+
+def check_target(doc: IrDoc, target: str) -> None:
+    """Refuse a graph whose operators run on several kinds of devices. [seed 001]
+
+    Raises
+    ------
+    DumpConfigError
+        Naming the node.
+    """
+    for node in doc.nodes:
+        for name, value in (*node.primitive_attrs, *node.node_attrs):
+            if name == "primitive_target" and value != target:
+                raise DumpConfigError(
+                    f"dump does not support mixed training: this operator runs on {value}, the others on {target}",
+                    where=node.full_name,
+                    allowed=(target,),
+                    code="DS-DMP-004",
                 )
 
 

@@ -93,6 +93,9 @@ class Pipeline:
     def tensor(self, directory: str, source: Source, ref: TensorRef) -> None:
         """Dump one operand or output."""
         config = self._config
+        if ref.dtype.kind == "complex" and not config.tensors:
+            self._tally.skip("complex numbers have no statistics")  # only npy files hold them [seed 001]
+            return
         if config.statistics and config.stat_calc_mode == "device":
             self._device_row(directory, source, ref)
             return
@@ -222,9 +225,9 @@ class Pipeline:
             self.spool().add(place, record.op_name, *ids, ref.device_format, ref.producer)
 
     def _row(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
-        """Add a row with statistics of the host."""
+        """Add a row with statistics of the host; complex numbers have none."""
         if found.dtype.kind == "complex":
-            return  # only npy files hold complex numbers [seed 001]
+            return
         key = _key(ref)
         cells = None if key is None else self._cells.get(key)
         if cells is None:

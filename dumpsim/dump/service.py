@@ -12,7 +12,14 @@ from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
 from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.dump import decide
-from dumpsim.dump.artefacts import arguments_file, check_types, tensor_constants, write_graph, write_metadata
+from dumpsim.dump.artefacts import (
+    arguments_file,
+    check_target,
+    check_types,
+    tensor_constants,
+    write_graph,
+    write_metadata,
+)
 from dumpsim.dump.control import DumpControl
 from dumpsim.dump.convert import convert
 from dumpsim.dump.iteration import IterationCounter
@@ -185,6 +192,8 @@ class DumpService:
         """Write the graph's files."""
         if self.profile.complex_numbers == "error":
             check_types(event.doc)
+        if self.profile.heterogeneous == "error":
+            check_target(event.doc, self.profile.target)
         self._guarded(lambda: write_graph(self._sink, self.tree, event))
         if self.profile.constants:
             directory = self.tree.constants(event.graph_id)

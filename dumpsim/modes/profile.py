@@ -54,6 +54,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "over_long": ("hash", "random"),
     "skip_tables": ("ascend", "cpu", "none"),
     "unwritable": ("error", "log"),
+    "heterogeneous": ("error", "allowed"),
 }
 
 
@@ -123,6 +124,8 @@ class Profile:
         Which fixed tables of operands and outputs that are never dumped apply: ``ascend``, ``cpu`` or ``none``.
     unwritable : str
         A path that cannot be written is an ``error`` before the first step, or only ``log`` lines.
+    heterogeneous : str
+        A graph with operators of another device is an ``error``, or ``allowed``.
     sink_error : bool
         A data sink together with dump is an error.
     file_mode, directory_mode : int
@@ -173,6 +176,7 @@ class Profile:
     segment_inputs: bool = True
     skip_tables: str = "ascend"
     unwritable: str = "log"
+    heterogeneous: str = "allowed"
     sink_error: bool = False
     file_mode: int = 0o400
     directory_mode: int = 0o700
@@ -298,6 +302,7 @@ _SEED: dict[str, Any] = {
     "csv_trailing": False,
     "over_long": "hash",
     "unwritable": "error",
+    "heterogeneous": "error",
 }
 _SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {},

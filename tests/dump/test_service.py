@@ -374,6 +374,25 @@ def test_complex_numbers_have_no_row(root):
     assert (summary.tensors, summary.rows) == (2, 1)
 
 
+def test_complex_numbers_are_counted_where_only_statistics_are_asked_for(root):
+    machine = Machine(root, "seed/ascend_o0", saved_data="statistic")
+    machine.run(task(outputs=[ref(np.array([1 + 2j], np.complex64), 0), ref(X, 1)]))
+    summary = machine.service.finish()
+    assert summary.skipped == (("complex numbers have no statistics", 1),)
+    assert (summary.asked, summary.captured, summary.rows) == (2, 1, 1)
+
+
+def test_types_without_npy_form_are_skipped(root):
+    small = np.array([1.5, -2], ml_dtypes.float8_e5m2)
+    machine = Machine(root, "seed/ascend_o0", saved_data="full", statistic_category=["max"])
+    raw = ref(np.zeros(2, np.uint8), 1)
+    machine.run(task(outputs=[ref(small, 0), replace(raw, dtype=dtype("hifloat8"), device_dtype=dtype("hifloat8"))]))
+    summary = machine.service.finish()
+    assert dict(summary.skipped) == {"float8_e5m2 has no npy form": 1, "hifloat8 has no npy form": 1}
+    assert (summary.asked, summary.captured, summary.tensors, summary.rows) == (2, 0, 0, 1)
+    assert sum(level == "WARNING" for level, _ in machine.log) == 2
+
+
 def conv():
     host = np.arange(2 * 20 * 3 * 3, dtype=np.float32).reshape(2, 20, 3, 3)
     return host, ref(host, 0, device="float16", layout="NC1HWC0")
@@ -797,6 +816,16 @@ def test_a_device_that_is_not_listed_writes_nothing_at_all(root):
     assert not machine.service.enabled
     assert machine.service.compile_options(CompileOptions()).memory_reuse
     assert not root.exists()
+
+
+def test_mixed_training_is_refused_by_the_seed(root):
+    event = graph()
+    node = replace(event.doc.nodes[0], primitive_attrs=(("primitive_target", "CPU"),))
+    event = replace(event, doc=replace(event.doc, nodes=(node,)))
+    with pytest.raises(DumpConfigError, match=r"Default/Add-op0.*mixed training"):
+        Machine(root / "a", "seed/ascend_o0").compile(event)
+    Machine(root / "b", "2.10/ascend_o0").compile(event)
+    Machine(root / "c", "seed/cpu").compile(event)
 
 
 def test_synchronous_dump_turns_memory_reuse_off(root):
