@@ -104,6 +104,8 @@ class OpDef:
     random : bool
         The kernel takes a keyword `counter`, the number of times that this node ran before, so that each step draws
         other numbers.
+    unwritten : mapping of str to tuple of int
+        Device target -> outputs that the vendor's kernel never writes there; they read as zeros.
     formats : mapping
         Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0:
         "NC1HWC0"}}``.
@@ -132,6 +134,7 @@ class OpDef:
     random: bool = False
     input_names: Sequence[str] = ()
     output_names: Sequence[str] = ()
+    unwritten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None
