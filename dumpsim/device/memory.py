@@ -187,6 +187,20 @@ class Memory:
             self._fresh = offset + block
         return buffer
 
+    def require(self, size: int, *, owner: str = "") -> None:
+        """See that a block for `size` bytes could be had now, without touching a byte.
+
+        Raises
+        ------
+        OutOfMemoryError
+            As `allocate` does.
+        """
+        block = self.rule.block(size)
+        offset = self._space.take(block, self.rule.align) if self.used + block <= self.limit else None
+        if offset is None:
+            raise self.out_of_memory(size, owner)
+        self._space.give(offset)
+
     def free(self, buffer: Buffer, *, dead: int = 0) -> None:
         """Give the block of `buffer` back; its bytes stay until somebody else writes them.
 

@@ -88,14 +88,17 @@ class LoadedGraph:
         self._dynamic = is_dynamic(kernel_graph)
         self._plans: dict[tuple[tuple[int, ...], ...], GraphPlan] = {}
         self._workspace: Buffer | None = None
+        self._owner = f"kernel graph {kernel_graph.graph_id}"
 
     # ------------------------------------------------------------- memory
     def reserve(self) -> None:
         """Take the memory that lasts, and see whether the workspace fits; open shapes wait for the first run."""
         if not self._dynamic:
             self.plan = self._load(())
-            self._claim(self.plan)
-            self.unclaim()
+            try:
+                self._device.memory.require(self.plan.workspace, owner=self._owner)
+            except DeviceError as error:
+                raise self._with_largest(error, self.plan) from None
 
     def release(self) -> None:
         """Give all memory back; weights stay."""
@@ -124,7 +127,7 @@ class LoadedGraph:
         try:
             for place in plan.constants:
                 assert place.value is not None
-                owner = f"kernel graph {self.kernel_graph.graph_id} {place.name}"
+                owner = f"{self._owner} {place.name}"
                 place.buffer = self._device.memory.allocate(place.nbytes, owner=owner, kind="constant", fill=False)
                 place.put(place.value)
         except DeviceError:
@@ -144,14 +147,10 @@ class LoadedGraph:
         if self._workspace is not None or not plan.planned:
             return
         memory = self._device.memory
-        owner = f"kernel graph {self.kernel_graph.graph_id}"
         try:
-            workspace = memory.allocate(plan.workspace, owner=owner, kind="workspace", fill=False)
+            workspace = memory.allocate(plan.workspace, owner=self._owner, kind="workspace", fill=False)
         except DeviceError as error:
-            largest = sorted(plan.planned, key=lambda p: (-p.nbytes, p.offset))[:8]
-            lines = [f"  {p.offset:>14} {p.nbytes:>14} {p.kind:<10} {p.name}" for p in largest]
-            error.add_note(f"largest tensors of {owner} (offset, bytes):\n" + "\n".join(lines))
-            raise
+            raise self._with_largest(error, plan) from None
         self._workspace = workspace
         rule = BLOCK_RULES[plan.rule]
         for place in plan.planned:
@@ -171,6 +170,13 @@ class LoadedGraph:
             place.buffer.fresh = workspace.fresh
             place.buffer.dead = place.dead if place.born >= 0 else None
             workspace.parts.append(place.buffer)
+
+    def _with_largest(self, error: DeviceError, plan: GraphPlan) -> DeviceError:
+        """The error with the tensors that make the workspace large."""
+        largest = sorted(plan.planned, key=lambda p: (-p.nbytes, p.offset))[:8]
+        lines = [f"  {p.offset:>14} {p.nbytes:>14} {p.kind:<10} {p.name}" for p in largest]
+        error.add_note(f"largest tensors of {self._owner} (offset, bytes):\n" + "\n".join(lines))
+        return error
 
     # --------------------------------------------------------------- runs
     def run(self, arguments: Sequence[Array], ids: TaskIds | None) -> list[Array]:

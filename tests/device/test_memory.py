@@ -144,6 +144,18 @@ def test_out_of_memory_shows_the_plan():
     assert isinstance(caught.value, RuntimeError)
 
 
+def test_asking_for_room_changes_nothing():
+    memory = Memory(4096)
+    memory.require(4096)
+    with pytest.raises(OutOfMemoryError, match="kernel name: graph, alloc size: 4097B"):
+        memory.require(4097, owner="graph")
+    buffer = memory.allocate(4096)
+    assert buffer.fresh
+    assert memory.peak == 4096
+    with pytest.raises(OutOfMemoryError):
+        memory.require(1)
+
+
 def test_a_buffer_is_freed_once():
     memory = Memory(MIB)
     buffer = memory.allocate(1, owner="x")

@@ -65,6 +65,19 @@ def test_a_wait_takes_the_last_record_before_it(device):
     assert device.stream(1).tail_ns < START_NS + 10**9
 
 
+def test_a_wait_behind_two_records_waits_for_the_second(device):
+    log = []
+    event = device.event()
+    device.stream(0).record(event)
+    device.stream(0).launch(kernel("long", log, cost_ns=10**9))
+    device.stream(0).record(event)
+    device.stream(1).wait(event)
+    device.stream(1).launch(kernel("other", log))
+    device.synchronize()
+    assert log == ["long", "other"]
+    assert device.stream(1).tail_ns > START_NS + 10**9
+
+
 def test_events_take_task_ids_and_streams_count_apart(device):
     event = device.event()
     tasks = [

@@ -194,6 +194,51 @@ def test_control_flow(net, session, chip, rounds):
     assert not any(block.kind == "workspace" for block in s.device.memory.blocks())
 
 
+def test_a_segment_gives_its_workspace_back_when_it_is_done(net, session):
+    s = session()
+    seen = []
+
+    class Tap:
+        def wants(self, event):
+            return hasattr(event, "task_id")
+
+        def before_task(self, event):
+            held = [block.owner for block in s.device.memory.blocks() if block.kind == "workspace"]
+            seen.append((f"kernel graph {event.graph_id}", held))
+
+        def after_task(self, event):
+            pass
+
+    s.add_tap(Tap())
+    s.execute(loop_program(net), [X, np.float32(3)])
+    assert len(seen) > 10
+    for own, held in seen:
+        assert sorted(held) == sorted({"kernel graph 0", own})
+
+
+def test_what_was_never_written_holds_the_pattern(net, session):
+    b = net()
+    program = b.program(b.op("Neg", b.input("x", (3,))))
+    s = session()
+    seen = []
+
+    class Tap:
+        def wants(self, event):
+            return hasattr(event, "task_id")
+
+        def before_task(self, event):
+            pass
+
+        def after_task(self, event):
+            for ref in (*event.operands, *event.outputs):
+                seen.append(s.device.memory.view(ref.address + ref.nbytes, 512 - ref.nbytes).copy())
+
+    s.add_tap(Tap())
+    s.execute(program, [np.ones(3, np.float32)])
+    assert len(seen) == 2
+    assert all((padding == 0xCD).all() for padding in seen)
+
+
 def test_control_flow_events(net, session, recorder):
     s, tap = session("CPU"), recorder()
     s.add_tap(tap)

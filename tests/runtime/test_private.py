@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from dumpsim.core.errors import OutOfMemoryError
 from dumpsim.core.options import CompileOptions
+from dumpsim.device.faults import make_plan
 from dumpsim.tensor.layout import to_device
 
 RNG = np.random.default_rng(7)
@@ -116,6 +118,40 @@ def test_a_layout_is_converted_once_per_version(net, session, monkeypatch):
     assert counts == {"to_device": 4, "to_host": 0}
 
 
+def test_a_stomp_ends_the_version_of_a_private_tensor(net, session):
+    b = net()
+    first = b.op("Conv2D", b.input("x", (1, 16, 1, 1)), b.constant(np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1)))
+    other = b.op("Neg", b.graph.parameters[0])
+    program = b.program(b.op("MakeTuple", b.op("Add", first, other), first))
+    s = session("910A")
+    fault = {"kind": "stomp", "after": "Neg", "target": "Default/Conv2D-op0", "offset": 2, "nbytes": 2, "byte": 0}
+    s.inject(make_plan([fault]))
+    x = np.arange(1, 17, dtype=np.float32).reshape(1, 16, 1, 1)
+    total, conv = s.execute(program, [x])
+    assert conv.reshape(-1).tolist() == [1, 0, *range(3, 17)]
+    assert total.reshape(-1).tolist() == [0, -2, *[0] * 14]
+
+
+def test_a_run_that_failed_leaves_no_stale_conversion(net, session, recorder):
+    b = net()
+    w, x = b.weight("w", np.eye(4, dtype=np.float32)), b.input("x", (4, 4))
+    program = b.program(b.op("MakeTuple", b.op("MatMul", x, w), b.op("MatMul", x, w)))
+    other = net(graph_id=1)
+    trample = other.program(other.op("Neg", other.op("Neg", other.input("x", (64, 64)))))
+    s = session("910A")
+    s.inject(make_plan([{"kind": "out_of_memory", "op": "Default/MatMul-op1"}]))
+    values = np.arange(16, dtype=np.float32).reshape(4, 4)
+    with pytest.raises(OutOfMemoryError):
+        s.execute(program, [values])
+    s.execute(trample, [np.full((64, 64), 3, np.float32)])
+    tap = recorder()
+    s.add_tap(tap)
+    for out in s.execute(program, [values]):
+        np.testing.assert_array_equal(out, values)
+    for _, seen in tap.of("after"):
+        np.testing.assert_array_equal(seen["in", 1], np.eye(4))
+
+
 def test_updated_weights_are_converted_again(net, session):
     b = net()
     w, m = b.weight("w", np.ones((4, 4), np.float32)), b.weight("m", np.zeros((4, 4), np.float32))
@@ -225,7 +261,9 @@ def test_private_formats_change_no_integer_result(net, name):
         program, arguments = one_operator(net, *CASES[name])
         s = Session(RunSettings(chip=chip), environment={})
         plan = s.compile(program).graphs[0].plan
-        assert (plan.calls[0].outputs[0].device_format != "DefaultFormat") is (chip == "910A")
+        (output,) = plan.calls[0].outputs
+        assert (output.device_format != "DefaultFormat") is (chip == "910A")
+        assert output.groups == (3 if name == "grouped filter" and chip == "910A" else 1)
         results.append(s.execute(program, arguments))
     for cpu, npu in zip(*results, strict=True):
         assert npu.dtype == cpu.dtype

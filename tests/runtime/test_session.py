@@ -265,6 +265,20 @@ def test_eager_updates_of_weights_reach_the_graphs(operators, net, session):
     assert s.execute(program, [x])[0].tolist() == (-x).tolist()
 
 
+def test_eager_updates_end_the_versions_of_weights(operators, net, session, recorder):
+    b = net()
+    w = b.weight("w", X)
+    s, tap = session(), recorder()
+    s.add_tap(tap)
+    program = b.program(b.op("Neg", w))
+    s.execute(program, [])
+    s.execute(program, [])
+    s.run_op(operators("ApplyMomentum"), [w.storage._array, np.zeros(3, np.float32), 1.0, X, 0.0])
+    s.execute(program, [])
+    first, second, third = (event.operands[0].version for event, _ in tap.of("after"))
+    assert first == second != third
+
+
 def test_eager_faults(operators, session):
     s = session()
     s.inject(make_plan([{"kind": "overflow", "op": "Add", "nth": 2}, {"kind": "aicore_error", "op": "Mul"}]))
