@@ -22,8 +22,8 @@ def bench_bytes():
 def race(benchmark, capsys):
     """race(size, subject, **rivals): best seconds of each, alternating; ratios go to extra_info and to the terminal.
 
-    A ratio above 1 means that the subject is faster than the rival. What runs in one thread is timed by that thread's own
-    clock, so that other work on the machine counts less.
+    A ratio above 1 means that the subject is faster than the rival. What runs in one thread is timed by that thread's
+    own clock, so that other work on the machine counts less.
     """
 
     def run(size, subject, *, threads=1, **rivals):
