@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 
 __all__ = ["DEFAULTS", "FIELDS", "Field", "checked"]
 
 Check = Callable[[str, Any], Any]
 
 
+class _IllegalValueError(DumpsimError, RuntimeError):
+    """A value that MindSpore's C++ side refuses."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One keyword of set_context; `check` returns the value that is kept, or raises as MindSpore does.
+    """One keyword of set_context; `check` returns the value that is kept, or raises as MindSpore does;
 
-    `read_only` fields can be read only; `deprecated` is what a set prints.
+    `deprecated` is the call that a warning recommends instead.
     """
 
     default: Any
@@ -112,8 +116,7 @@ def _profiling_options(name: str, value: Any) -> str:
 
 def _enable_profiling(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        error = RuntimeError(f"Got illegal param 13 and value with type {type(value)}")
-        raise error
+        raise _IllegalValueError(f"Got illegal param 13 and value with type {type(value)}")
     return value
 
 

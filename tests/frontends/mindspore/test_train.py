@@ -291,6 +291,16 @@ def test_checkpoints_while_training(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["net-1_2.ckpt", "net-1_3.ckpt"]
 
 
+def test_rates_by_step():
+    assert nn.piecewise_constant_lr([1, 3], [1.0, 0.1]) == [1.0, 0.1, 0.1]
+    np.testing.assert_allclose(nn.exponential_decay_lr(1.0, 0.9, 6, 2, 1, is_stair=True), [1, 1, 0.9, 0.9, 0.81, 0.81])
+    np.testing.assert_allclose(nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2), [0.1, 0.1, 0.055, 0.055, 0.01, 0.01])
+    with pytest.raises(ValueError, match="size of 'milestone'"):
+        nn.piecewise_constant_lr([1], [1.0, 2.0])
+    with pytest.raises(ValueError, match="'max_lr' must be greater"):
+        nn.cosine_decay_lr(1.0, 0.1, 1, 1, 1)
+
+
 def test_the_package_works_without_dumpsim_run(tmp_path):
     script = (
         "from dumpsim.frontends.mindspore import nn, Tensor; import numpy as np; "

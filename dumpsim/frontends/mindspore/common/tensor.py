@@ -184,7 +184,7 @@ class Tensor(TensorMethods):
         array([1., 1.], dtype=float32)
         """
         if self.init is None:
-            raise TypeError("init_data must be set Tensor.init, init can't be None")
+            raise ScriptTypeError("init_data must be set Tensor.init, init can't be None")
         array = self.init.array(self._shape, self._dtype)
         self.init = None
         self._take(array)

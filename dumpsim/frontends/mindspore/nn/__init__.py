@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.nn import layer, loss, optim, wrap
 from dumpsim.frontends.mindspore.nn.cell import Cell, GraphCell
+from dumpsim.frontends.mindspore.nn.dynamic_lr import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.loss import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.metrics import *  # noqa: F403

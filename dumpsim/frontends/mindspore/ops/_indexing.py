@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -16,7 +16,7 @@ from dumpsim.frontends.mindspore.ops.function._single import single
 __all__ = ["get_item", "set_item"]
 
 
-class _OutOfRangeError(IndexError):
+class _OutOfRangeError(DumpsimError, IndexError):
     """What ends a ``for`` over a tensor."""
 
 
@@ -73,7 +73,7 @@ def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     if named > tensor.ndim:
         raise _OutOfRangeError(f"too many indices for tensor with dimension size {tensor.ndim}")
     if items.count(Ellipsis) > 1:
-        raise IndexError("An index can only have a single ellipsis ('...')")
+        raise _OutOfRangeError("An index can only have a single ellipsis ('...')")
     if Ellipsis in items:
         dots = items.index(Ellipsis)
         behind = sum(item is not None for item in items[dots + 1 :])

@@ -4,10 +4,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, UnsupportedError
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
 __all__ = ["CellDict", "CellList", "SequentialCell"]
+
+
+class _PlaceError(DumpsimError, IndexError):
+    """A number that no cell has."""
 
 
 class _Numbered(Cell):
@@ -47,7 +51,7 @@ class _Numbered(Cell):
                 f"For '{type(self).__name__}', the type of 'index' must be int, but got {type(index).__name__}."
             )
         if not -len(self) <= index < len(self):
-            raise IndexError(
+            raise _PlaceError(
                 f"For '{type(self).__name__}', the value of 'index' must be a number in range "
                 f"[{-len(self)}, {len(self)}), but got {index}."
             )
