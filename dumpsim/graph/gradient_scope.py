@@ -1,37 +1,45 @@
 """Which scope the gradient of a node belongs to.
 
-The vendor makes one backward graph for all primitives that are equal, attributes included, in the scope of the one that
-it meets first; the backward nodes of the others are named after that one too. [observed 2.10]
+The vendor makes one backward graph for all primitives that are equal, attributes included, in the scope of the one that comes
+first among the values of the differentiated graph. That is the order in which its functions were inlined: breadth-first from
+the result, where whatever a change touches is queued again. `shared_scopes` repeats that walk on the calls of the capture.
+[observed 2.10: the recorded training steps, and nets of nested cells]
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
 
-from dumpsim.graph.graph import Node, Value
+from dumpsim.graph.calls import Call
+from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.ops.opdef import OpDef
 
 __all__ = ["shared_scopes"]
 
+_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient"})
 
-def shared_scopes(output: Value, nodes: Iterable[Node]) -> dict[int, str]:
+
+def shared_scopes(
+    call: Call, outputs: Sequence[Value], nodes: Iterable[Node], find: Callable[[str], OpDef]
+) -> dict[int, str]:
     """For every node (by id) the scope of the first primitive that equals its own.
 
     Parameters
     ----------
-    output : Value
-        What is differentiated.
+    call : Call
+        The function that is differentiated.
+    outputs : sequence of Value
+        What it returns.
     nodes : iterable of Node
         The nodes of the forward pass.
+    find : callable
+        The definition of an operator type.
     """
-    places = {id(node): place for place, node in enumerate(_breadth_first(output))}
-    first: dict[Any, tuple[tuple[int, int], str]] = {}
-    keys: dict[int, Any] = {}
-    for node in nodes:
-        key = keys[id(node)] = _primitive(node)
-        order = (node.scope.count("/"), places.get(id(node), len(places)))
-        if key not in first or order < first[key][0]:
-            first[key] = (order, node.scope)
-    return {identity: first[key][1] for identity, key in keys.items()}
+    first: dict[Any, str] = {}
+    for node in [*_Inliner(find).run(call, outputs), *nodes]:
+        first.setdefault(_primitive(node), node.scope)
+    return {id(node): first[_primitive(node)] for node in nodes}
 
 
 def _primitive(node: Node) -> Any:
@@ -46,17 +54,209 @@ def _frozen(value: Any) -> Any:
     return repr(value)
 
 
-def _breadth_first(output: Value) -> list[Node]:
-    order: list[Node] = []
-    seen = {id(output)}
-    queue = deque([output])
-    while queue:
-        value = queue.popleft()
-        if not isinstance(value, Node):
-            continue
-        order.append(value)
-        for operand in value.operands:
-            if id(operand) not in seen:
-                seen.add(id(operand))
-                queue.append(operand)
-    return order
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Item:
+    """A node of a function graph: an operator, a call, or what orders them (Load, UpdateState, Depend)."""
+
+    node: Node | None = None
+    call: Call | None = None
+    wanted: tuple[Value, ...] = ()  # what is used of the result of a call
+    inputs: "list[_Input]" = field(default_factory=list)
+    shared: "list[_Input]" = field(default_factory=list)  # used inside of a call without being handed over
+    users: "list[_Item]" = field(default_factory=list)
+    around: "_Scope | None" = None  # where the names of a call's arguments mean something
+    state: "_Item | None" = None
+    seen: bool = False
+    gone: "_Input" = None  # what took its place
+
+
+_Input = Union["_Item", None]
+_Scope = dict[int, _Input]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Body:
+    """A function graph that is being built."""
+
+    known: _Scope
+    token: _Input  # of the side effects so far
+    new: list[_Item] = field(default_factory=list)
+    last: _Input = None  # the last effect
+    steps: int = 0
+
+    def made(self, inputs: Sequence[_Input]) -> _Item:
+        """A new node that only orders others."""
+        item = _Item(inputs=list(inputs))
+        self.new.append(item)
+        return item
+
+    def advance(self, effect: _Item) -> None:
+        """An effect takes the token and gives a new one."""
+        effect.inputs.append(self.token)
+        self.token = self.made([self.token, effect])
+        self.last = effect
+        self.steps += 1
+
+    def result(self, values: Sequence[_Input]) -> _Input:
+        """One node for what a call returns."""
+        return values[0] if len(values) == 1 else self.made(values)
+
+
+class _Inliner:
+    """The breadth-first walk that inlines calls; notes the operators in the order in which they join the graph."""
+
+    def __init__(self, find: Callable[[str], OpDef]) -> None:
+        self._find = find
+        self._joined: list[Node] = []
+        self._made: dict[int, frozenset[int]] = {}
+        self._effects: dict[int, bool] = {}
+
+    def run(self, call: Call, outputs: Sequence[Value]) -> list[Node]:
+        """Operators of a function in the order in which they join its graph."""
+        start = _Item()  # the token of the side effects
+        body = self._body(call, outputs, {}, start)
+        root = _Item(inputs=[body])
+        if body is not None:
+            body.users.append(root)
+        queue: deque[_Input] = deque([root])
+        while queue:
+            item = queue.popleft()
+            if item is None or item.seen or item.gone is not None:
+                continue
+            item.seen = True
+            if item.call is None:
+                queue.extend(_present(each) for each in item.inputs)
+                continue
+            assert item.around is not None
+            result = _present(self._body(item.call, item.wanted, item.around, item.state))
+            users, item.users, item.gone = item.users, [], result if result is not None else _Item(seen=True)
+            queue.append(result)
+            for user in users:
+                user.inputs = [result if each is item else each for each in user.inputs]
+                if result is not None:
+                    result.users.append(user)
+                if user.gone is None:
+                    user.seen = False
+                    queue.append(user)
+        return self._joined
+
+    def _body(self, call: Call, wanted: Sequence[Value], around: _Scope, state: _Input) -> _Input:
+        """The graph of a call; its result."""
+        body = _Body(known=dict(around), token=state)
+        tail = call.tail
+        before: _Item | None = None
+        for index, entry in enumerate(call.entries):
+            if isinstance(entry, Call):
+                taken = tuple(entry.values) or self._taken(entry, call.entries[index + 1 :], wanted)
+                item = _Item(call=entry, wanted=tuple(wanted) if entry is tail else taken, around=body.known)
+                passed = [id(value) for value in wanted] if entry is tail else []
+                used = _distinct(body.known.get(identity) for identity in [*self._used(entry), *passed])
+                if not (entry.is_branch or entry.is_rest):
+                    item.inputs = used
+                else:  # a part of its function: it shares the variables and takes what a branch gave them
+                    item.shared = used
+                    if entry.is_rest and not call.is_branch and before is not None:
+                        item.inputs = [before]
+                if self._has_effects(entry):
+                    item.state = _present(body.token)
+                    body.advance(item)
+                names = [*self._makes(entry), *map(id, entry.values)]
+                body.known = {**body.known, **dict.fromkeys(names, item)}
+            else:
+                item = self._operator(entry, body)
+                body.known = {**body.known, id(entry): item}
+            body.new.append(item)
+            before = item
+        result = before if tail is not None else body.result([body.known.get(id(value)) for value in wanted])
+        # a call in the last place needs no token behind it
+        if body.steps and not (body.steps == 1 and body.last is result):
+            result = body.made([result, body.token])
+        self._join(result, body.new)
+        return result
+
+    def _operator(self, node: Node, body: "_Body") -> _Item:
+        """An operator; the weights that it reads come through loads."""
+        item = _Item(node=node)
+        writes = self._writes(node)
+        for operand in node.operands:
+            if isinstance(operand, Parameter) and operand.is_weight and not writes:
+                load = body.made([])
+                body.advance(load)
+                item.inputs.append(load)
+            elif not isinstance(operand, Constant):
+                item.inputs.append(body.known.get(id(operand)))
+        if writes:
+            body.advance(item)
+        return item
+
+    def _join(self, result: _Input, new: Sequence[_Item]) -> None:
+        """Tell every node that a new body uses who uses it, breadth-first from the result."""
+        fresh = {id(item) for item in new}
+        queue: deque[_Input] = deque([result])
+        while queue:
+            item = queue.popleft()
+            if item is None or id(item) not in fresh:
+                continue
+            fresh.remove(id(item))
+            if item.node is not None:
+                self._joined.append(item.node)
+            item.inputs = [_present(each) for each in item.inputs]
+            for each in item.inputs:
+                if each is not None:
+                    each.users.append(item)
+                    queue.append(each)
+            queue.extend(_present(each) for each in item.shared)
+
+    # -- what a call does
+
+    def _writes(self, node: Node) -> bool:
+        return node.op_type not in _STRUCTURAL and self._find(node.op_type).side_effect is not None
+
+    def _has_effects(self, call: Call) -> bool:
+        found = self._effects.get(id(call))
+        if found is None:
+            found = self._effects[id(call)] = any(
+                self._has_effects(entry)
+                if isinstance(entry, Call)
+                else self._writes(entry) or any(isinstance(o, Parameter) and o.is_weight for o in entry.operands)
+                for entry in call.entries
+            )
+        return found
+
+    def _makes(self, call: Call) -> frozenset[int]:
+        """Ids of the nodes that a call makes."""
+        found = self._made.get(id(call))
+        if found is None:
+            found = self._made[id(call)] = frozenset(id(node) for node in call.nodes())
+        return found
+
+    def _used(self, call: Call) -> list[int]:
+        """Ids of the values from outside that a call uses, in the order of their use."""
+        own = self._makes(call)
+        found = {id(o): None for node in call.nodes() for o in node.operands if id(o) not in own}
+        return list(found)
+
+    def _taken(self, call: Call, later: Sequence[Node | Call], wanted: Sequence[Value]) -> tuple[Value, ...]:
+        """The values that a call makes and others use."""
+        own = self._makes(call)
+        found: dict[int, Value] = {}
+        for entry in later:
+            for node in entry.nodes() if isinstance(entry, Call) else [entry]:
+                for operand in node.operands:
+                    if id(operand) in own:
+                        found[id(operand)] = operand
+        for value in wanted:
+            if id(value) in own:
+                found[id(value)] = value
+        return tuple(found.values())
+
+
+def _distinct(items: Iterable[_Input]) -> list[_Input]:
+    return list({id(item): item for item in items if item is not None}.values())
+
+
+def _present(item: _Input) -> _Input:
+    """What stands in the place of an item now."""
+    while item is not None and item.gone is not None:
+        item = item.gone
+    return item

@@ -291,12 +291,16 @@ def branch(
     get: Callable[[], tuple[Any, ...]],
     put: Callable[[tuple[Any, ...]], None],
     names: Sequence[str],
+    fixed: bool = False,
 ) -> None:
-    """An ``if`` statement; afterwards the variables hold what the branch that ran gave them."""
+    """An ``if`` statement; afterwards the variables hold what the branch that ran gave them.
+
+    `fixed` says that the condition has nothing but constants and attributes of the cell.
+    """
     truth = _truth(test)
     tracer = trace.current()
     if isinstance(truth, bool):
-        with _InsideBranch(tracer):
+        with _InsideBranch(tracer, fixed=fixed, variables=get):
             (then if truth else other)()
         return
     assert tracer is not None
@@ -338,16 +342,25 @@ def choose(
 class _InsideBranch:
     """Counts the branches around a statement of the present frame."""
 
-    def __init__(self, tracer: Tracer | None) -> None:
+    def __init__(
+        self, tracer: Tracer | None, *, fixed: bool = True, variables: Callable[[], tuple[Any, ...]] = tuple
+    ) -> None:
+        self._tracer = tracer
         self._frame = tracer.frame if tracer is not None else None
+        self._fixed = fixed
+        self._variables = variables
+        self._depth = 0
 
     def __enter__(self) -> None:
-        if self._frame is not None:
+        if self._frame is not None and self._tracer is not None:
             self._frame.blocks += 1
+            self._depth = self._tracer.calls.enter("branch")
 
     def __exit__(self, *_: object) -> None:
-        if self._frame is not None:
+        if self._frame is not None and self._tracer is not None:
             self._frame.blocks -= 1
+            given = [t._symbol for t in values.tensors_in(self._variables()) if t._symbol is not None]
+            self._tracer.calls.leave_branch(self._depth, given, fixed=self._fixed)
 
 
 def _merge(

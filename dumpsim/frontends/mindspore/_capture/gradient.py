@@ -10,6 +10,7 @@ from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture import dispatch, tape, trace, values
 from dumpsim.graph.builder import constant
+from dumpsim.graph.calls import Call
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_nodes import NodeBuilder
 from dumpsim.graph.gradient_scope import shared_scopes
@@ -86,11 +87,12 @@ def _in_capture(
     sens: Any,
     has_aux: bool,
 ) -> tuple[Any, list[Any]]:
-    value = _called(tracer, fn, args, kwargs)
+    value, call = _called(tracer, fn, args, kwargs)
     chosen = value[0] if has_aux else value
     output = _whole(tracer, chosen)
     nodes = topological([output])
-    builder = NodeBuilder(find, _placer(tracer), shared_scopes(output, nodes))
+    outputs = [tensor._symbol for tensor in values.tensors_in(chosen) if tensor._symbol is not None]
+    builder = NodeBuilder(find, _placer(tracer), shared_scopes(call, outputs, nodes, find))
     seed = _seed(tracer, output.abstract, sens)
     leaves = [tracer.value_of(tensor) for tensor in wanted]
     found = reverse(output, seed, leaves, builder, nodes=nodes)
@@ -100,8 +102,10 @@ def _in_capture(
     ]
 
 
-def _called(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The outputs of a function; a cell that was called with the same values in this capture is not called again.
+def _called(
+    tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, Call]:
+    """The outputs of a function, and its call; a cell that was called with the same values in this capture is not called again.
 
     The vendor's compiler lets a call take the forward result of the gradient of the same call. [observed 2.10]
     """
@@ -110,7 +114,12 @@ def _called(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...],
         return before
     from dumpsim.frontends.mindspore._capture import control
 
-    return control.called(fn, *args, **kwargs)
+    depth = tracer.calls.enter("")
+    value = control.called(fn, *args, **kwargs)
+    tracer.calls.leave(depth)
+    call = tracer.calls.latest()
+    assert call is not None
+    return value, call
 
 
 def _whole(tracer: trace.Tracer, value: Any) -> Value:

@@ -138,6 +138,13 @@ def _holds(node: ast.AST, *kinds: type[ast.AST]) -> bool:
     return any(isinstance(found, kinds) for found in _within(node))
 
 
+def _is_fixed(test: ast.expr) -> bool:
+    """Whether a condition has nothing but constants and attributes of ``self``."""
+    return all(name.id == "self" for name in ast.walk(test) if isinstance(name, ast.Name)) and not any(
+        isinstance(part, ast.Call) for part in ast.walk(test)
+    )
+
+
 def _jumps(statement: ast.stmt) -> bool:
     """Whether a statement leaves the loop around it."""
     if isinstance(statement, ast.Return):
@@ -290,6 +297,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.Name(id=then, ctx=ast.Load()),
             ast.Name(id=other, ctx=ast.Load()),
             *operands,
+            *([] if returns else [ast.Constant(value=_is_fixed(node.test))]),
             at=node,
         )
         end: ast.stmt = ast.Return(value=choice) if returns else ast.Expr(value=choice)

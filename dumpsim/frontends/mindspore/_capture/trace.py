@@ -12,6 +12,7 @@ from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import values
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
+from dumpsim.graph.calls import Call, CallStack
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 
@@ -31,8 +32,9 @@ class Tracer:
         self.frames: list[Frame] = [Frame(scope="Default", call_scope="Default", name=name)]
         self._open: list[Graph] = [self.graph]
         self._weights: dict[int, Parameter] = {}
+        self.calls = CallStack(name)
         self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call
-        self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # (cell and arguments, their holder, result)
+        self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # cell, arguments, result and call
 
     # -- where the capture is
 
@@ -51,9 +53,11 @@ class Tracer:
         caller = self.frame
         frame = Frame(scope=scope or caller.scope, call_scope=caller.scope, cell=cell or caller.cell, name=name)
         self.frames.append(frame)
+        depth = self.calls.enter(name)
         try:
             yield frame
         finally:
+            self.calls.leave(depth)
             self.frames.pop()
 
     def at(self, position: Position, *, entering: bool) -> None:
@@ -161,6 +165,7 @@ class Tracer:
         if mark is not None:
             node.flags["dump"] = mark
         frame.made.add(id(node))
+        self.calls.record(node)
         self._open[-1].trail.append(node)
         return node
 
@@ -177,12 +182,12 @@ class Tracer:
 
     def keep_result(self, cell: Any, args: tuple[Any, ...], result: Any) -> None:
         """Remember what a call of a cell returned, for a gradient of the same call."""
-        self._results[(id(cell), *_identities(args))] = (cell, args, result)
+        self._results[(id(cell), *_identities(args))] = (cell, args, result, self.calls.latest())
 
-    def result_of(self, cell: Any, args: tuple[Any, ...]) -> Any:
-        """What the same call of a cell returned before in this capture, None where there was none."""
+    def result_of(self, cell: Any, args: tuple[Any, ...]) -> tuple[Any, Call] | None:
+        """What the same call of a cell returned before in this capture, and the call; None where there was none."""
         found = self._results.get((id(cell), *_identities(args)))
-        return found[2] if found is not None else None
+        return (found[2], found[3]) if found is not None else None
 
     def make_tuple(self, items: list[Value]) -> Node:
         """A MakeTuple node."""

@@ -1,0 +1,107 @@
+"""The calls of a capture: which function made which nodes, in what order.
+
+A captured graph is flat; the vendor's compiler starts from one graph a function and inlines them. What depends on the
+order of its inlining (`gradient_scope`) needs the functions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dumpsim.graph.graph import Node, Value
+
+__all__ = ["Call", "CallStack"]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Call:
+    """A function (or a branch of one, or what follows a branch) and what it did: operators and calls in their order.
+
+    Attributes
+    ----------
+    name : str
+    entries : list of Node and Call
+    values : list of Value
+        What a branch gives to the variables that it sets.
+    is_rest : bool
+        What follows a branch in its function: its last entry, whose result is the result of the function.
+    """
+
+    name: str = ""
+    entries: "list[Node | Call]" = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    is_rest: bool = False
+
+    @property
+    def tail(self) -> "Call | None":
+        """The call whose result is that of this one: what follows a branch, or a branch that goes on with it."""
+        last = self.entries[-1] if self.entries else None
+        if isinstance(last, Call) and (last.is_rest or (last.tail is not None and last.tail.is_rest and last.is_branch)):
+            return last
+        return None
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether this is a branch of a function."""
+        return self.name == "branch"
+
+    def nodes(self) -> Iterator[Node]:
+        """Nodes of the call and of all calls in it."""
+        for entry in self.entries:
+            if isinstance(entry, Call):
+                yield from entry.nodes()
+            else:
+                yield entry
+
+
+class CallStack:
+    """The calls under way.
+
+    Examples
+    --------
+    >>> stack = CallStack("root")
+    >>> depth = stack.enter("f")
+    >>> stack.leave(depth)
+    >>> [call.name for call in stack.root.entries]
+    ['f']
+    """
+
+    def __init__(self, name: str) -> None:
+        self.root = Call(name=name)
+        self._open: list[Call] = [self.root]
+
+    def record(self, node: Node) -> None:
+        """A node of the innermost call."""
+        self._open[-1].entries.append(node)
+
+    def latest(self) -> Call | None:
+        """The call that the innermost open one made last."""
+        for entry in reversed(self._open[-1].entries):
+            if isinstance(entry, Call):
+                return entry
+        return None
+
+    def enter(self, name: str) -> int:
+        """A call begins; what is returned goes to `leave`."""
+        self._enter(self._open[-1], name)
+        return len(self._open) - 1
+
+    def _enter(self, parent: Call, name: str) -> None:
+        call = Call(name=name)
+        parent.entries.append(call)
+        self._open.append(call)
+
+    def leave(self, depth: int) -> None:
+        """The call ends, with the branches that are open in it."""
+        del self._open[depth:]
+
+    def leave_branch(self, depth: int, values: list[Value], *, fixed: bool) -> None:
+        """A branch ends that gave `values` to variables: what follows in its function is a graph of its own.
+
+        The branch itself goes on with it where its condition is `fixed` for the parser; else the function calls it behind the
+        branch. [observed 2.10]
+        """
+        branch, parent = self._open[depth], self._open[depth - 1]
+        branch.values = values
+        del self._open[depth:]
+        self._enter(branch if fixed else parent, "rest")
+        self._open[-1].is_rest = True
