@@ -78,7 +78,7 @@ class LoadedGraph:
         find: Callable[[str], OpDef],
     ) -> None:
         self.kernel_graph = kernel_graph
-        self.nodes = tuple(node for node in kernel_graph.order if not find(node.op_type).view)
+        self.nodes = kernel_graph.order
         self.plan: GraphPlan | None = None
         self._device = device
         self._options = options

@@ -136,10 +136,10 @@ def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
     return TensorRef(
         slot=slot,
         dtype=place.dtype,
-        shape=place.shape,
+        shape=place.shown_shape,
         device_dtype=place.device_dtype,
         device_format=place.device_format,
-        device_shape=place.device_shape,
+        device_shape=place.shown_shape if place.transparent else place.device_shape,
         address=buffer.address,
         nbytes=place.nbytes,
         read=_reader(place),

@@ -43,6 +43,8 @@ class Place:
         Of a conversion: the tensor that is converted.
     bound : int
         Largest number of elements where the shape has -1.
+    transparent : bool
+        Listeners see the shape of `base`, as the vendor's CPU shows results of operators that compute nothing.
     settles : bool
         Each run of the kernel decides the shape.
     born, dead : int
@@ -69,6 +71,7 @@ class Place:
     nbytes: int = 0
     bound: int = 1
     buffer: Buffer | None = None
+    transparent: bool = False
     settles: bool = False
     _numpy: "np.dtype[Any]" = _ANY
     _cached: Array | None = None
@@ -77,6 +80,11 @@ class Place:
     _view: Array | None = None
     _view_of: Buffer | None = None
     _view_at: int = -1
+
+    @property
+    def shown_shape(self) -> tuple[int, ...]:
+        """The shape that listeners see. [spec observed 1.2]"""
+        return self.base.shown_shape if self.transparent and self.base is not None else self.shape
 
     def __post_init__(self) -> None:
         if self.device_dtype.bits < 8 or self.device_dtype.name == "hifloat8":

@@ -316,7 +316,7 @@ class _Planner:
     def _kernel(self, node: Node) -> None:
         definition = self.find(node.op_type)
         if definition.view:
-            self.known[id(node)] = self._view(node)
+            self._no_compute(node, definition)
             return
         cube = self.private and node.op_type in self.chip.cube_ops
         groups = int(node.attrs.get("group", node.attrs.get("groups", 1)) or 1) if definition.formats else 1
@@ -350,6 +350,25 @@ class _Planner:
             cost_ns=cost,
         )
         self.known[id(node)] = _shaped(self._abstract(node), iter(outputs))
+
+    def _no_compute(self, node: Node, definition: OpDef) -> None:
+        """A task that computes nothing: its output is the operand's memory. [spec observed 1.2]"""
+        place = self._view(node)
+        place.transparent = self.chip.target == "CPU"
+        arguments = tuple(a for a in (self._argument(value) for value in node.operands) if a is not None)
+        assert place.base is not None
+        self.calls[id(node)] = Call(
+            node=node,
+            definition=definition,
+            arguments=(place.base, *arguments[1:]),
+            outputs=(place,),
+            stored=(False,),
+            attrs={**definition.attrs, **node.attrs},
+            conversions=(place.base,) if place.base.root.source is not None else (),
+            kind=TaskKind.of_engine(definition.engine),
+            cost_ns=0,
+        )
+        self.known[id(node)] = place
 
     def _fitted(self, argument: Argument, device_format: str | None, cube: bool, groups: int) -> Argument:
         """The operand in the layout and type that the kernel reads."""
