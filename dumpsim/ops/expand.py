@@ -69,6 +69,24 @@ def _mean(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("ReduceMean", _cast(b, x, result.dtype), axes, bool(constant(keep)))
 
 
+def _whole(op_type: str) -> Expansion:
+    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+        return b.emit(op_type, operands[0], tuple(range(len(shape_of(operands[0])))), False)
+
+    return run
+
+
+def _product(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, dim, keep, _ = operands
+    named = constant(dim)
+    axes = () if named is None else (named,) if isinstance(named, int) else tuple(named)
+    return b.emit("ReduceProd", _cast(b, x, result.dtype), axes, bool(constant(keep)))
+
+
+def _masked(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("MaskedFill", *operands)
+
+
 def _zeros_like(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return _cast(b, b.emit("ZerosLike", operands[0]), result.dtype)
 
@@ -186,6 +204,10 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "LessScalar": _less,
     "SumExt": _sum,
     "MeanExt": _mean,
+    "ProdExt": _product,
+    "Max": _whole("ReduceMax"),
+    "Min": _whole("ReduceMin"),
+    "InplaceMaskedFillTensor": _masked,
     "ZerosLikeExt": _zeros_like,
     "SoftmaxBackward": _softmax_backward,
     "SiLU": _silu,

@@ -12,7 +12,7 @@ from dumpsim.ops.gradient import number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import axis_of, constant, ints_of, kept_shape, output, size_of, tensor_of, tuple_of, value_of
 
-__all__ = ["OPS", "axes_of", "spread"]
+__all__ = ["OPS", "axes_of", "product_gradient", "spread"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -110,12 +110,11 @@ def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     return b.emit("Mul", share, equal), None, None
 
 
-def _grad_product(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+def product_gradient(b: GradBuilder, x: Any, axes: Sequence[int], keep: bool, dout: Any) -> Any:
     """Products of all others, from both sides, so that a zero does no harm."""
-    x = operands[0]
-    shape, axes, keep = _settings(operands)
+    shape = shape_of(x)
     if not shape:
-        return dout, None, None
+        return dout
     others = tuple(i for i in range(len(shape)) if i not in axes)
     order = (*axes, *others)
     turned = b.emit("Transpose", x, order) if order != tuple(range(len(shape))) else x
@@ -127,7 +126,12 @@ def _grad_product(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     rest = b.emit("Reshape", rest, moved) if moved != flat else rest
     back = tuple(order.index(i) for i in range(len(shape)))
     rest = b.emit("Transpose", rest, back) if back != tuple(range(len(shape))) else rest
-    return b.emit("Mul", rest, spread(b, dout, shape, axes, keep)), None, None
+    return b.emit("Mul", rest, spread(b, dout, shape, axes, keep))
+
+
+def _grad_product(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    _, axes, keep = _settings(operands)
+    return product_gradient(b, operands[0], axes, keep, dout), None, None
 
 
 def _reduction(

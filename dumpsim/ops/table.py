@@ -33,6 +33,7 @@ MODULES: dict[str, str] = {
         "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad BCEWithLogitsLoss "
         "BinaryCrossEntropyWithLogitsBackward NLLLoss NLLLossGrad KLDivLoss KLDivLossGrad"
     ),
+    "extended": "Max Min InplaceMaskedFillTensor ProdExt",
     "index": (
         "StridedSlice StridedSliceGrad Slice SliceGrad Gather UnsortedSegmentSum GatherD GatherDGradV2 GatherNd "
         "ScatterNd TensorScatterUpdate TensorScatterElements OneHot"

@@ -545,6 +545,9 @@ COMPOSITE = (
     case("Divs", f(2, 3), 2, real="a / 2"),
     case("PowTensorScalar", p(2, 3), 3, real="a ** 3", slopes="the script's ** is Pow"),
     case("ClampScalar", f(4, 4), -0.5, 0.5, real="ops.clamp(a, -0.5, 0.5)"),
+    case("Max", f(2, 3), real="a.max()", slopes="the vendor asks for NaN by control flow"),
+    case("Min", f(2, 3), real="a.min()", slopes="as Max"),
+    case("ProdExt", f(2, 3), None, False, None, real="a.prod()", slopes="the vendor counts zeros by control flow"),
     case("RemainderTensorTensor", f(2, 3), p(3), real="a % b"),
     case("RemainderTensorScalar", f(2, 3), 2, real="a % 2"),
 )
@@ -562,8 +565,8 @@ MORE = (
     case("Diag", f(3)),
     case("DiagPart", f(3, 3)),
     case("LinSpace", f(), f(), 4, real="P.LinSpace()(a, b, 4)", grad="none"),
-    case("Meshgrid", (f(3), f(2)), 1, real="P.Meshgrid()((a, b))"),
-    case("Meshgrid.ij", (f(3), f(2), f(2)), 0, real="P.Meshgrid('ij')((a, b, c))"),
+    case("Meshgrid", (f(3), f(2)), 1, real="P.Meshgrid()((a, b))", slopes=_FOLDED),
+    case("Meshgrid.ij", (f(3), f(2), f(2)), 0, real="P.Meshgrid('ij')((a, b, c))", slopes=_FOLDED),
     case("NonZero", i(2, 3, 3), grad="none"),
     case("SigmoidCrossEntropyWithLogits", f(2, 3), u(2, 3), slopes="labels have no gradient here", grad="vendor"),
     case(
