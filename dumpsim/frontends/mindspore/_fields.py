@@ -19,9 +19,10 @@ class _IllegalValueError(DumpsimError, RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One keyword of set_context; `check` returns the value that is kept, or raises as MindSpore does;
+    """One keyword of set_context.
 
-    `deprecated` is the call that a warning recommends instead.
+    `check` returns the value that is kept, or raises as MindSpore does; `deprecated` is the call that a warning
+    recommends instead.
     """
 
     default: Any

@@ -1,5 +1,6 @@
 """Cells: attributes, names, flags, wrappers."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from dumpsim.core.errors import UnsupportedError
-from dumpsim.frontends.mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from dumpsim.frontends.mindspore import Parameter, ParameterTuple, Tensor, nn, ops, set_context
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import (
     HeNormal,
@@ -132,6 +133,18 @@ def test_containers():
         nn.SequentialCell(3)
     pipeline = nn.SequentialCell([nn.Dense(2, 3), nn.ReLU()])
     assert pipeline(Tensor(np.ones((4, 2), np.float32))).shape == (4, 3)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_copies_are_cells_of_their_own(mode):
+    set_context(mode=mode)
+    x = Tensor(np.ones((1, 2), np.float32))
+    net = nn.SequentialCell(nn.Dense(2, 3), nn.ReLU())
+    before = net(x).asnumpy()
+    twin = copy.deepcopy(net)
+    net[0].weight.set_data(Tensor(np.zeros((3, 2), np.float32)))
+    np.testing.assert_array_equal(twin(x).asnumpy(), before)
+    assert [p.name for p in twin.get_parameters()] == ["0.weight", "0.bias"]
 
 
 def test_text_of_cells():

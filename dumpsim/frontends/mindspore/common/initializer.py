@@ -51,6 +51,9 @@ class Initializer:
         """The settings."""
         return self._kwargs
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self._kwargs.items())})"
+
     def _initialize(self, arr: Array) -> None:
         raise NotImplementedError("Must be overridden!")
 

@@ -122,6 +122,10 @@ class Cell(CellTree):
         else:
             parameter.set_data(value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy takes over: all but what was compiled for this very cell."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_programs", "_scope")}
+
     # -- calling
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
