@@ -35,7 +35,9 @@ class Call:
     def tail(self) -> "Call | None":
         """The call whose result is that of this one: what follows a branch, or a branch that goes on with it."""
         last = self.entries[-1] if self.entries else None
-        if isinstance(last, Call) and (last.is_rest or (last.tail is not None and last.tail.is_rest and last.is_branch)):
+        if isinstance(last, Call) and (
+            last.is_rest or (last.tail is not None and last.tail.is_rest and last.is_branch)
+        ):
             return last
         return None
 

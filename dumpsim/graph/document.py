@@ -80,7 +80,7 @@ class _Writer:
         self.find = find
         self.number = number
         self.root = root
-        self.nodes = [node for node in graph.nodes() if not _taken_apart(node, graph)]
+        self.nodes = _shown(graph)
         self.index = {id(node): i for i, node in enumerate(self.nodes)}
         self.params = {id(parameter): i for i, parameter in enumerate(graph.parameters)}
         self.dynamic: set[int] = set()
@@ -214,12 +214,12 @@ class _Writer:
         return marks
 
 
-def _taken_apart(node: Node, graph: Graph) -> bool:
-    """Whether a MakeTuple only feeds kernels, which take its members one by one."""
-    if node.op_type != "MakeTuple" or node is graph.output:
-        return False
-    users = [user for user in graph.nodes() if any(operand is node for operand in user.operands)]
-    return bool(users) and all(is_kernel(user) for user in users)
+def _shown(graph: Graph) -> list[Node]:
+    """The nodes of the text: a MakeTuple that only kernels use is not there, they take its members one by one."""
+    nodes = graph.nodes()
+    taken = {id(o) for node in nodes if is_kernel(node) for o in node.operands}
+    kept = {id(o) for node in nodes if not is_kernel(node) for o in node.operands} | {id(graph.output)}
+    return [n for n in nodes if n.op_type != "MakeTuple" or id(n) in kept or id(n) not in taken]
 
 
 def _written(nodes: Iterable[Node], find: Callable[[str], OpDef]) -> set[str]:

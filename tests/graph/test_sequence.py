@@ -64,3 +64,21 @@ def test_operands_come_before_their_users(links):
         place = {id(node): at for at, node in enumerate(order)}
         for node in order:
             assert all(place[id(operand)] < place[id(node)] for operand in node.operands)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(3, 1, "AAABJ"), (1, 3, "BBBAJ"), (3, 3, "AAABBBJ"), (5, 2, "AAAAABBJ"), (2, 5, "BBBBBAAJ")],
+)
+def test_independent_chains(first, second, expected):
+    """The longer chain first, of equal ones that of the first operand. [observed 2.10]"""
+    start = Parameter(name="x", abstract=KIND)
+
+    def chain(op_type, length):
+        value = start
+        for _ in range(length):
+            value = Node(op_type=op_type, operands=[value], abstract=KIND)
+        return value
+
+    join = Node(op_type="J", operands=[chain("A", first), chain("B", second)], abstract=KIND)
+    assert "".join(node.op_type for node in kernel_order(join)) == expected
