@@ -80,7 +80,11 @@ def kernel_order(root: Node) -> tuple[Node, ...]:
     for node in topological([root]):
         operands = [operand for operand in flat_operands(node) if isinstance(operand, Node)]
         needs[id(node)] = [o for o in operands if is_kernel(o) or needs[id(o)]]
-        for operand in needs[id(node)]:
+    pending = [root]
+    while pending:  # a tuple that a kernel takes apart uses nothing itself
+        for operand in needs[id(pending.pop())]:
+            if id(operand) not in users:
+                pending.append(operand)
             users[id(operand)] = users.get(id(operand), 0) + 1
     followers: dict[int, list[Node]] = {}
     waiting = {key: len(operands) for key, operands in needs.items()}
