@@ -153,6 +153,8 @@ class Field:
         Whether the field is read at all; a field that is not read keeps its default and may hold anything.
     allowed : tuple, and refusal : str
         Legal values, and the vendor's text for any other (``{value}`` is filled in).
+    tolerated : tuple
+        Values that are accepted without being documented.
     read : callable
         Turns the JSON value into the config's; may raise DumpConfigError.
     read_default : bool
@@ -168,6 +170,7 @@ class Field:
     about: str
     default: Any = None
     allowed: tuple[Any, ...] = ()
+    tolerated: tuple[Any, ...] = ()
     refusal: str = ""
     required: Test = _never
     missing: str = "Check dump json failed, {name} not found"
@@ -207,7 +210,7 @@ class Field:
             return self._error(f"{_shown(value)} is not of type {_KINDS[self.kind][1]}", vendor, value)
         if self.kind == "unsigned":
             value %= 2**32  # the vendor's field is 32 bits wide [spec observed 2, row 49]
-        if self.allowed and value not in self.allowed:
+        if self.allowed and value not in self.allowed and value not in self.tolerated:
             vendor = self.refusal.format(name=self.name, value=value)
             return self._error(f"{_shown(value)} is not a legal value", vendor, value)
         try:
@@ -406,6 +409,8 @@ def _meant(value: Any, kind: str, allowed: tuple[Any, ...]) -> str | None:
         except (ValueError, OverflowError):
             return None
         return str(number) if number >= 0 and (not allowed or number in allowed) else None
+    if kind == "array" and isinstance(value, str | int) and not isinstance(value, bool):
+        return _shown([value])
     if isinstance(value, str) and allowed:
         return nearest(value, allowed)
     return None

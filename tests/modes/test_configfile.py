@@ -91,6 +91,36 @@ def test_check_shows_every_error_and_a_run_the_first():
     assert f"my.json: $.{E2E}.sample_mode" in caught.value.__notes__[0]
 
 
+def test_what_was_probably_meant():
+    changes = {
+        f"{COMMON}.kernels": "MatMul",
+        f"{COMMON}.input_output": "2",
+        f"{COMMON}.net_name": "my net",
+        f"{COMMON}.iteration": "0, 2",
+        f"{COMMON}.op_debug_mode": 5,
+        f"{E2E}.stat_calc_mode": "devise",
+        f"{E2E}.trans_flag": "false",
+    }
+    found = {f.where.rsplit(".", 1)[-1]: f for f in check_all(text_of(changes), {}, find("seed", "ascend_o0"))}
+    assert {name: f.nearest for name, f in found.items()} == {
+        "kernels": '["MatMul"]',
+        "input_output": "2",
+        "net_name": "my_net",
+        "iteration": "0|2",
+        "op_debug_mode": None,
+        "stat_calc_mode": "device",
+        "trans_flag": "false",
+    }
+    assert found["op_debug_mode"].allowed == ("0", "3", "4")
+
+
+def test_undocumented_debug_modes_are_taken_as_overflow():
+    text = text_of({f"{COMMON}.op_debug_mode": 1, f"{COMMON}.dump_mode": 0, f"{COMMON}.input_output": 0})
+    for release, warnings in (("seed", 1), ("2.10", 0)):
+        config, found = load(text, {}, find(release, "ascend_o0"))
+        assert (config.op_debug_mode, len(found)) == (3, warnings)
+
+
 def seed(device, changes=None, drop=(), env=None, **options):
     return load(text_of(changes, drop), env or {}, find("seed", device), **options)
 
