@@ -4,6 +4,7 @@
 import json
 import os
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -68,6 +69,7 @@ class Spool:
         """Keep one entry, its fields in the order of `FileEntry`."""
         if self._file is None:
             self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - lives as long as the spool
+            weakref.finalize(self, self._file.close)  # a dump that is never finished leaves nothing open
         self._file.write(json.dumps(fields, ensure_ascii=False) + "\n")
 
     def finish(self, manifest: Manifest, path: str) -> None:

@@ -1,10 +1,12 @@
 """The dump pipeline driven by hand-made events, for every profile."""
 
+import gc
 import hashlib
 import json
 import os
 import stat
 import tracemalloc
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -787,6 +789,24 @@ def test_the_summary_counts_and_the_manifest_tells_ids(root, tmp_path):
     assert {entry.path for entry in found.files} == {name for name in machine.files() if name.endswith(".npy")}
     assert {(entry.task_id, entry.stream_id) for entry in found.files} == {(12, 3)}
     assert (found.profile, found.seed, found.iterations) == ("seed/ascend_o0", 7, [0])
+
+
+def test_a_dump_that_is_never_finished_leaves_nothing_open(root, tmp_path):
+    machine = Machine(root, "seed/ascend_o0", settings={"manifest": str(tmp_path / "m.json")}, saved_data="full")
+    machine.run(add())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del machine
+        gc.collect()
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_manifest_that_cannot_be_written_is_an_error_and_the_dump_is_whole(root, tmp_path):
+    machine = Machine(root, "seed/ascend_o0", settings={"manifest": str(tmp_path / "missing/m.json")})
+    machine.run(add())
+    with pytest.raises(DumpWriteError, match=r"missing/m\.json"):
+        machine.service.finish()
+    assert len(machine.names()) == 3
 
 
 @pytest.mark.parametrize(
