@@ -16,7 +16,7 @@ from types import ModuleType
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.settings import VARIABLE, RunSettings
 
-__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install"]
+__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed"]
 
 # package that scripts import -> package that answers
 ALIASES = {"mindspore": "dumpsim.frontends.mindspore"}
@@ -100,7 +100,18 @@ def environment(settings: RunSettings, base: Mapping[str, str] | None = None) ->
     result[VARIABLE] = settings.to_text()
     for name in _ONE_THREAD:
         result.setdefault(name, "1")
+    result.setdefault("PYTHONHASHSEED", "0")  # a script that walks a set of strings must walk it the same way again
     return result
+
+
+def seed(settings: RunSettings) -> None:
+    """Seed Python's and numpy's global generators: what a script does not seed itself is the same in every run."""
+    import random
+
+    import numpy as np
+
+    random.seed(settings.seed)
+    np.random.seed(settings.seed)
 
 
 def _site_directories() -> set[str]:

@@ -82,3 +82,11 @@ def test_import_dumpsim_loads_no_third_party_package():
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=env, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+def test_what_the_script_does_not_seed_is_the_same_in_every_run():
+    code = "import random, numpy; print(random.random(), numpy.random.rand(), list({'a', 'b', 'c', 'd'}))"
+    first, second = run(code), run(code)
+    assert first.stdout == second.stdout != ""
+    other = environment(RunSettings(seed=7), {"PATH": os.environ["PATH"]})
+    assert subprocess.check_output([sys.executable, "-c", code], env=other, text=True) != first.stdout

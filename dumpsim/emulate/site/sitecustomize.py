@@ -8,9 +8,11 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 if os.environ.get("DUMPSIM_RUN"):
-    from dumpsim.emulate import install
+    from dumpsim.core.settings import RunSettings
+    from dumpsim.emulate import install, seed
 
     install()
+    seed(RunSettings.from_environment())
 
 # a sitecustomize that stood behind this one still runs
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]
