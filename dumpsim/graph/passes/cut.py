@@ -357,16 +357,19 @@ def _segments(nodes: list[Node], controls: list[Node], *, in_loop: bool) -> list
     """Nodes by segment: as early as their operands allow, in a loop as the program has them."""
     segments = [_Segment() for _ in range(len(controls) + 1)]
     rank: dict[int, int] = {}
-    passed = 0
+    passed = floor = 0
     for node in nodes:
         if node.op_type in _CONTROL:
             passed += 1
             rank[id(node)] = passed
+            if node.flags.get("writes"):
+                floor = passed
             continue
         if in_loop or (is_kernel(node) and _ordered(node)):
             at = passed
         else:
             at = max((rank.get(id(v), 0) for v in uses(node)), default=0)
+            at = max(at, floor) if _ordered(node) else at
         if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node):
             source = node.operands[0]
             if source.op_type in _CONTROL:

@@ -11,7 +11,7 @@ from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["add_monads", "live_nodes"]
+__all__ = ["STRUCTURAL", "add_monads", "has_effect", "live_nodes", "written_weights"]
 
 _U = MonadType(kind="U")
 
@@ -48,8 +48,8 @@ class _Weaver:
         effects = [node for node in nodes if has_effect(node, self.find)]
         last = effects[-1] if effects else None
         for node in nodes:
-            for block in node.blocks:
-                add_monads(block, self.find)
+            if node.blocks:
+                self._control(node)
             if has_effect(node, self.find) and not node.blocks:
                 self._effect(node)
             else:
@@ -61,6 +61,17 @@ class _Weaver:
         self._finish(last)
         self.graph.trail = self.new
         return self.graph
+
+    def _control(self, node: Node) -> None:
+        """Weave the blocks of a control node; what they write is loaded anew behind it."""
+        written = written_weights(node, self.find)
+        for weight in written:
+            self.loads.pop(id(weight), None)
+            self.readers.pop(id(weight), None)
+        if written:
+            node.flags["writes"] = True  # nothing that reads or writes memory may move in front of it
+        for block in node.blocks:
+            add_monads(block, self.find)
 
     def _read(self, operand: Value, user: Node) -> Value:
         if not isinstance(operand, Parameter) or not operand.is_weight:
@@ -85,12 +96,7 @@ class _Weaver:
 
     def _effect(self, node: Node) -> None:
         self._collect(trains=True)
-        definition = self.find(node.op_type)
-        written = [
-            operand
-            for index, operand in enumerate(node.operands)
-            if index in definition.updates and isinstance(operand, Parameter)
-        ]
+        written = written_weights(node, self.find)
         readers = [reader for weight in written for reader in self.readers.pop(id(weight), [])]
         if readers and isinstance(self.token, Node):
             self.token.operands.extend(r for r in readers if all(r is not o for o in self.token.operands))
@@ -144,6 +150,16 @@ class _Weaver:
             printed_attrs={"side_effect_propagate": 1},
         )
         self.new.append(self.graph.output)
+
+
+def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]:
+    """The weights that a node, or one in its blocks, writes."""
+    if node.blocks:
+        return [w for block in node.blocks for inner in block.trail for w in written_weights(inner, find)]
+    if not has_effect(node, find):
+        return []
+    updates = find(node.op_type).updates
+    return [v for at, v in enumerate(node.operands) if at in updates and isinstance(v, Parameter)]
 
 
 def merged(loads: Sequence[Node]) -> list[Node]:

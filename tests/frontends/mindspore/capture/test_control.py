@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dumpsim.core.errors import CaptureError, ScriptTypeError
-from dumpsim.frontends.mindspore import nn
+from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 
@@ -180,3 +181,43 @@ def test_what_no_graph_has_is_named_with_its_line(graph_mode, cell, error, text)
     with pytest.raises(error, match=text) as caught:
         cell()(Tensor(X), Tensor(1, mstype.int32))
     assert f"{__file__}:" in str(caught.value)
+
+
+class Writes(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.count = Parameter(Tensor(np.zeros((), np.float32)), name="count")
+        self.weight = Parameter(Tensor(np.ones(3, np.float32)), name="weight")
+
+    def construct(self, x, n):
+        before = self.weight * 2.0
+        self.count += 1.0
+        if n > 0:
+            self.weight = self.weight + x[0]
+            ops.assign_add(self.count, Tensor(10.0))
+        after = self.weight * 2.0
+        i = 0
+        while i < n:
+            ops.assign_add(self.count, Tensor(100.0))
+            self.weight = self.weight * 2.0
+            i = i + 1
+        return before, after, self.count + self.weight, self.weight * 2.0
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_weights_are_written_in_the_order_of_the_program(graph_mode, n):
+    weight, count = np.ones(3, np.float32), np.float32(0)
+    net = Writes()
+    for _ in range(2):
+        expected = [weight * 2]
+        count += 1
+        if n > 0:
+            weight, count = weight + X[0], count + 10
+        expected.append(weight * 2)
+        for _ in range(n):
+            weight, count = weight * 2, count + 100
+        expected += [count + weight, weight * 2]
+        for found, wanted in zip(net(Tensor(X), Tensor(n, mstype.int32)), expected, strict=True):
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
+        np.testing.assert_array_equal(net.weight.asnumpy(), weight)
+        assert net.count.asnumpy() == count
