@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dumpsim.core.errors import DumpWriteError
 
-__all__ = ["FileEntry", "Manifest", "Spool", "path_for"]
+__all__ = ["BufferEntry", "FileEntry", "Manifest", "Spool", "path_for"]
 
 
 class FileEntry(BaseModel):
@@ -28,6 +28,21 @@ class FileEntry(BaseModel):
     buffer_version: int
     device_format: str
     producer: str = ""
+
+
+class BufferEntry(BaseModel):
+    """When a tensor of the device held its memory, by the kernels that first and last needed it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    graph_id: int
+    owner: str
+    kind: str
+    slot: int
+    address: int
+    nbytes: int
+    born: str
+    dead: str
 
 
 class Manifest(BaseModel):
@@ -56,6 +71,7 @@ class Manifest(BaseModel):
     written_bytes: int
     iterations: list[int]
     notes: list[str]
+    buffers: list[BufferEntry] = []
     files: list[FileEntry] = []
 
 
@@ -69,7 +85,8 @@ class Spool:
         """Keep one entry, its fields in the order of `FileEntry`."""
         if self._file is None:
             self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - lives as long as the spool
-            weakref.finalize(self, self._file.close)  # a dump that is never finished leaves nothing open
+            # a dump that is never finished leaves nothing open; at exit the manifest still has to be written
+            weakref.finalize(self, self._file.close).atexit = False
         self._file.write(json.dumps(fields, ensure_ascii=False) + "\n")
 
     def finish(self, manifest: Manifest, path: str) -> None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dumpsim.archive.record import Record
 from dumpsim.archive.sink import Sink
 from dumpsim.archive.tree import MAPPING, STATISTIC, Tree
 from dumpsim.codecs import mapping, npy, statcsv
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.events import TensorRef
+from dumpsim.core.record import Record
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
 from dumpsim.dump.kept import Kept
 from dumpsim.dump.measure import device_cells, host_cells

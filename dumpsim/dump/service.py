@@ -1,7 +1,7 @@
 """The dump of one rank: listens to the device and writes what the config asks for."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dumpsim.archive.sink import DiskFaults, Sink
@@ -60,6 +60,8 @@ class SessionInfo:
         Asked before every write.
     control : DumpControl
         What the script says to the dump while it runs.
+    lifetimes : callable
+        Life times of the device's tensors, for the manifest; objects with the attributes of `manifest.BufferEntry`.
     log : callable
         Gets level (``WARNING``, ``ERROR``), the vendor's function and the text.
     """
@@ -74,6 +76,7 @@ class SessionInfo:
     settings: RunSettings = field(default_factory=RunSettings)
     disk: DiskFaults | None = None
     control: DumpControl = field(default_factory=DumpControl)
+    lifetimes: Callable[[], Iterable[object]] = tuple
     log: Log = _silent
 
 
@@ -447,8 +450,8 @@ class DumpService:
 
     def _write_manifest(self, summary: Summary, path: str) -> None:
         """Write the manifest; the dump itself is complete whatever happens here."""
-        from dumpsim import __version__
-        from dumpsim.dump.manifest import Manifest, path_for
+        from dumpsim.core.version import __version__
+        from dumpsim.dump.manifest import BufferEntry, Manifest, path_for
 
         settings = self.info.settings
         self._pipeline.spool().finish(
@@ -474,6 +477,7 @@ class DumpService:
                 written_bytes=summary.bytes,
                 iterations=list(summary.iterations),
                 notes=list(summary.notes),
+                buffers=[BufferEntry.model_validate(found) for found in self.info.lifetimes()],
             ),
             path_for(path, self.info.rank),
         )

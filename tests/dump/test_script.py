@@ -115,6 +115,17 @@ def test_two_runs_write_the_same_bytes(run):
     assert arguments == {"transpose_a": "False", "transpose_b": "True"}
 
 
+def test_the_manifest_names_the_lives_of_buffers(run, tmp_path):
+    rank, _ = run(iteration="0", options=("--manifest", "m.json"))
+    found = json.loads((tmp_path / "m.json").read_text())
+    lives = {(entry["owner"], entry["kind"]): entry for entry in found["buffers"]}
+    relu = lives["Default/relu-ReLU/ReLU-op0", "activation"]
+    assert (relu["born"], relu["dead"], relu["nbytes"]) == ("Default/relu-ReLU/ReLU-op0", "Default/Add-op0", 24)
+    assert {entry["path"] for entry in found["files"]} == {str(p.relative_to(rank)) for p in rank.rglob("*.npy")}
+    addresses = {entry["address"] for entry in found["files"] if entry["full_name"] == "Default/relu-ReLU/ReLU-op0"}
+    assert relu["address"] in addresses
+
+
 def test_overflow_by_a_fault(run):
     rank, _ = run(faults=[{"kind": "overflow", "op": "ReLU"}], op_debug_mode=3)
     assert operators(rank)[-1] == "ReLU"

@@ -3,10 +3,10 @@
 import atexit
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.dump.control import DumpControl
@@ -78,6 +78,7 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
             settings=session.settings,
             disk=session.disk,
             control=_DUMPS.control,
+            lifetimes=_lifetimes(ref(session)),
             log=_log,
         ),
         found,
@@ -138,6 +139,16 @@ def advance(steps: int = 1) -> None:
         _log("WARNING", "DumpStep", "the step is not counted by the script: call _set_init_iter first")
         return
     _DUMPS.control.user_step += steps
+
+
+def _lifetimes(session: "ref[Session]") -> Callable[[], Iterable[object]]:
+    """Life times of a session's tensors; the dump does not keep the session alive."""
+
+    def found() -> Iterable[object]:
+        alive = session()
+        return () if alive is None else alive.lifetimes()
+
+    return found
 
 
 def _finish_all() -> None:
