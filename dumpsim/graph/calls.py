@@ -5,6 +5,7 @@ order of its inlining (`gradient_scope`) needs the functions.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dumpsim.graph.graph import Node, Value
@@ -81,6 +82,15 @@ class CallStack:
             if isinstance(entry, Call):
                 return entry
         return None
+
+    @contextmanager
+    def calling(self, name: str) -> Iterator[None]:
+        """A call inside of which nodes are recorded."""
+        depth = self.enter(name)
+        try:
+            yield
+        finally:
+            self.leave(depth)
 
     def enter(self, name: str) -> int:
         """A call begins; what is returned goes to `leave`."""

@@ -40,6 +40,7 @@ __all__ = [
     "negation",
     "slice",
     "static",
+    "unary",
 ]
 
 slice = builtins.slice
@@ -65,6 +66,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
     "NotEq": operator.ne,
 }
+_UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "Invert": operator.invert}
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
@@ -114,13 +116,25 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     if tracer is None or not (_is_graph_value(left) or _is_graph_value(right)):
         return function(left, right)
     tracer.at(position, entering=False)
-    if name in vendor.THROUGH_FUNCTION:
-        with tracer.entering(scope=tracer.scope_of_function(function), name=name):
-            return function(left, right)
-    result = function(left, right)
+    with tracer.calls.calling(name):  # the vendor's overload for tensors is a function
+        if name in vendor.THROUGH_FUNCTION:
+            with tracer.entering(scope=tracer.scope_of_function(function), name=name):
+                return function(left, right)
+        result = function(left, right)
     op_type, attrs = vendor.OPERATOR_ATTRS.get(name, ("", {}))
     _print(tracer, result, op_type, attrs)
     return result
+
+
+def unary(position: Position, name: str, operand: Any) -> Any:
+    """``<op> operand``."""
+    function = _UNARY[name]
+    tracer = trace.current()
+    if tracer is None or not _is_graph_value(operand):
+        return function(operand)
+    tracer.at(position, entering=False)
+    with tracer.calls.calling(name), tracer.entering(scope=tracer.scope_of_function(function), name=name):
+        return function(operand)
 
 
 def _print(tracer: Tracer, result: Any, op_type: str, attrs: Mapping[str, Any]) -> None:

@@ -410,6 +410,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if isinstance(node.op, ast.Not):
             return self._control("negation", self._position(node), self.visit(node.operand), at=node)
+        if isinstance(node.op, ast.USub | ast.Invert) and not isinstance(node.operand, ast.Constant):
+            operator = ast.Constant(value=type(node.op).__name__)
+            return self._control("unary", self._position(node), operator, self.visit(node.operand), at=node)
         self.generic_visit(node)
         return node
 

@@ -9,8 +9,8 @@ from typing import Any
 __all__ = ["INNER_NAMES", "OPERATOR_ATTRS", "SLICE_ATTRS", "THROUGH_FUNCTION"]
 
 # operators of Python that the vendor resolves to a function: the variable's name stays outside of it
-# [observed 2.10: `y = a * b` prints %3(y), `z = x + c` prints CNode]
-THROUGH_FUNCTION = frozenset({"Add"})
+# [observed 2.10: `y = a * b` prints %3(y), `z = x + c` prints CNode, and carries the scope of the first `+`]
+THROUGH_FUNCTION = frozenset({"Add", "Gt", "Lt", "Eq", "NotEq"})
 
 # operators of Python that use an operator object with names [observed 2.10: control_flow, graph 5]
 OPERATOR_ATTRS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
