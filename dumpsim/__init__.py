@@ -6,10 +6,12 @@ Names are loaded when they are first used; ``import dumpsim`` itself loads no th
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dumpsim.core.version import __version__
+
 if TYPE_CHECKING:
     from dumpsim.analysis.dumpset import DumpSet, open
-    from dumpsim.archive.record import Record
     from dumpsim.core.errors import DumpsimError
+    from dumpsim.core.record import Record
     from dumpsim.tensor.device_stats import device_statistics
     from dumpsim.tensor.digest import digest
     from dumpsim.tensor.layout import to_device, to_host
@@ -31,12 +33,12 @@ __all__ = [
     "to_host",
 ]
 
-__version__ = "0.1.0"
+
 
 _HOMES = {
     "DumpSet": "dumpsim.analysis.dumpset",
     "DumpsimError": "dumpsim.core.errors",
-    "Record": "dumpsim.archive.record",
+    "Record": "dumpsim.core.record",
     "Statistics": "dumpsim.tensor.stats",
     "device_statistics": "dumpsim.tensor.device_stats",
     "digest": "dumpsim.tensor.digest",

@@ -1,6 +1,8 @@
 """Settings of the whole test run."""
 
+import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +16,13 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get(FORBID_SKIPS) == "1" and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and {FORBID_SKIPS} is set: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def graph_proto():
+    """The recorder's decoder of graph files, with a schema of its own."""
+    path = Path(__file__).parents[1] / "fixtures" / "mindspore_2_10" / "graph_proto.py"
+    spec = importlib.util.spec_from_file_location("graph_proto", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

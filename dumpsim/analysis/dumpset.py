@@ -12,10 +12,10 @@ from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place, places
 from dumpsim.archive.naming import parse_npy
-from dumpsim.archive.record import Record
 from dumpsim.codecs import mapping, statcsv
 from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.record import Record
 
 if TYPE_CHECKING:
     import pandas

@@ -10,11 +10,11 @@ import numpy as np
 
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
-from dumpsim.archive.record import Record
 from dumpsim.codecs import npy
 from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.record import Record
 from dumpsim.tensor.stats import Statistics, statistics
 
 __all__ = ["Entry"]

@@ -7,10 +7,10 @@
 import re
 from dataclasses import dataclass
 
-from dumpsim.archive.record import Record
 from dumpsim.codecs.mapping import string_hash
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.record import Record
 
 __all__ = ["MAX_NAME", "NameRule", "escape", "parse_npy"]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dumpsim.archive.naming import parse_npy
-from dumpsim.archive.record import Record
 from dumpsim.codecs import mapping
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.record import Record
 
 __all__ = ["MAPPING", "STATISTIC", "Tree", "newest_stamp", "records"]
 

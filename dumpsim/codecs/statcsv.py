@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dumpsim.archive.record import Record
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.record import Record
 
 __all__ = ["COMMON", "TITLES", "Dialect", "header", "number", "parse", "row"]
 

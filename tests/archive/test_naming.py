@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumpsim.archive.naming import MAX_NAME, NameRule, escape, parse_npy
-from dumpsim.archive.record import Record
 from dumpsim.codecs.mapping import string_hash
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.record import Record
 
 REFERENCE = Path(__file__).parents[2] / "fixtures/real/mindspore_cpu"
 

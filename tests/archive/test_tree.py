@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dumpsim.archive.naming import NameRule, escape
-from dumpsim.archive.record import Record
 from dumpsim.archive.sink import Sink
 from dumpsim.archive.tree import Tree, newest_stamp, records
 from dumpsim.codecs import mapping, statcsv
+from dumpsim.core.record import Record
 
 
 def record(name, stamp, **fields):

@@ -1,7 +1,6 @@
 """IR protobuf against what MindSpore 2.10 wrote, decoded with the recorder's own schema."""
 
 import contextlib
-import importlib.util
 import json
 import re
 from dataclasses import replace
@@ -19,13 +18,6 @@ from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "mindspore_2_10"
 SHORT = {row.short: row for row in DTYPES.values()}
-
-
-def _decode_independently(data: bytes):
-    spec = importlib.util.spec_from_file_location("graph_proto", RECORDED / "graph_proto.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.decode(data)
 
 
 def _value(text: str):
@@ -74,13 +66,13 @@ def _without_lines(graph):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_the_text_says_becomes_the_recorded_protobuf(case):
+def test_what_the_text_says_becomes_the_recorded_protobuf(case, graph_proto):
     written = 0  # constants count on from graph to graph
     for path in (path for path in GRAPHS if path.parts[-3] == case):
         doc = _typed(irtext.parse(path.read_text("utf-8")))
         expected = json.loads(path.with_suffix(".pb.json").read_text())
         data = irproto.encode(doc, first_constant=written)
-        assert _without_lines(_decode_independently(data)) == _without_lines(expected)
+        assert _without_lines(graph_proto.decode(data)) == _without_lines(expected)
         written += len(irproto.constants(doc))
 
 
@@ -114,7 +106,7 @@ def test_a_complex_tensor_breaks_the_graph_file_as_it_does_the_vendors():
         irproto.encode(_doc("complex64"))
 
 
-def test_equal_constants_are_one_unless_their_identity_differs():
+def test_equal_constants_are_one_unless_their_identity_differs(graph_proto):
     number = ScalarType(dtype=DTYPES["int64"], value=0)
 
     def node(n: int, *identities: int) -> IrNode:
@@ -130,7 +122,7 @@ def test_equal_constants_are_one_unless_their_identity_differs():
         )
 
     doc = replace(_doc("float32"), nodes=(node(0, 0, 0), node(1, 7, 0)))
-    graph = _decode_independently(irproto.encode(doc))["graph"]
+    graph = graph_proto.decode(irproto.encode(doc))["graph"]
     assert [[i["name"] for i in n["input"]] for n in graph["node"]] == [["cst1", "cst1"], ["cst2", "cst1"]]
     assert [c["full_name"] for c in graph["const_vals"]] == ["Default_data-0", "Default_data-1"]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dumpsim.archive.record import Record
 from dumpsim.codecs import statcsv
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.record import Record
 
 # [spec mindspore appendix B]
 EXAMPLE = """Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value,L2Norm Value
