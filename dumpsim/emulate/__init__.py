@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ class AliasImportError(DumpsimError, ModuleNotFoundError):
     """The real package has such a module, the emulation has not."""
 
 
-class _AliasLoader:
+class _AliasLoader(Loader):
     """Hands out a module that another name already has."""
 
     def __init__(self, target: str) -> None:
@@ -46,7 +47,7 @@ class _AliasLoader:
         module.__spec__ = self.own_spec
 
 
-class AliasFinder:
+class AliasFinder(MetaPathFinder):
     """Finds ``mindspore.x.y`` as ``dumpsim.frontends.mindspore.x.y``."""
 
     def __init__(self, aliases: Mapping[str, str]) -> None:
@@ -77,7 +78,7 @@ def install(aliases: Mapping[str, str] = ALIASES) -> AliasFinder:
         if isinstance(finder, AliasFinder) and finder.aliases == dict(aliases):
             return finder
     finder = AliasFinder(aliases)
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
     return finder
 
 
