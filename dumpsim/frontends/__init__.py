@@ -1,1 +1,1 @@
-
+"""What scripts import: one package per vendor library."""
