@@ -1,0 +1,154 @@
+"""Branches on tensors: both sides are recorded once, and what they make different becomes outputs of an If node."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dumpsim.core.abstract import TupleType
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture import trace, values
+from dumpsim.frontends.mindspore._capture.condition import as_bool, truth_of
+from dumpsim.frontends.mindspore._capture.frame import Position
+from dumpsim.frontends.mindspore._capture.trace import Tracer
+from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, same, tensor_type, tensors_of
+from dumpsim.graph.graph import Graph, Node, Value
+
+__all__ = ["branch", "choose", "conditional"]
+
+
+def conditional(position: Position, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """``then if test else other``."""
+    truth = truth_of(test)
+    if isinstance(truth, bool):
+        return then() if truth else other()
+    return choose(position, test, then, other, tuple, lambda _: None, ())
+
+
+def branch(
+    position: Position,
+    test: Any,
+    then: Callable[[], Any],
+    other: Callable[[], Any],
+    get: Callable[[], tuple[Any, ...]],
+    put: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+    fixed: bool = False,
+) -> None:
+    """An ``if`` statement; afterwards the variables hold what the branch that ran gave them.
+
+    `fixed` says that the condition has nothing but constants and attributes of the cell.
+    """
+    truth = truth_of(test)
+    tracer = trace.current()
+    if isinstance(truth, bool):
+        with _InsideBranch(tracer, fixed=fixed, variables=get):
+            (then if truth else other)()
+        return
+    assert tracer is not None
+    before = get()
+    sides = []
+    for label, side in (("then", then), ("else", other)):
+        with tracer.block(label) as graph:
+            side()
+            sides.append((graph, get()))
+        put(before)
+    put(_merge(tracer, position, truth, sides, names))
+
+
+def choose(
+    position: Position,
+    test: Any,
+    then: Callable[[], Any],
+    other: Callable[[], Any],
+    get: Callable[[], tuple[Any, ...]],
+    put: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+) -> Any:
+    """An ``if`` both of whose branches return; gives what they return."""
+    truth = truth_of(test)
+    tracer = trace.current()
+    if isinstance(truth, bool):
+        with _InsideBranch(tracer):
+            return then() if truth else other()
+    assert tracer is not None
+    before = get()
+    sides = []
+    for label, side in (("then", then), ("else", other)):
+        with tracer.block(label) as graph:
+            sides.append((graph, (side(),)))
+        put(before)
+    return _merge(tracer, position, truth, sides, ("return",))[0]
+
+
+class _InsideBranch:
+    """Counts the branches around a statement of the present frame."""
+
+    def __init__(
+        self, tracer: Tracer | None, *, fixed: bool = True, variables: Callable[[], tuple[Any, ...]] = tuple
+    ) -> None:
+        self._tracer = tracer
+        self._frame = tracer.frame if tracer is not None else None
+        self._fixed = fixed
+        self._variables = variables
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        if self._frame is not None and self._tracer is not None:
+            self._frame.blocks += 1
+            self._depth = self._tracer.calls.enter("branch")
+
+    def __exit__(self, *_: object) -> None:
+        if self._frame is not None and self._tracer is not None:
+            self._frame.blocks -= 1
+            given = [t._symbol for t in values.tensors_in(self._variables()) if t._symbol is not None]
+            self._tracer.calls.leave_branch(self._depth, given, fixed=self._fixed)
+
+
+def _merge(
+    tracer: Tracer,
+    position: Position,
+    condition: Any,
+    sides: list[tuple[Graph, tuple[Any, ...]]],
+    names: Sequence[str],
+) -> tuple[Any, ...]:
+    """The values of variables behind a branch: those that the sides make different become outputs of an If node."""
+    (then, left), (other, right) = sides
+    result: list[Any] = []
+    outputs: tuple[list[Value], list[Value]] = ([], [])
+    slots: list[tuple[int, Any, int]] = []  # place in `result`, the structure, number of tensors
+    for name, a, b in zip(names, left, right, strict=True):
+        if a is b or same(a, b):
+            result.append(a)
+            continue
+        if isinstance(a, Unbound) or isinstance(b, Unbound):
+            result.append(Unbound(name))
+            continue
+        tensors_a, tensors_b = tensors_of(a), tensors_of(b)
+        where = f"{position.whole.path}:{position.whole.line}"
+        if len(tensors_a) != len(tensors_b):
+            raise ScriptTypeError(f"the branches give {name!r} values of different structure", where=where)
+        for one, two in zip(tensors_a, tensors_b, strict=True):
+            if (one._dtype, one._shape) != (two._dtype, two._shape):
+                raise ScriptTypeError(
+                    f"Cannot join the return values of different branches: {name!r} is {one!r} and {two!r}",
+                    where=where,
+                )
+            outputs[0].append(tracer.value_of(one))
+            outputs[1].append(tracer.value_of(two))
+        slots.append((len(result), a, len(tensors_a)))
+        result.append(None)
+    for graph, found in zip((then, other), outputs, strict=True):
+        graph.output = bundle(found)
+    node = Node(
+        op_type="If",
+        operands=[tracer.value_of(as_bool(condition))],
+        abstract=TupleType(items=tuple(tensor_type(v) for v in outputs[0])),
+        blocks=(then, other),
+    )
+    tracer.append(node)
+    fresh = list(tracer.unpack(node, node.abstract))
+    for place, structure, count in slots:
+        result[place] = filled(structure, fresh[:count])
+        del fresh[:count]
+        if place < len(names):
+            tracer.name_value(names[place], result[place])
+    return tuple(result)

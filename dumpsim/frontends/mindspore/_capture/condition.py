@@ -1,0 +1,86 @@
+"""Conditions: known at capture, or tensors of the graph."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dumpsim.core.errors import CaptureError
+from dumpsim.frontends.mindspore._capture import trace, values
+from dumpsim.frontends.mindspore._capture.frame import Position
+
+__all__ = ["as_bool", "conjunction", "disjunction", "negation", "static", "truth_of"]
+
+
+def truth_of(condition: Any) -> Any:
+    """The condition as a bool, or as the tensor of the graph that decides it."""
+    if values.is_tensor(condition) and condition._symbol is not None:
+        return condition
+    if values.is_parameter(condition) and trace.current() is not None:
+        return condition
+    return bool(condition)
+
+
+def static(position: Position, condition: Any) -> bool:
+    """A condition that has to be known at capture."""
+    truth = truth_of(condition)
+    if not isinstance(truth, bool):
+        raise CaptureError(
+            "a condition on a tensor of the graph cannot decide 'assert', nor 'break', 'continue' or 'return' "
+            "in a loop",
+            where=f"{position.whole.path}:{position.whole.line}",
+        )
+    return truth
+
+
+def negation(position: Position, value: Any) -> Any:
+    """``not value``."""
+    truth = truth_of(value)
+    if isinstance(truth, bool):
+        return not truth
+    return _operator(position, "LogicalNot", [as_bool(truth)])
+
+
+def conjunction(position: Position, *operands: Callable[[], Any]) -> Any:
+    """``a and b``; tensors of the graph are joined by an operator."""
+    return _join(position, "LogicalAnd", operands, stops=False)
+
+
+def disjunction(position: Position, *operands: Callable[[], Any]) -> Any:
+    """``a or b``; tensors of the graph are joined by an operator."""
+    return _join(position, "LogicalOr", operands, stops=True)
+
+
+def _join(position: Position, op_type: str, operands: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
+    result = operands[0]()
+    for operand in operands[1:]:
+        truth = truth_of(result)
+        if isinstance(truth, bool):
+            if truth is stops:
+                return result
+            result = operand()
+            continue
+        other = operand()
+        decided = truth_of(other)
+        if isinstance(decided, bool):
+            if decided is stops:
+                return other
+        else:
+            result = _operator(position, op_type, [as_bool(truth), as_bool(decided)])
+    return result
+
+
+def _operator(position: Position, op_type: str, operands: list[Any]) -> Any:
+    from dumpsim.frontends.mindspore._capture.dispatch import call as run
+
+    tracer = trace.current()
+    if tracer is not None:
+        tracer.at(position, entering=False)
+    return run(op_type, operands)
+
+
+def as_bool(tensor: Any) -> Any:
+    """A condition tensor as Bool."""
+    if tensor._dtype.name == "bool":
+        return tensor
+    from dumpsim.frontends.mindspore._capture.dispatch import call as run
+
+    return run("NotEqual", [tensor, 0])

@@ -1,0 +1,87 @@
+"""Variables of captured functions: without a value, changed by a branch, carried by a loop."""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import TensorType, TupleType
+from dumpsim.core.dtype import from_numpy
+from dumpsim.core.errors import CaptureError
+from dumpsim.frontends.mindspore._capture import values
+from dumpsim.graph.graph import Node, Value
+
+__all__ = ["Unbound", "bundle", "filled", "is_carried", "same", "tensor_type", "tensors_of"]
+
+
+class Unbound:
+    """A variable that has no value yet."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        object.__setattr__(self, "_name", name)
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise UnboundLocalError(f"cannot access local variable {self._name!r} where it is not associated with a value")
+
+    def _fail(self, *_: Any) -> Any:
+        return self.__getattr__("")
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __call__ = _fail
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _fail
+
+
+def tensor_type(value: Value) -> TensorType:
+    abstract = value.abstract
+    assert isinstance(abstract, TensorType)
+    return TensorType(dtype=abstract.dtype, shape=abstract.shape)
+
+
+def bundle(items: list[Value]) -> Node:
+    return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are the same constant."""
+    if values.is_tensor(a) or values.is_tensor(b):
+        return values.is_tensor(a) and values.is_tensor(b) and a._symbol is not None and a._symbol is b._symbol
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False
+    return type(a) is type(b) and bool(a == b)
+
+
+def tensors_of(value: Any) -> list[Any]:
+    """The tensors of a variable's value; numbers become constant tensors."""
+    if isinstance(value, (bool, int, float)):
+        return [_lifted(value)]
+    if isinstance(value, (tuple, list)):
+        return [t for element in value for t in tensors_of(element)]
+    if values.is_tensor(value):
+        return [value]
+    if value is None or isinstance(value, str):
+        return []
+    raise CaptureError(f"a variable of type {type(value).__name__} cannot change under a condition on a tensor")
+
+
+def _lifted(value: Any) -> Any:
+    kind = np.bool_ if isinstance(value, bool) else np.int64 if isinstance(value, int) else np.float32
+    array = np.array(value, kind)
+    return values.tensor_of_array(array, from_numpy(array.dtype))
+
+
+def filled(structure: Any, fresh: list[Any]) -> Any:
+    """A structure with its tensors and numbers replaced, in the order of `tensors_of`."""
+    if isinstance(structure, (tuple, list)):
+        parts, rest = [], list(fresh)
+        for element in structure:
+            count = len(tensors_of(element))
+            parts.append(filled(element, rest[:count]))
+            del rest[:count]
+        return type(structure)(parts)
+    return fresh[0] if fresh else structure
+
+
+def is_carried(value: Any) -> bool:
+    return any(True for _ in values.tensors_in(value))
