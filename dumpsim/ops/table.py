@@ -33,32 +33,32 @@ MODULES: dict[str, str] = {
         "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad BCEWithLogitsLoss "
         "BinaryCrossEntropyWithLogitsBackward NLLLoss NLLLossGrad KLDivLoss KLDivLossGrad"
     ),
-    "extended": "Max Min InplaceMaskedFillTensor ProdExt",
-    "index": (
-        "StridedSlice StridedSliceGrad Slice SliceGrad Gather UnsortedSegmentSum GatherD GatherDGradV2 GatherNd "
-        "ScatterNd TensorScatterUpdate TensorScatterElements OneHot"
+    "elementwise": (
+        "Neg Abs Square Sign Floor Ceil Trunc Rint Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Atan Sinh "
+        "Cosh Tanh Sigmoid Erf Erfc IsNan IsInf IsFinite Round SqrtGrad RsqrtGrad TanhGrad SigmoidGrad AtanGrad Cast"
     ),
+    "extended": "Max Min InplaceMaskedFillTensor ProdExt",
+    "gather": (
+        "Gather UnsortedSegmentSum GatherD GatherDGradV2 GatherNd ScatterNd TensorScatterUpdate TensorScatterElements "
+        "OneHot"
+    ),
+    "index": "StridedSlice StridedSliceGrad Slice SliceGrad",
     "inverse": "ACos Asin Acosh Asinh Atanh ACosGrad AsinGrad AcoshGrad AsinhGrad",
     "join": "Concat Split Stack Unstack",
+    "length": "L2Normalize L2NormalizeGrad LpNorm",
     "loss": (
         "SparseSoftmaxCrossEntropyWithLogits SoftmaxCrossEntropyWithLogits SmoothL1Loss SmoothL1LossGrad "
         "BinaryCrossEntropy BinaryCrossEntropyGrad L2Loss"
     ),
-    "math": (
-        "Neg Abs Square Sign Floor Ceil Trunc Rint Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Atan Sinh "
-        "Cosh Tanh Sigmoid Erf Erfc IsNan IsInf IsFinite Round SqrtGrad RsqrtGrad TanhGrad SigmoidGrad AtanGrad Cast"
-    ),
     "matrix": "MatMul BatchMatMul MatMulExt Dense BiasAdd BiasAddGrad",
-    "norm": (
-        "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad L2Normalize L2NormalizeGrad LpNorm"
-    ),
+    "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad",
     "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
     "order": "TopK Sort Unique CumSum CumProd",
     "pool": (
         "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad MaxPoolWithArgmaxV2 "
         "MaxPoolGradWithArgmaxV2"
     ),
-    "random": "Dropout DropoutGrad StandardNormal UniformReal UniformInt",
+    "randomness": "Dropout DropoutGrad StandardNormal UniformReal UniformInt",
     "reduce": (
         "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
         "ArgMinWithValue"

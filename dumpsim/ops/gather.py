@@ -1,0 +1,293 @@
+"""Elements by index tensors: gathers, scatters, segments, one-hot."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.ops.gradient import is_variable, shape_of
+from dumpsim.ops.opdef import GradBuilder, OpDef
+from dumpsim.ops.rules import axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of, vector
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+
+_INDEX_TYPES = ("int32", "int64")
+
+
+def _indices(name: str, abstract: Abstract, operand: str = "indices") -> TensorType:
+    index = tensor_of(name, abstract, operand)
+    if index.dtype.name not in _INDEX_TYPES:
+        raise ScriptTypeError(
+            f"For primitive[{name}], the input argument[{operand}] must be a type of "
+            f"{{Tensor[Int32], Tensor[Int64]}}, but got "
+            f"Tensor[{index.dtype.title}]."
+        )
+    return index
+
+
+def _infer_gather(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, index = tensor_of("Gather", abstracts[0], "input_params"), _indices("Gather", abstracts[1], "input_indices")
+    axis, rank = value_of("Gather", abstracts[2], "axis"), len(x.shape)
+    if not -rank <= axis < rank:
+        raise ScriptValueError(f"For primitive[Gather], the axis must be in [{-rank},{rank}], but got {axis}.")
+    axis %= rank
+    batch = value_of("Gather", abstracts[3], "batch_dims") % (len(index.shape) + 1)
+    return output(x.dtype, (*x.shape[:axis], *index.shape[batch:], *x.shape[axis + 1 :]))
+
+
+def _gather(x: Array, index: Array, axis: int = 0, batch_dims: int = 0) -> Array:
+    """Rows of `x`; a row that does not exist is zeros, as the vendor's CPU and Ascend give."""
+    axis %= x.ndim
+    if batch_dims:
+        parts = [_gather(x[i], index[i], axis - 1, batch_dims - 1) for i in range(x.shape[0])]
+        return np.stack(parts) if parts else np.empty((0, *index.shape[1:], *x.shape[2:]), x.dtype)
+    size = x.shape[axis]
+    legal = (index >= -size) & (index < size)
+    taken = np.take(x, np.where(legal, index, 0), axis)
+    if not legal.all():
+        taken[(slice(None),) * axis + (~legal,)] = 0
+    return taken
+
+
+def _grad_gather(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, index, axis, batch = operands
+    shape, places = shape_of(x), len(shape_of(index))
+    place = constant(axis) % len(shape)
+    if constant(batch):
+        raise ScriptValueError("For 'Gather', the gradient with 'batch_dims' is not emulated.", allowed=(0,))
+    if place == 0:
+        return b.emit("UnsortedSegmentSum", dout, index, shape[0]), None, None, None
+    # the gathered axes go to the front, are summed there, and go back
+    rank = len(shape) - 1 + places
+    order = (*range(place, place + places), *range(place), *range(place + places, rank))
+    summed = b.emit("UnsortedSegmentSum", b.emit("Transpose", dout, order), index, shape[place])
+    back = (*range(1, place + 1), 0, *range(place + 1, len(shape)))
+    return b.emit("Transpose", summed, back), None, None, None
+
+
+def _infer_segments(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, index = (
+        tensor_of("UnsortedSegmentSum", abstracts[0], "input_x"),
+        _indices("UnsortedSegmentSum", abstracts[1], "segment_ids"),
+    )
+    count = value_of("UnsortedSegmentSum", abstracts[2], "num_segments")
+    if x.shape[: len(index.shape)] != index.shape:
+        raise ScriptValueError(
+            f"For 'UnsortedSegmentSum', the shape of 'input_x' {vector(x.shape)} must begin with that of "
+            f"'segment_ids' {vector(index.shape)}."
+        )
+    return output(x.dtype, (count, *x.shape[len(index.shape) :]))
+
+
+def _segments(x: Array, index: Array, count: int) -> Array:
+    rest = x.shape[index.ndim :]
+    total = np.zeros((int(count), *rest), x.dtype)
+    flat = index.reshape(-1)
+    legal = (flat >= 0) & (flat < count)
+    np.add.at(total, flat[legal], x.reshape(-1, *rest)[legal])
+    return total
+
+
+def _grad_segments(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("Gather", dout, operands[1], 0, 0), None, None
+
+
+def _infer_gather_each(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, index = tensor_of("GatherD", abstracts[0], "x"), _indices("GatherD", abstracts[2], "index")
+    if len(index.shape) != len(x.shape):
+        raise ScriptValueError(
+            f"For primitive[GatherD], the x_rank must be equal to {len(index.shape)}, but got {len(x.shape)}."
+        )
+    axis_of("GatherD", value_of("GatherD", abstracts[1], "dim"), len(x.shape))
+    return output(x.dtype, index.shape)
+
+
+def _grid(index: Array, dim: int) -> tuple[Any, ...]:
+    """Subscripts that run over `index`, its own numbers on axis `dim`."""
+    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    places[dim % index.ndim] = index
+    return tuple(places)
+
+
+def _grad_gather_each(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, dim, index = operands
+    return b.emit("GatherDGradV2", x, constant(dim), index, dout), None, None
+
+
+def _infer_gather_each_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("GatherDGradV2", abstracts[0], "x")
+    return output(tensor_of("GatherDGradV2", abstracts[3], "dout").dtype, x.shape)
+
+
+def _gather_each_grad(x: Array, dim: int, index: Array, dout: Array) -> Array:
+    dx = np.zeros(x.shape, dout.dtype)
+    np.add.at(dx, _grid(index, dim), dout)
+    return dx
+
+
+def _infer_gather_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, index = tensor_of("GatherNd", abstracts[0], "input_x"), _indices("GatherNd", abstracts[1])
+    if not index.shape or index.shape[-1] > len(x.shape):
+        raise ScriptValueError(
+            f"For 'GatherNd', the last dimension of 'indices' must be at most {len(x.shape)}, but got "
+            f"{vector(index.shape)}."
+        )
+    return output(x.dtype, (*index.shape[:-1], *x.shape[index.shape[-1] :]))
+
+
+def _places(index: Array) -> tuple[Array, ...]:
+    return tuple(np.moveaxis(index, -1, 0))
+
+
+def _grad_gather_nd(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, index = operands
+    if index.abstract.dtype.name != "int64":
+        index = b.emit("Cast", index, dtype("int64"))
+    return b.emit("ScatterNd", index, dout, shape_of(x)), None
+
+
+def _infer_scatter_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    _indices("ScatterNd", abstracts[0])
+    return output(tensor_of("ScatterNd", abstracts[1], "updates").dtype, ints_of("ScatterNd", abstracts[2], "shape"))
+
+
+def _scatter_nd(index: Array, updates: Array, shape: Sequence[int]) -> Array:
+    result = np.zeros(tuple(int(n) for n in shape), updates.dtype)
+    np.add.at(result, _places(index), updates)
+    return result
+
+
+def _grad_scatter_nd(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return None, b.emit("GatherNd", dout, operands[0]), None
+
+
+def _infer_update(name: str) -> Any:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x = tensor_of(name, abstracts[0], "input_x")
+        return output(x.dtype, x.shape)
+
+    return infer
+
+
+def _update(x: Array, index: Array, updates: Array) -> Array:
+    result = np.array(x)
+    result[_places(index)] = updates
+    return result
+
+
+def _grad_update(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, index, updates = operands
+    dx = None
+    if is_variable(x):
+        zeros = np.zeros(shape_of(updates), updates.abstract.dtype.numpy)
+        dx = b.emit("TensorScatterUpdate", dout, index, zeros)
+    return dx, None, b.emit("GatherNd", dout, index)
+
+
+def _scatter_elements(data: Array, index: Array, updates: Array, axis: int = 0, reduction: int = 0) -> Array:
+    result = np.array(data)
+    if reduction == 0:
+        result[_grid(index, axis)] = updates
+    else:
+        np.add.at(result, _grid(index, axis), updates)
+    return result
+
+
+def _infer_one_hot(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    index = _indices("OneHot", abstracts[0])
+    depth = value_of("OneHot", abstracts[1], "depth")
+    on, off = tensor_of("OneHot", abstracts[2], "on_value"), tensor_of("OneHot", abstracts[3], "off_value")
+    kind = same_dtype("OneHot", {"on_value": on, "off_value": off})
+    axis = axis_of("OneHot", value_of("OneHot", abstracts[4], "axis"), len(index.shape), "axis", extra=1)
+    return output(kind, (*index.shape[:axis], depth, *index.shape[axis:]))
+
+
+def _one_hot(index: Array, depth: int, on: Any, off: Any, axis: int = -1) -> Any:
+    place = axis % (index.ndim + 1)
+    steps = np.arange(depth).reshape(-1, *(1,) * (index.ndim - place))
+    return np.where(np.expand_dims(index, place) == steps, on, off).astype(np.asarray(on).dtype)
+
+
+OPS = (
+    OpDef(
+        name="Gather",
+        operands=("input_params", "input_indices", "axis", "batch_dims"),
+        defaults=(0,),
+        infer=_infer_gather,
+        kernel=_gather,
+        grad=_grad_gather,
+        fixed={"batch_dims": lambda abstracts, out, attrs: value_of("Gather", abstracts[3], "batch_dims")},
+        prim_func=True,
+    ),
+    OpDef(
+        name="UnsortedSegmentSum",
+        operands=("input_x", "segment_ids", "num_segments"),
+        infer=_infer_segments,
+        kernel=_segments,
+        grad=_grad_segments,
+        prim_func=True,
+    ),
+    OpDef(
+        name="GatherD",
+        operands=("x", "dim", "index"),
+        infer=_infer_gather_each,
+        kernel=lambda x, dim, index: x[_grid(index, dim)],
+        grad=_grad_gather_each,
+        prim_func=True,
+    ),
+    OpDef(
+        name="GatherDGradV2",
+        operands=("x", "dim", "index", "dout"),
+        infer=_infer_gather_each_grad,
+        kernel=_gather_each_grad,
+        prim_func=True,
+    ),
+    OpDef(
+        name="GatherNd",
+        operands=("input_x", "indices"),
+        infer=_infer_gather_nd,
+        kernel=lambda x, index: x[_places(index)],
+        grad=_grad_gather_nd,
+        prim_func=True,
+    ),
+    OpDef(
+        name="ScatterNd",
+        operands=("indices", "updates", "shape"),
+        infer=_infer_scatter_nd,
+        kernel=_scatter_nd,
+        grad=_grad_scatter_nd,
+        prim_func=True,
+    ),
+    OpDef(
+        name="TensorScatterUpdate",
+        operands=("input_x", "indices", "updates"),
+        infer=_infer_update("TensorScatterUpdate"),
+        kernel=_update,
+        grad=_grad_update,
+        input_names=["input_x", "indices", "updates"],
+        output_names=["y"],
+    ),
+    OpDef(
+        name="TensorScatterElements",
+        operands=("data", "indices", "updates", "axis", "reduce"),
+        defaults=(0, 0),
+        infer=_infer_update("TensorScatterElements"),
+        kernel=_scatter_elements,
+        prim_func=True,
+    ),
+    OpDef(
+        name="OneHot",
+        operands=("indices", "depth", "on_value", "off_value", "axis"),
+        defaults=(-1,),
+        infer=_infer_one_hot,
+        kernel=_one_hot,
+        prim_func=True,
+        stop=True,
+    ),
+)
