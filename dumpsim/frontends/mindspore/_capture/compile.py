@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dumpsim.core.abstract import TensorType
-from dumpsim.core.errors import CaptureError, DumpsimError
+from dumpsim.core.errors import DumpsimError
 from dumpsim.frontends.mindspore._capture import rewrite, trace, values
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.graph.lower import lower
@@ -25,11 +25,13 @@ Key = tuple[Any, ...]
 class Compiled:
     """A program and the structure of what it returns."""
 
-    program: Program
+    program: Program | None  # None where everything is known at capture
     result: Any
 
     def run(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the program on the tensors among the arguments."""
+        if self.program is None:
+            return self.result
         arrays = [tensor._array for tensor in values.tensors_in((args, dict(kwargs)), parameters=False)]
         outputs = session.execute(self.program, arrays)
         results = iter(
@@ -180,9 +182,9 @@ def _compile(
                 error.add_note(f"while {name} was compiled, in {place.path}:{place.line}")
             raise
         tensors = list(values.tensors_in(result))
-        if not tensors:
-            raise CaptureError(f"{name} returns no tensor", where=construct.definition.path)
-        whole = result if values.is_tensor(result) else list(tensors)
+        if not tensors and not tracer.has_effects():
+            return Compiled(program=None, result=result)
+        whole = result if values.is_tensor(result) else tensors or None
         tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
     saver = _saver(session)
     saved = saver.save if saver.active else None

@@ -207,6 +207,13 @@ class Tracer:
         item = Node(op_type="TupleGetItem", operands=[node, place], abstract=abstract)
         return self.append(item)
 
+    def has_effects(self) -> bool:
+        """Whether anything recorded so far writes memory or does input and output."""
+        from dumpsim.graph.passes.monads import has_effect
+        from dumpsim.ops.table import find
+
+        return any(has_effect(node, find) for node in self.graph.trail)
+
     def made_here(self, node: Node) -> bool:
         """Whether the present frame's own statements made the node."""
         return id(node) in self.frame.made

@@ -32,12 +32,14 @@ class Unbound:
 
 
 def tensor_type(value: Value) -> TensorType:
+    """The type of a tensor value, without what makes it a weight or a constant."""
     abstract = value.abstract
     assert isinstance(abstract, TensorType)
     return TensorType(dtype=abstract.dtype, shape=abstract.shape)
 
 
 def bundle(items: list[Value]) -> Node:
+    """The outputs of a block as one value; the node is no part of the program."""
     return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
 
 
@@ -84,4 +86,5 @@ def filled(structure: Any, fresh: list[Any]) -> Any:
 
 
 def is_carried(value: Any) -> bool:
+    """Whether a variable holds a tensor, so that a loop hands it on from round to round."""
     return any(True for _ in values.tensors_in(value))

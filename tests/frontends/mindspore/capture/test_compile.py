@@ -8,6 +8,7 @@ from dumpsim.core.errors import CaptureError
 from dumpsim.frontends.mindspore import context, nn, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
+from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 
@@ -154,3 +155,28 @@ def test_a_kernel_may_decide_the_shape_of_its_result(graph_mode, graphs):
         assert (values.asnumpy()[places.asnumpy()] == 2 * np.array(numbers)).all()
         assert values.shape == (len(set(numbers)),)
     assert len(graphs()) == 1
+
+
+def test_what_is_known_at_capture_needs_no_graph(graph_mode, graphs):
+    class Rows(nn.Cell):
+        def construct(self, x):
+            return x.shape[0] * 2
+
+    net = Rows()
+    assert [net(ones(3, 2)), net(ones(4, 2)), net(ones(3, 2))] == [6, 8, 6]
+    assert graphs() == []
+
+
+def test_a_network_may_only_write(graph_mode):
+    class Adds(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.total = Parameter(Tensor(np.zeros(2, np.float32)), name="total")
+
+        def construct(self, x):
+            ops.assign_add(self.total, x)
+
+    net = Adds()
+    for times in (1, 2):
+        assert net(ones(2)) is None
+        np.testing.assert_array_equal(net.total.asnumpy(), [times, times])
