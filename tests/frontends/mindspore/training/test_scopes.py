@@ -1,0 +1,32 @@
+"""Names of backward kernels, against what MindSpore 2.10 made of the same nets."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dumpsim.frontends.mindspore import Tensor, nn, ops
+
+FOLDER = Path(__file__).parents[4] / "fixtures" / "mindspore_2_10" / "gradient_scopes"
+RECORDED = json.loads((FOLDER / "names.json").read_text())
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("gradient_scope_nets", FOLDER / "nets.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_names_of_backward_kernels(name, mode, kernels):
+    nets = load()
+    mode("graph")
+    make, shape = nets.build(nn, ops)[name]
+    nets.trained(nn, ops, make())(Tensor(np.ones(shape, np.float32)))
+
+    backward = sorted(kernel for kernel in kernels() if kernel.startswith("Gradients/"))
+
+    assert backward == RECORDED[name]
