@@ -131,12 +131,12 @@ class _Weaver:
     def _finish(self, last: Node | None) -> None:
         """Tie the output to the last token."""
         output = self.graph.output
+        if isinstance(output, Parameter) and output.is_weight:  # a network that returns a weight as it is
+            output = self._read(output, Node(op_type="Return", operands=[], abstract=output.abstract))
         loads = list(self.pending)
         self._collect(trains=False)
         if output is None or isinstance(self.token, Constant):
             return
-        if isinstance(output, Parameter) and output.is_weight:
-            output = self.loads.get(id(output), output)
         if isinstance(output, Node) and all(output is not node for node in self.new):
             self.new.append(output)
         owner = loads[-1] if loads else last
