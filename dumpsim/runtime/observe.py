@@ -139,9 +139,9 @@ def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
         shape=place.shown_shape,
         device_dtype=place.device_dtype,
         device_format=place.device_format,
-        device_shape=place.shown_shape if place.transparent else place.device_shape,
+        device_shape=place.shown_shape if place.transparent or place.largest is not None else place.device_shape,
         address=buffer.address,
-        nbytes=place.nbytes,
+        nbytes=place.shown_nbytes,
         read=_reader(place),
         version=buffer.version,
         groups=place.groups,
@@ -237,7 +237,7 @@ def _flat(arguments: Sequence[Argument]) -> Iterator[Place | HostValue]:
 
 def _reader(place: Place) -> Callable[[], Bytes]:
     buffer = place.memory()
-    memory, address, nbytes = buffer.memory, buffer.address, place.nbytes
+    memory, address, nbytes = buffer.memory, buffer.address, place.shown_nbytes
 
     def read() -> Bytes:
         view = memory.view(address, nbytes)

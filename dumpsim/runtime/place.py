@@ -47,6 +47,9 @@ class Place:
         Listeners see the shape of `base`, as the vendor's CPU shows results of operators that compute nothing.
     settles : bool
         Each run of the kernel decides the shape.
+    largest : tuple of int or None
+        Of a result that settles: the shape with room for the largest one, where listeners see that one, zeros behind
+        the end, as on the vendor's CPU: it dumps before it takes the new shape. [observed 2.10: Unique output.0 (3,)]
     born, dead : int
         First and last position in the execution order at which the bytes are needed.
     """
@@ -73,6 +76,7 @@ class Place:
     buffer: Buffer | None = None
     transparent: bool = False
     settles: bool = False
+    largest: tuple[int, ...] | None = None
     _numpy: "np.dtype[Any]" = _ANY
     _cached: Array | None = None
     _cached_version: int = -1
@@ -84,7 +88,14 @@ class Place:
     @property
     def shown_shape(self) -> tuple[int, ...]:
         """The shape that listeners see. [spec observed 1.2]"""
+        if self.largest is not None:
+            return self.largest
         return self.base.shown_shape if self.transparent and self.base is not None else self.shape
+
+    @property
+    def shown_nbytes(self) -> int:
+        """The bytes that listeners see."""
+        return self.bound * self._numpy.itemsize if self.largest is not None else self.nbytes
 
     def __post_init__(self) -> None:
         if self.device_dtype.bits < 8 or self.device_dtype.name == "hifloat8":
@@ -122,6 +133,9 @@ class Place:
         self.shape = self.device_shape = shape
         self.nbytes = count * self._numpy.itemsize
         self._view = None
+        if self.largest is not None:
+            buffer = self.memory()
+            buffer.memory.view(buffer.address, self.shown_nbytes)[:] = 0
 
     @property
     def root(self) -> "Place":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, TypeAlias, Union
 
 import numpy as np
@@ -436,6 +437,8 @@ class _Planner:
                 base=base if shared and isinstance(base, Place) else None,
                 bound=sum(p.nbytes // p.device_dtype.itemsize for a in arguments for p in places_of(a)),
             )
+            if shape.count(-1) == 1 and self.chip.target == "CPU":
+                place.largest = tuple(place.bound // max(-prod(shape), 1) if dim == -1 else dim for dim in shape)
             outputs.append(place)
             stored.append(not (shared and definition.alias[slot] in definition.updates))
             if not shared:
