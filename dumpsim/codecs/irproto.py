@@ -18,7 +18,7 @@ from dumpsim.core.abstract import (
     TypeType,
 )
 from dumpsim.core.dtype import DTYPES, DType, from_numpy
-from dumpsim.core.errors import DtypeError, UnreadableError
+from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef, SourceLine
 
 __all__ = ["constants", "decode", "encode"]
@@ -47,11 +47,10 @@ def encode(doc: IrDoc, *, root_name: str | None = None, first_constant: int = 0)
     first_constant : int
         Constants written by the process so far: the N of ``Default_data-N`` counts on from graph to graph.
 
-    Raises
-    ------
-    DtypeError
-        For a complex tensor anywhere in the graph: the vendor's exporter has no number for it and compilation fails.
-        [spec mindspore 8.2]
+    Notes
+    -----
+    Complex, eight-bit float and one-bit types have no number in the vendor's list and are written as undefined. Releases
+    whose exporter stops there refuse such a graph before it is written. [spec mindspore 8.2, decisions]
     """
     model = messages()["ModelProto"](ir_version=1)
     graph = model.graph
@@ -133,21 +132,11 @@ def _add_node(graph: Any, doc: IrDoc, node: IrNode, constants: _Constants) -> No
     entry.source_address = "".join(f"      # In file {source_text(line)}\n" for line in reversed(node.sources))
 
 
-def _number(kind: DType) -> int:
-    if not kind.proto:
-        raise DtypeError(
-            f"the graph holds a {kind.name} tensor, which the graph file has no number for",
-            vendor=f"Unexpected type {'Complex' if kind.kind == 'complex' else kind.title}",
-            code="DS-IR-010",
-        )
-    return kind.proto
-
-
 def _set_type(entry: Any, abstract: Abstract, *, nested: bool = False) -> None:
     match abstract:
         case TensorType():
             entry.data_type = _TENSOR
-            entry.tensor_type.elem_type = _number(abstract.dtype)
+            entry.tensor_type.elem_type = abstract.dtype.proto
             if not nested:  # members of tuples have no shape [spec observed 1.9]
                 for dim in abstract.shape:
                     entry.tensor_type.shape.dim.add(size=dim)
@@ -157,7 +146,7 @@ def _set_type(entry: Any, abstract: Abstract, *, nested: bool = False) -> None:
             for item in items:
                 _set_type(entry.sequence_type.elem_types.add(), item, nested=True)
         case ScalarType():
-            entry.data_type = _number(abstract.dtype)
+            entry.data_type = abstract.dtype.proto
         case MonadType(kind=kind):
             entry.data_type = _MONAD[kind]
         case StringType():
@@ -184,7 +173,7 @@ def _set_constant(entry: Any, value: Any, abstract: Abstract) -> None:
 
 
 def _set_number(entry: Any, value: Any, kind: DType) -> None:
-    entry.dtype = _number(kind)
+    entry.dtype = kind.proto
     match kind.kind:
         case "bool":
             entry.bool_val = bool(value)
@@ -217,7 +206,7 @@ def _set_value(entry: Any, value: Any, *, unsigned: bool = False) -> None:
             entry.str_val = value
         case DType():
             entry.dtype = _TYPE
-            entry.type_val.data_type = _BASE.get(value.kind, _number(value))
+            entry.type_val.data_type = _BASE.get(value.kind, value.proto)
         case tuple() | list():
             entry.dtype = _TUPLE if isinstance(value, tuple) else _LIST
             for member in value:
