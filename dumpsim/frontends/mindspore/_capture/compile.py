@@ -8,7 +8,7 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.errors import DumpsimError
-from dumpsim.frontends.mindspore._capture import rewrite, trace, values
+from dumpsim.frontends.mindspore._capture import backward, rewrite, tape, trace, values
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.graph.lower import lower
 from dumpsim.graph.program import Program
@@ -27,6 +27,12 @@ class Compiled:
 
     program: Program | None  # None where everything is known at capture
     result: Any
+
+    def weights(self) -> list[Any]:
+        """The Parameters of the script that the program reads."""
+        graphs = self.program.kernel_graphs if self.program is not None else ()
+        found = {id(p.storage): p.storage for graph in graphs for p in graph.graph.parameters if p.is_weight}
+        return list(found.values())
 
     def run(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the program on the tensors among the arguments."""
@@ -94,7 +100,10 @@ def run_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
         new = rewrite.rewritten(target)
         compiled = _compile(session, target.__qualname__, new, bound, args, kwargs, None, cell)
         programs[key] = compiled
-    return compiled.run(session, args, kwargs)
+    result = compiled.run(session, args, kwargs)
+    if tape.is_recording():
+        backward.remember(target, (*bound, *args), kwargs, result, compiled.weights())
+    return result
 
 
 def _session() -> Session:

@@ -200,6 +200,7 @@ class EagerBuilder:
         self._symbols: dict[int, Value] = {}  # by id of the tensor
         self._tensors: dict[int, Any] = {}  # by id of the symbol
         self._kept: list[Any] = []  # keeps both alive: their ids are keys
+        self._recorded: dict[str, OpDef] = {}  # operators of the tape, graphs among them
 
     # -- symbols
 
@@ -246,7 +247,11 @@ class EagerBuilder:
             operands = [self._operand(operand, nodes) for operand in entry.operands]
             abstract = values.abstract_of(entry.out) if entry.out is not None else None
             assert abstract is not None
-            node = Node(op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
+            name = entry.definition.name
+            if self._recorded.setdefault(name, entry.definition) is not entry.definition:
+                name = f"{name} {len(self._recorded)}"  # the same graph ran twice, on other values
+                self._recorded[name] = entry.definition
+            node = Node(op_type=name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
             nodes.append(node)
             self._outputs(node, entry.out, nodes)
         return nodes
@@ -299,8 +304,8 @@ class EagerBuilder:
     # -- what `reverse` and the rules ask for
 
     def definition(self, op_type: str) -> OpDef:
-        """The table row of an operator."""
-        return find(op_type)
+        """The table row of an operator, or what the tape holds of a graph."""
+        return self._recorded.get(op_type) or find(op_type)
 
     @contextmanager
     def backward_of(self, node: Node) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Entry", "Tape", "record", "recording"]
+__all__ = ["Entry", "Tape", "is_recording", "record", "recording"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,6 +36,11 @@ def record(definition: OpDef, operands: Sequence[Any], out: Any, attrs: Mapping[
     tape = _current.get()
     if tape is not None:
         tape.entries.append(Entry(definition=definition, operands=tuple(operands), out=out, attrs=attrs))
+
+
+def is_recording() -> bool:
+    """Whether a gradient is being taken."""
+    return _current.get() is not None
 
 
 @contextmanager

@@ -114,8 +114,6 @@ def test_finite_differences(name, mode):
         value = loss_of(net)(Tensor(x.astype(np.float64) + step * direction_x))
         return float(value.asnumpy())
 
-    if name == "convolution":  # statistics of BatchNorm are float32, so the slope is taken in float32
-        pytest.importorskip("numpy")
     step = 1e-6
     slope = (at(step) - at(-step)) / (2 * step)
 
@@ -276,4 +274,4 @@ def test_position_that_does_not_exist(mode):
 def test_operator_without_gradient(mode):
     mode("pynative")
     with pytest.raises(UnsupportedError, match="has no gradient"):
-        ms.grad(lambda a: ops.reduce_sum(ops.matrix_determinant(a)))(Tensor(rand(2, 2)))
+        ms.grad(ms.grad(lambda a: ops.reduce_sum(nn.GELU()(a))))(Tensor(rand(2)))
