@@ -109,8 +109,8 @@ class CallStack:
     def leave_branch(self, depth: int, values: list[Value], *, fixed: bool) -> None:
         """A branch ends that gave `values` to variables: what follows in its function is a graph of its own.
 
-        The branch itself goes on with it where its condition is `fixed` for the parser; else the function calls it behind the
-        branch. [observed 2.10]
+        The branch itself goes on with it where its condition is `fixed` for the parser; else the function calls it
+        behind the branch. [observed 2.10]
         """
         branch, parent = self._open[depth], self._open[depth - 1]
         branch.values = values

@@ -1,8 +1,9 @@
 """Reverse-mode gradients of captured graphs.
 
-`reverse` walks the nodes below one output backwards and asks every operator's rule (`OpDef.grad`) for the gradients of its
-operands. What the rules emit goes to a builder: `graph.gradient_nodes.NodeBuilder` makes graph nodes, the front end's eager
-builder runs operators at once. The walk is the same for both, so that PYNATIVE and graph gradients cannot differ.
+`reverse` walks the nodes below one output backwards and asks every operator's rule (`OpDef.grad`) for the gradients of
+its operands. What the rules emit goes to a builder: `graph.gradient_nodes.NodeBuilder` makes graph nodes, the front
+end's eager builder runs operators at once. The walk is the same for both, so that PYNATIVE and graph gradients cannot
+differ.
 
 The order is the vendor's: gradients of a value are collected in the order of its users, and several of them are summed
 by one AddN in the scope of the value. [2.10 observed]

@@ -15,8 +15,9 @@ from dumpsim.ops.rules import constant as host_value
 
 __all__ = ["NodeBuilder"]
 
-# operators that only move elements: of constants they are constants [observed 2.10: the gradient of MSELoss]
-_MOVING = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "FillV2", "Cast"})
+# operators that are constants where their operands are; the quotient of two constants is a kernel all the same
+# [observed 2.10: the gradients of MSELoss and CrossEntropyLoss]
+_FOLDED = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "FillV2", "Cast", "Muls"})
 
 
 class NodeBuilder(NodeMaker):
@@ -86,7 +87,7 @@ class NodeBuilder(NodeMaker):
         inputs = [self.value(operand) for operand in operands]
         if op_type == "Mul" and (factor := product_with_ones(inputs[0], inputs[1])) is not None:
             return factor
-        if op_type in _MOVING and isinstance(inputs[0], Constant) and all(isinstance(v, Constant) for v in inputs):
+        if op_type in _FOLDED and isinstance(inputs[0], Constant) and all(isinstance(v, Constant) for v in inputs):
             return self._folded(op_type, inputs, attrs)
         return super().emit(op_type, *inputs, **attrs)
 

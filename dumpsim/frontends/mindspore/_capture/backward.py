@@ -1,4 +1,4 @@
-"""Gradients through graphs: a ``jit`` function that runs while PYNATIVE records has a graph as its backward pass, too."""
+"""Gradients through graphs: a ``jit`` function that runs while PYNATIVE records has a graph as its backward pass."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

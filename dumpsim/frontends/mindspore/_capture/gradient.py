@@ -105,7 +105,7 @@ def _in_capture(
 def _called(
     tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Any, Call]:
-    """The outputs of a function, and its call; a cell that was called with the same values in this capture is not called again.
+    """The outputs of a function, and its call; a cell is not called again with the values of a call before.
 
     The vendor's compiler lets a call take the forward result of the gradient of the same call. [observed 2.10]
     """

@@ -51,7 +51,11 @@ class Attention(nn.Cell):
         return x + ops.BatchMatMul()(scores, self.value(x))
 
 
-NETS = {"perceptron": (Perceptron, (3, 4)), "convolution": (Convolution, (2, 2, 4, 4)), "attention": (Attention, (2, 3, 4))}
+NETS = {
+    "perceptron": (Perceptron, (3, 4)),
+    "convolution": (Convolution, (2, 2, 4, 4)),
+    "attention": (Attention, (2, 3, 4)),
+}
 
 
 def make(name):
