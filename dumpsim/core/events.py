@@ -58,7 +58,7 @@ class TensorRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEvent:
-    """A kernel graph was compiled."""
+    """A kernel graph was compiled; its constants count on from `first_constant`, the number of those told before."""
 
     doc: IrDoc
     graph_id: int
@@ -66,6 +66,7 @@ class GraphEvent:
     is_root: bool
     execution_order: tuple[str, ...]
     constants: tuple[TensorRef, ...] = ()
+    first_constant: int = 0
     rank: int = 0
 
 

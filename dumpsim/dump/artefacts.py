@@ -34,7 +34,7 @@ def write_graph(sink: Sink, tree: Tree, event: GraphEvent) -> None:
     """A kernel graph's IR in both forms, and its kernels in execution order. [spec mindspore 8]"""
     number = event.graph_id
     sink.write(tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()])
-    sink.write(tree.graphs, tree.pb(number), [irproto.encode(event.doc)])
+    sink.write(tree.graphs, tree.pb(number), [irproto.encode(event.doc, first_constant=event.first_constant)])
     order = "".join(f"{line}\n" for line in (_ORDER_TITLE, *event.execution_order))
     sink.write(tree.execution_order, tree.order(number), [order.encode()])
 
@@ -80,7 +80,8 @@ def check_target(doc: IrDoc, target: str) -> None:
 
 def tensor_constants(event: GraphEvent) -> tuple[TensorRef, ...]:
     """The constants of a graph that are tensors; numbers, tuples and strings leave no file. [seed 001]"""
-    kinds = {f"data-{number}": found.abstract for number, found in enumerate(irproto.constants(event.doc))}
+    found = enumerate(irproto.constants(event.doc), event.first_constant)
+    kinds = {f"data-{number}": constant.abstract for number, constant in found}
     return tuple(ref for ref in event.constants if isinstance(kinds.get(ref.name), TensorType))
 
 

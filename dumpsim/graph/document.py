@@ -30,6 +30,11 @@ _ATTRS = (("enable_zero_copy_in_graph", "1"),)  # [observed 2.10]
 _SILENT = frozenset({"Load", "UpdateState", "Depend"})  # nodes without the line of object types
 
 
+_EXPANDED = "Expand/"
+_FORMAT_OPERANDS = frozenset({"format", "data_format"})
+_FORMAT_IDENTITY = -1
+
+
 def document(
     graph: Graph,
     graph_id: int,
@@ -84,6 +89,7 @@ class _Writer:
         self.index = {id(node): i for i, node in enumerate(self.nodes)}
         self.params = {id(parameter): i for i, parameter in enumerate(graph.parameters)}
         self.dynamic: set[int] = set()
+        self.own_constants = 0
 
     def write(self, return_name: str) -> IrDoc:
         written = _written(self.nodes, self.find)
@@ -128,7 +134,7 @@ class _Writer:
             label = ""
         device = "Unknown" if parameter.is_weight else abstract.dtype.title
         return IrParam(
-            name=parameter.name,
+            name=parameter.name if parameter.is_weight else use,
             label=label,
             use_label=use,
             abstract=abstract,
@@ -138,12 +144,19 @@ class _Writer:
             shape_hint=not parameter.is_weight and label == parameter.name != CALL_RESULT and bool(label),
         )
 
-    def _operand(self, value: Value) -> Operand:
+    def _operand(self, value: Value, identity: int = 0) -> Operand:
         if isinstance(value, Node):
             return NodeRef(index=self.index[id(value)])
         if isinstance(value, Parameter):
             return ParamRef(index=self.params[id(value)])
-        return ConstRef(value=value.value, abstract=value.abstract)
+        return ConstRef(value=value.value, abstract=value.abstract, identity=identity)
+
+    def _identity(self, node: Node, name: str) -> int:
+        """Which constants are one: those of expanded nodes are their own, formats only equal formats. [observed 2.10]"""
+        if node.scope.startswith(_EXPANDED):
+            self.own_constants += 1
+            return self.own_constants
+        return _FORMAT_IDENTITY if name in _FORMAT_OPERANDS else 0
 
     def _type(self, value: Value) -> Abstract:
         if isinstance(value, Parameter):
@@ -157,13 +170,14 @@ class _Writer:
         inputs = [t for t in types if not isinstance(t, MonadType)]
         outputs = tensors_of(node.abstract)
         definition = self.find(node.op_type) if kernel else None
+        names = [*(definition.operands if definition is not None else ()), *("" for _ in shown)][: len(shown)]
         silent = not kernel and node.op_type in _SILENT
         return IrNode(
             index=self.index[id(node)],
             name=node.debug_name or f"CNode_{self.number()}",
             op_type=node.op_type,
             prim_func=definition is not None and definition.prim_func,
-            operands=tuple(self._operand(v) for v in shown),
+            operands=tuple(self._operand(v, self._identity(node, n)) for v, n in zip(shown, names, strict=True)),
             operand_types=types,
             output=node.abstract,
             full_name=node.ir_name or f"{node.scope}/{node.op_type}",

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.codecs.irproto import constants
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.events import GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
-from dumpsim.core.irdoc import IrDoc
+from dumpsim.core.irdoc import ConstRef
 from dumpsim.device.memory import Bytes
 from dumpsim.device.task import Task
 from dumpsim.graph.graph import Node
@@ -29,6 +30,7 @@ class Observers:
     def __init__(self, rank: int) -> None:
         self.taps: list[Tap] = []
         self.rank = rank
+        self.constants_told = 0
 
     def graph_compiled(self, kernel_graph: KernelGraph, kernels: Sequence[Node]) -> None:
         """Tell of a compiled kernel graph that runs these kernels."""
@@ -44,7 +46,10 @@ class Observers:
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
-            event = replace(event, constants=tuple(_constant_refs(kernel_graph.doc)))
+            found = constants(kernel_graph.doc)
+            refs = tuple(_constant_refs(found, self.constants_told))
+            event = replace(event, constants=refs, first_constant=self.constants_told)
+            self.constants_told += len(found)
             for tap in wanting:
                 tap.graph_compiled(event)
 
@@ -207,11 +212,9 @@ def _host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") ->
     )
 
 
-def _constant_refs(doc: IrDoc) -> Iterator[TensorRef]:
-    """The constants of a graph that are numbers, named by their number among all of them."""
-    from dumpsim.codecs.irproto import constants
-
-    for number, constant in enumerate(constants(doc)):
+def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]:
+    """Constants that are numbers, named by their number in the process."""
+    for number, constant in enumerate(found, first):
         content = host_array(constant.value, constant.abstract)
         if content is not None:
             yield _host_ref(content, 0, f"data-{number}")
