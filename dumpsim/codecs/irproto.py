@@ -49,8 +49,8 @@ def encode(doc: IrDoc, *, root_name: str | None = None, first_constant: int = 0)
 
     Notes
     -----
-    Complex, eight-bit float and one-bit types have no number in the vendor's list and are written as undefined. Releases
-    whose exporter stops there refuse such a graph before it is written. [spec mindspore 8.2, decisions]
+    Complex, eight-bit float and one-bit types have no number in the vendor's list and are written as undefined.
+    Releases whose exporter stops there refuse such a graph before it is written. [spec mindspore 8.2, decisions]
     """
     model = messages()["ModelProto"](ir_version=1)
     graph = model.graph

@@ -35,7 +35,8 @@ class TensorRef:
     version : int
         Grows with every write to the buffer, so that a converted copy can be kept per version.
     origin : str
-        ``device`` | ``constant`` | ``segment`` (input handed over by a control-flow segment) | ``none`` (no address, e.g. empty tuple).
+        ``device``, ``constant``, ``segment`` (input handed over by a control-flow segment) or ``none`` (no address, as
+        for an empty tuple).
     producer : str
         Full name of the producing node, parameter name, or "".
     """

@@ -42,8 +42,8 @@ class ParamRef:
 class ConstRef:
     """Operand that is a constant: a number, tuple, string, DType, None, MonadType or a numpy array.
 
-    Constants of equal value and type are one constant of the protobuf form, unless `identity` differs: nodes that late passes
-    make (expanders) bring constants of their own.
+    Constants of equal value and type are one constant of the protobuf form, unless `identity` differs: nodes that late
+    passes make (expanders) bring constants of their own.
     """
 
     value: Any
@@ -67,8 +67,8 @@ class KernelIo:
 class IrParam:
     """A graph input.
 
-    `label` is what stands behind ``%paraN_`` in the list of parameters and `use_label` what operands print (they differ for
-    the inputs of control-flow segments). [spec observed 1.8]
+    `label` is what stands behind ``%paraN_`` in the list of parameters and `use_label` what operands print (they differ
+    for the inputs of control-flow segments). [spec observed 1.8]
     """
 
     name: str

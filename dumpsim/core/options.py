@@ -18,7 +18,8 @@ class CompileOptions:
     jit_level : str
         ``O0``, ``O1`` or ``O2``.
     private_formats : bool
-        Convolutions and matmuls in NC1HWC0, FRACTAL_Z, FRACTAL_NZ and float16 (910A at O0/O1, every chip at O2). [decisions]
+        Convolutions and matmuls in NC1HWC0, FRACTAL_Z, FRACTAL_NZ and float16 (910A at O0/O1, every chip at O2).
+        [decisions]
     memory_reuse : bool
         Buffers of dead tensors are used again; synchronous dump turns it off. [spec mindspore 12.1]
     expanders : bool

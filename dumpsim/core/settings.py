@@ -25,7 +25,8 @@ class RunSettings:
     Attributes
     ----------
     device : str or None
-        ``ascend``, ``gpu`` or ``cpu``: overrides the script's device_target; None leaves it to the script, then Ascend. [decisions]
+        ``ascend``, ``gpu`` or ``cpu``: overrides the script's device_target; None leaves it to the script, then Ascend.
+        [decisions]
     chip : str or None
         A name of `dumpsim.device.chip.CHIPS`; None takes the device's default (910B for Ascend). [decisions]
     mindspore : str

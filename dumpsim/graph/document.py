@@ -152,7 +152,7 @@ class _Writer:
         return ConstRef(value=value.value, abstract=value.abstract, identity=identity)
 
     def _identity(self, node: Node, name: str) -> int:
-        """Which constants are one: those of expanded nodes are their own, formats only equal formats. [observed 2.10]"""
+        """Which constants are one: expanded nodes bring their own, formats equal only formats. [observed 2.10]"""
         if node.scope.startswith(_EXPANDED):
             self.own_constants += 1
             return self.own_constants

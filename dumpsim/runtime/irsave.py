@@ -1,4 +1,4 @@
-"""Saving the compiler's graphs as files, as ``save_graphs`` and ``MS_DEV_SAVE_GRAPHS`` ask for. [seed 004, spec mindspore 8.4]
+"""The compiler's graphs as files, as ``save_graphs`` and ``MS_DEV_SAVE_GRAPHS`` ask. [seed 004, spec mindspore 8.4]
 
 Level 1 and 2 write IR text, level 3 also ``.dot``; in the documents' age level 2 (``True``) writes both.
 """
