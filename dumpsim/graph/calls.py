@@ -106,6 +106,12 @@ class CallStack:
         """The call ends, with the branches that are open in it."""
         del self._open[depth:]
 
+    def turn(self) -> None:
+        """A loop that is unrolled goes on: the test, and in it what follows, are graphs of their own. [observed 2.10]"""
+        for _ in range(2):
+            self._enter(self._open[-1], "rest")
+            self._open[-1].is_rest = True
+
     def leave_branch(self, depth: int, values: list[Value], *, fixed: bool) -> None:
         """A branch ends that gave `values` to variables: what follows in its function is a graph of its own.
 

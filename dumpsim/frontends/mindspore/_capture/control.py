@@ -17,7 +17,7 @@ from dumpsim.frontends.mindspore._capture import rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, negation, static
 from dumpsim.frontends.mindspore._capture.frame import Position
-from dumpsim.frontends.mindspore._capture.loop import loop
+from dumpsim.frontends.mindspore._capture.loop import loop, turn
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
 from dumpsim.graph.graph import Node
@@ -39,6 +39,7 @@ __all__ = [
     "negation",
     "slice",
     "static",
+    "turn",
     "unary",
 ]
 

@@ -12,7 +12,14 @@ from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of
 from dumpsim.graph.graph import Node
 
-__all__ = ["loop"]
+__all__ = ["loop", "turn"]
+
+
+def turn() -> None:
+    """A turn of a loop over values that are known, or what follows the loop, begins."""
+    tracer = trace.current()
+    if tracer is not None:
+        tracer.calls.turn()
 
 
 def loop(

@@ -334,13 +334,17 @@ class _Rewriter(ast.NodeTransformer):
             _at(ast.Expr(value=call), node),
         ]
 
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def visit_For(self, node: ast.For) -> Any:
         jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
         node.iter = self.visit(node.iter)
-        node.body = self._statements(node.body)
+        node.body = [self._turn(node), *self._statements(node.body)]
         self._jumping = jumping
         node.orelse = self._statements(node.orelse)
-        return node
+        return [node, self._turn(node)]
+
+    def _turn(self, loop: ast.For) -> ast.stmt:
+        """Another turn of a loop begins, or its end."""
+        return _at(ast.Expr(value=self._control("turn", at=loop)), loop)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         value = self.visit(node.value)
