@@ -45,7 +45,7 @@ def encode(doc: IrDoc, *, root_name: str | None = None, first_constant: int = 0)
     root_name : str, optional
         Id of the root graph; by default the graph's own id, as observed. [spec observed 1.6]
     first_constant : int
-        Constants written by the process so far: the N of ``Default_data-N`` counts on from graph to graph.
+        Constants of the compilation before this graph: the N of ``Default_data-N`` counts on from segment to segment.
 
     Notes
     -----

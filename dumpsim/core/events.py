@@ -59,7 +59,7 @@ class TensorRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEvent:
-    """A kernel graph was compiled; its constants count on from `first_constant`, the number of those told before."""
+    """A kernel graph was compiled; `first_constant` is the number of constants of its compilation before its own."""
 
     doc: IrDoc
     graph_id: int

@@ -6,7 +6,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dumpsim.tensor.stats import Statistics
 
-__all__ = ["Record"]
+__all__ = ["STATISTICS", "Record"]
+
+# what is counted of a tensor, in the order in which it is shown
+STATISTICS = (
+    "max",
+    "min",
+    "avg",
+    "l2norm",
+    "count",
+    "negative",
+    "positive",
+    "zero",
+    "nan",
+    "positive_inf",
+    "negative_inf",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class Observers:
         self.taps: list[Tap] = []
         self.rank = rank
         self.constants_told = 0
+        self.compiled_root = -1
 
     def graph_compiled(self, kernel_graph: KernelGraph, kernels: Sequence[Node]) -> None:
         """Tell of a compiled kernel graph that runs these kernels."""
@@ -46,6 +47,8 @@ class Observers:
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
+            if kernel_graph.root_graph_id != self.compiled_root:  # each compilation counts its constants anew
+                self.compiled_root, self.constants_told = kernel_graph.root_graph_id, 0
             found = constants(kernel_graph.doc)
             refs = tuple(_constant_refs(found, self.constants_told))
             event = replace(event, constants=refs, first_constant=self.constants_told)
@@ -213,7 +216,7 @@ def _host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") ->
 
 
 def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]:
-    """Constants that are numbers, named by their number in the process."""
+    """Constants that are numbers, named by their number in the compilation."""
     for number, constant in enumerate(found, first):
         content = host_array(constant.value, constant.abstract)
         if content is not None:
