@@ -15,7 +15,7 @@ from dumpsim.archive.naming import parse_npy
 from dumpsim.codecs import mapping, statcsv
 from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
 from dumpsim.core.irdoc import SourceLine
-from dumpsim.core.record import Record
+from dumpsim.core.record import STATISTICS, Record
 
 if TYPE_CHECKING:
     import pandas
@@ -210,19 +210,6 @@ class DumpSet:
         return f"<DumpSet {self.root}{' (filtered)' if self.tests or self.near else ''}>"
 
 
-STATISTICS = (
-    "max",
-    "min",
-    "avg",
-    "l2norm",
-    "count",
-    "negative",
-    "positive",
-    "zero",
-    "nan",
-    "positive_inf",
-    "negative_inf",
-)
 COLUMNS = (
     *("rank", "net", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", "format"),
     *("nbytes", "task_id", "stream_id", "timestamp", "path"),

@@ -1,13 +1,15 @@
 """``dumpsim ls``: what a dump holds."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.cli import selection as s
 from dumpsim.cli.output import print_rows
+
+if TYPE_CHECKING:
+    from dumpsim.analysis.dumpset import DumpSet
 
 __all__ = ["ls"]
 
@@ -48,7 +50,7 @@ def ls(
         raise typer.Exit(1)
 
 
-def _summary(dump: DumpSet) -> Iterator[dict[str, Any]]:
+def _summary(dump: "DumpSet") -> Iterator[dict[str, Any]]:
     """One row a directory; the entries come directory by directory."""
     row: dict[str, Any] | None = None
     place = None

@@ -1,12 +1,12 @@
 """The options that choose tensors, the same for every command that reads a dump."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dumpsim.analysis.dumpset import DumpSet
-from dumpsim.analysis.dumpset import open as open_dump
+if TYPE_CHECKING:
+    from dumpsim.analysis.dumpset import DumpSet
 
 __all__ = [
     "Dtype",
@@ -49,8 +49,10 @@ def select(
     graph: int | None,
     iteration: int | None,
     source: str | None,
-) -> DumpSet:
+) -> "DumpSet":
     """The tensors that the options name; several iterations of one operator all count."""
+    from dumpsim.analysis.dumpset import open as open_dump
+
     return open_dump(path).filter(
         op=op,
         op_type=op_type,

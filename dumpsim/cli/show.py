@@ -1,31 +1,19 @@
 """``dumpsim show``: one tensor in full: names, line, statistics, histogram, values."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.histogram import histogram
 from dumpsim.cli import selection as s
 from dumpsim.cli.output import human_bytes, print_json
-from dumpsim.codecs.irtext import source_text
+from dumpsim.core.record import STATISTICS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dumpsim.analysis.entry import Entry
 
 __all__ = ["show"]
-
-_NUMBERS = (
-    "max",
-    "min",
-    "avg",
-    "l2norm",
-    "count",
-    "negative",
-    "positive",
-    "zero",
-    "nan",
-    "positive_inf",
-    "negative_inf",
-)
 
 
 def show(
@@ -63,7 +51,10 @@ def show(
         raise typer.Exit(1)
 
 
-def _facts(entry: Entry, bins: int, values: int) -> dict[str, Any]:
+def _facts(entry: "Entry", bins: int, values: int) -> dict[str, Any]:
+    from dumpsim.analysis.histogram import histogram
+    from dumpsim.codecs.irtext import source_text
+
     facts: dict[str, Any] = {
         "rank": entry.rank,
         "graph": entry.graph_id,
@@ -79,7 +70,7 @@ def _facts(entry: Entry, bins: int, values: int) -> dict[str, Any]:
         "path": str(entry.path) if entry.path is not None else None,
         "source": [source_text(line) for line in entry.source],
     }
-    facts |= {name: entry.statistic(name) for name in _NUMBERS}
+    facts |= {name: entry.statistic(name) for name in STATISTICS}
     if entry.path is not None:
         array = entry.array()
         if array.dtype.kind != "c":
@@ -91,10 +82,10 @@ def _facts(entry: Entry, bins: int, values: int) -> dict[str, Any]:
 
 def _head(array: "np.ndarray[Any, Any]", count: int) -> "np.ndarray[Any, Any]":
     head = array.reshape(-1)[:count]
-    return head.astype(np.float32) if head.dtype.kind == "V" or head.dtype.name == "bfloat16" else head
+    return head.astype("float32") if head.dtype.kind == "V" or head.dtype.name == "bfloat16" else head
 
 
-def _lines(entry: Entry, bins: int, values: int) -> list[str]:
+def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
     """The facts for people."""
     facts = _facts(entry, bins, values)
     lines = [
@@ -107,7 +98,7 @@ def _lines(entry: Entry, bins: int, values: int) -> list[str]:
     line = entry.script_line
     if line is not None:
         lines.append(f"  made by {line.path}:{line.line}  {line.code.strip()}")
-    numbers = (f"{name} {facts[name]:.6g}" for name in _NUMBERS if facts[name] is not None)
+    numbers = (f"{name} {facts[name]:.6g}" for name in STATISTICS if facts[name] is not None)
     lines.append("  " + ", ".join(numbers))
     if "histogram" in facts:
         lines += _bars(facts["histogram"]["edges"], facts["histogram"]["counts"])

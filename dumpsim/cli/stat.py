@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dumpsim.analysis.dumpset import STATISTICS
 from dumpsim.cli import selection as s
 from dumpsim.cli.output import print_rows, progress
 from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.record import STATISTICS
 
 __all__ = ["stat"]
 

@@ -14,6 +14,7 @@ from dumpsim.modes.profile import Profile
 __all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "load", "read_file", "require_supported"]
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
+_O2_REMOVED = "2.6"  # [spec mindspore 0.2, decisions]
 
 
 def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
@@ -142,12 +143,13 @@ def require_supported(profile: Profile, jit_level: str, environment: Mapping[str
     Raises
     ------
     UnsupportedError
-        For Ascend O2, with or without GE dump.
+        For Ascend O2, with or without GE dump; releases that have neither any more say so.
     """
     if profile.target == "Ascend" and jit_level == "O2":
         name = "GE dump (ENABLE_MS_GE_DUMP=1)" if environment.get("ENABLE_MS_GE_DUMP") == "1" else "Ascend O2 dump"
+        why = "is not emulated yet" if profile.release == "seed" else f"is gone since MindSpore {_O2_REMOVED}"
         raise UnsupportedError(
-            f"{name} is not emulated yet", where="jit_level", allowed=("O0", "O1"), nearest="O1", code="DS-CFG-070"
+            f"{name} {why}", where="jit_level", allowed=("O0", "O1"), nearest="O1", code="DS-CFG-070"
         )
 
 
