@@ -17,7 +17,7 @@ __all__ = ["NodeBuilder"]
 
 # operators that are constants where their operands are; the quotient of two constants is a kernel all the same
 # [observed 2.10: the gradients of MSELoss and CrossEntropyLoss]
-_FOLDED = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "FillV2", "Cast", "Muls"})
+_FOLDED = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "Cast", "Muls"})
 
 
 class NodeBuilder(NodeMaker):

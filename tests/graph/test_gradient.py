@@ -1,0 +1,257 @@
+"""The backward walk and the nodes that it makes, on graphs made by hand."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.abstract import TensorType, TupleType
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.graph.builder import NodeMaker, constant
+from dumpsim.graph.calls import CallStack
+from dumpsim.graph.gradient import Parts, needing, reverse
+from dumpsim.graph.gradient_nodes import NodeBuilder
+from dumpsim.graph.gradient_scope import shared_scopes
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
+from dumpsim.graph.passes.simplify import simplify
+from dumpsim.ops.table import find
+
+
+def parameter(*shape, kind="float32"):
+    return Parameter(name="x", abstract=TensorType(dtype=dtype(kind), shape=shape))
+
+
+class Scene:
+    """Makes forward nodes with scopes, and keeps what the gradient makes."""
+
+    def __init__(self):
+        self.forward, self.backward, self.scope = [], [], "Default"
+        self.maker = NodeMaker(find, self.place)
+        self.builder = NodeBuilder(find, self.backward.append, {})
+
+    def place(self, node):
+        node.scope = self.scope
+        self.forward.append(node)
+
+    def emit(self, op_type, *operands, scope="Default", **attrs):
+        self.scope = scope
+        return self.maker.emit(op_type, *operands, **attrs)
+
+    def gradients(self, output, wanted, sens=None):
+        if sens is None:
+            sens = constant(np.ones(output.abstract.shape, np.float32))
+        return reverse(output, sens, wanted, self.builder)
+
+    def value(self, symbol, **given):
+        """What a symbol is, with the values of parameters."""
+        values = dict(given)
+
+        def of(value):
+            if isinstance(value, Constant):
+                return value.value
+            if isinstance(value, Parameter):
+                return values[value.name]
+            if value.op_type == "MakeTuple":
+                return tuple(of(o) for o in value.operands)
+            if value.op_type == "TupleGetItem":
+                return of(value.operands[0])[of(value.operands[1])]
+            if value.op_type == "Depend":
+                return of(value.operands[0])
+            return find(value.op_type).kernel(*[of(o) for o in value.operands], **value.attrs)
+
+        return of(symbol)
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+def test_gradient_of_a_product(scene):
+    x = parameter(3)
+    y = scene.emit("Mul", x, x)
+
+    (found,) = scene.gradients(y, [x])
+
+    np.testing.assert_array_equal(scene.value(found, x=np.array([1.0, 2, 3], np.float32)), [2, 4, 6])
+
+
+def test_scopes_name_the_forward_operator(scene):
+    x = parameter(3)
+    y = scene.emit("Tanh", x, scope="Default/act-Tanh")
+
+    scene.gradients(y, [x])
+
+    assert [(n.op_type, n.scope) for n in scene.backward] == [("TanhGrad", "Gradients/Default/act-Tanh/Grad_Tanh")]
+
+
+def test_several_gradients_are_one_sum_in_the_scope_of_the_value_in_the_order_of_its_users(scene):
+    x = parameter(3)
+    middle = scene.emit("Exp", x, scope="Default/middle")
+    first, second, third = (scene.emit(name, middle, scope=f"Default/{name}") for name in ("Tanh", "Sigmoid", "ReLU"))
+    output = scene.emit("Add", scene.emit("Add", first, second), third)
+
+    scene.gradients(output, [x])
+
+    (total,) = [node for node in scene.backward if node.op_type == "AddN"]
+    assert total.scope == "Gradients/Default/middle"
+    bundle = total.operands[0]
+    assert [operand.op_type for operand in bundle.operands] == ["TanhGrad", "SigmoidGrad", "ReluGrad"]
+
+
+def test_products_with_the_ones_of_the_seed_make_no_node(scene):
+    x, w = parameter(3), parameter(3)
+    y = scene.emit("Mul", x, w)
+
+    found = scene.gradients(y, [x, w])
+
+    assert found == [w, x]
+    assert scene.backward == []
+
+
+def test_only_what_is_wanted_is_walked(scene):
+    x, y = parameter(3), parameter(3)
+    left, right = scene.emit("Exp", x), scene.emit("Tanh", y)
+    output = scene.emit("Mul", left, right)
+
+    scene.gradients(output, [x])
+
+    assert "TanhGrad" not in [node.op_type for node in scene.backward]
+    assert needing(topological([output]), [x]) == {id(x), id(left), id(output)}
+
+
+def test_what_the_output_does_not_use_has_none(scene):
+    x, y = parameter(3), parameter(3)
+    output = scene.emit("Exp", x)
+
+    assert scene.gradients(output, [y]) == [None]
+
+
+def test_outputs_of_a_tuple_are_seeded_one_by_one(scene):
+    x = parameter(2)
+    items = [scene.emit("Exp", x), scene.emit("Tanh", x)]
+    output = scene.maker.emit("MakeTuple", *items)
+    assert isinstance(output.abstract, TupleType)
+    seed = constant(np.ones(2, np.float32))
+
+    (found,) = scene.gradients(output, [x], Parts(abstract=output.abstract, items=(seed, None)))
+
+    start = np.array([0.5, 1.5], np.float32)
+    np.testing.assert_allclose(scene.value(found, x=start), np.exp(start), rtol=1e-6)
+
+
+def test_stop_gradient_ends_the_walk(scene):
+    x = parameter(2)
+    stopped = scene.emit("StopGradient", x)
+    output = scene.emit("Mul", x, stopped)
+
+    assert scene.gradients(output, [x]) == [stopped]
+
+
+def test_comparisons_pass_nothing_on(scene):
+    x, y = parameter(2), parameter(2)
+    chosen = scene.emit("Select", scene.emit("Greater", x, y), x, y)
+
+    of_x, of_y = scene.gradients(chosen, [x, y])
+
+    start = {"x": np.array([1.0, 4], np.float32)}
+    assert all(isinstance(found, Node) for found in (of_x, of_y))
+    np.testing.assert_array_equal(scene.value(of_x, **start) + scene.value(of_y, **start), [1, 1])
+
+
+def test_operator_without_rule_is_named(scene):
+    x = parameter(2, 3)
+    output = scene.emit("GeLUGrad", x, x, x)
+
+    with pytest.raises(UnsupportedError, match="'GeLUGrad' has no gradient"):
+        scene.gradients(output, [x])
+
+
+def test_control_flow_is_named(scene):
+    x = parameter(2)
+    branch = Node(op_type="If", operands=[x], abstract=x.abstract, blocks=(Graph(), Graph()))
+
+    with pytest.raises(UnsupportedError, match="control flow on tensors"):
+        scene.gradients(branch, [x])
+
+
+class TestSharedScopes:
+    @staticmethod
+    def captured(build):
+        """A capture of functions that `build(enter, emit)` calls."""
+        scene, calls = Scene(), CallStack("root")
+        scene.maker = NodeMaker(find, lambda node: (scene.place(node), calls.record(node)))
+        output = build(calls, scene.emit)
+        return scene, shared_scopes(calls.root, [output], scene.forward, find)
+
+    def test_equal_primitives_share_the_scope_of_the_one_next_to_the_result(self):
+        x = parameter(2)
+
+        def build(calls, emit):
+            with calls.calling("first"):
+                inner = emit("Tanh", x, scope="Default/first")
+            with calls.calling("second"):
+                return emit("Tanh", inner, scope="Default/second")
+
+        scene, scopes = self.captured(build)
+        assert [scopes[id(node)] for node in scene.forward] == ["Default/second", "Default/second"]
+
+    def test_attributes_tell_primitives_apart(self):
+        x = parameter(1, 4)
+
+        def build(calls, emit):
+            first = emit("Concat", (x, x), -1, scope="Default/first")
+            other = emit("Tanh", first, scope="Default/tanh")
+            return emit("Exp", other, scope="Default/exp")
+
+        scene, scopes = self.captured(build)
+        operators = [node for node in scene.forward if node.op_type != "MakeTuple"]
+        assert [scopes[id(node)] for node in operators] == ["Default/first", "Default/tanh", "Default/exp"]
+
+    def test_a_call_nearer_to_the_result_comes_before_a_deeper_one(self):
+        x = parameter(2)
+
+        def build(calls, emit):
+            with calls.calling("left"), calls.calling("inside"):
+                left = emit("Tanh", x, scope="Default/left/inside")
+            with calls.calling("right"):
+                right = emit("Tanh", x, scope="Default/right")
+            return emit("Add", left, right)
+
+        scene, scopes = self.captured(build)
+        assert {scopes[id(n)] for n in scene.forward if n.op_type == "Tanh"} == {"Default/right"}
+
+
+class TestSimplify:
+    @staticmethod
+    def simplified(scene, output):
+        graph = Graph(output=output, trail=list(scene.forward))
+        return simplify(graph)
+
+    def test_first_of_two_reshapes_is_passed_over(self, scene):
+        x = parameter(2, 6)
+        middle = scene.emit("Reshape", scene.emit("Exp", x), (12,), scope="Default/inner")
+        output = scene.emit("Reshape", middle, (3, 4), scope="Default/outer")
+
+        graph = self.simplified(scene, output)
+
+        assert graph.output is output
+        assert output.operands[0].op_type == "Exp"
+        assert output.scope == "Default/outer"
+
+    def test_reshape_to_its_own_shape_goes(self, scene):
+        x = parameter(2, 6)
+        exp = scene.emit("Exp", x)
+        output = scene.emit("Reshape", scene.emit("Reshape", exp, (12,)), (2, 6))
+
+        assert self.simplified(scene, output).output is exp
+
+    def test_product_with_ones_goes_unless_it_broadcasts(self, scene):
+        x = parameter(3)
+        exp = scene.emit("Exp", x)
+        plain = scene.emit("Mul", exp, np.ones((), np.float32))
+        wide = scene.emit("Mul", plain, np.ones((2, 3), np.float32))
+
+        graph = self.simplified(scene, wide)
+
+        assert graph.output is wide
+        assert wide.operands[0] is exp
