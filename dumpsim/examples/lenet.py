@@ -70,9 +70,9 @@ def main():
 
     net = LeNet5()
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    optimizer = nn.Momentum(net.trainable_params(), learning_rate=0.05, momentum=0.9)
+    optimizer = nn.Momentum(net.trainable_params(), learning_rate=0.03, momentum=0.9)
     model = Model(net, loss, optimizer)
-    model.train(EPOCHS, train, callbacks=LossMonitor(20), dataset_sink_mode=False)
+    model.train(EPOCHS, train, callbacks=LossMonitor(46), dataset_sink_mode=False)
 
     test = Digits(-TEST_SAMPLES, None)
     net.set_train(False)
