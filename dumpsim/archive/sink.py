@@ -47,15 +47,12 @@ class Sink:
 
     Attributes
     ----------
-    files : int
-        Files written, files that grow counted once.
-    bytes : int
-        Bytes written.
+    written : dict of str to (int, int)
+        Files and bytes by directory; files that grow are counted once.
     """
 
     def __init__(self, *, file_mode: int = 0o400, directory_mode: int = 0o700, disk: DiskFaults | None = None) -> None:
-        self.files = 0
-        self.bytes = 0
+        self.written: dict[str, tuple[int, int]] = {}
         self._file_mode = file_mode
         self._directory_mode = directory_mode
         self._disk = disk
@@ -104,8 +101,7 @@ class Sink:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise _failure(path, error) from error
-        self.files += 1
-        self.bytes += size
+        self._count(directory, 1, size)
         return size
 
     def append(self, directory: str, name: str, line: str) -> int:
@@ -132,7 +128,7 @@ class Sink:
         except OSError as error:
             raise _failure(path, error) from error
         self._growing[path] = (descriptor, size + len(data))
-        self.bytes += len(data)
+        self._count(directory, 0, len(data))
         return len(data)
 
     def exists(self, directory: str, name: str) -> bool:
@@ -159,13 +155,18 @@ class Sink:
         try:
             self._make(directory)
         except OSError as error:
-            raise _failure(directory, error) from error
+            raise _failure(directory, error, "made") from error
 
     def settle(self) -> None:
         """Close the files that grow; they may grow again later."""
         while self._growing:
             _, (descriptor, _) = self._growing.popitem()
             os.close(descriptor)
+
+    def _count(self, directory: str, files: int, size: int) -> None:
+        """Account for what was written."""
+        before = self.written.get(directory, (0, 0))
+        self.written[directory] = (before[0] + files, before[1] + size)
 
     def _create(self, path: str) -> int:
         """A new file; what a killed run left under this name is swept away."""
@@ -197,7 +198,7 @@ class Sink:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         try:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, self._file_mode)
-            self.files += 1
+            self._count(directory, 1, 0)
         except FileExistsError:
             os.chmod(path, 0o200)  # a user who is not root may not open a 0400 file for writing
             try:
@@ -225,11 +226,13 @@ def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int
             view = view[os.write(descriptor, view) :]
 
 
-def _failure(path: str, error: OSError) -> DumpWriteError:
+def _failure(path: str, error: OSError, verb: str = "written") -> DumpWriteError:
     """The error that a user meets."""
-    reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
     detail = error.strerror or ""
+    reason = _REASONS.get(error.errno or 0, detail or str(error))
+    if verb == "made" and error.errno == errno.ENOENT:  # nothing has vanished: this file system makes no directories
+        reason = detail
     text = reason if reason in detail or not detail else f"{reason} ({detail})"
-    failure = DumpWriteError(f"cannot be written: {text}", where=path, code="DS-ARC-010")
+    failure = DumpWriteError(f"cannot be {verb}: {text}", where=path, code="DS-ARC-010")
     failure.errno = error.errno
     return failure

@@ -1,6 +1,7 @@
 """The dump of one rank: listens to the device and writes what the config asks for."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -295,7 +296,7 @@ class DumpService:
         if self.enabled and not self.tally.asked and not self.tally.failed:
             self.tally.note(self._why_nothing())
         summary = self.tally.summary(
-            path=self.tree.rank_path, rank=self.info.rank, files=self._sink.files, size=self._sink.bytes
+            path=self.tree.rank_path, rank=self.info.rank, written=self._sink.written, following=self._following()
         )
         self._finished = summary
         if self.info.settings.manifest is not None:
@@ -447,6 +448,19 @@ class DumpService:
         if self.config.dump_mode == 1:
             return "nothing was dumped: kernels matches no operator"
         return "nothing was dumped: no kernel ran"
+
+    def _following(self) -> str:
+        """The command that shows the dump, or that explains why there is none."""
+        where = shlex.quote(self.config.path.rstrip("/"))
+        if not (self.tally.tensors or self.tally.rows):
+            release = "" if self.profile.release == "seed" else f" --mindspore {self.profile.release}"
+            fields = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in self.info.settings.overrides.items())
+            return (
+                f"dumpsim check {shlex.quote(self.config.file)} --device {self.profile.target.lower()}{release}{fields}"
+            )
+        if self.config.op_debug_mode == 3:
+            return f"dumpsim stat {where} --bad"
+        return f"dumpsim ls {where} --summary" if self.tally.tensors else f"dumpsim stat {where}"
 
     def _write_manifest(self, summary: Summary, path: str) -> None:
         """Write the manifest; the dump itself is complete whatever happens here."""

@@ -1,9 +1,21 @@
 """What was asked, captured, skipped and written: counted during the run, told at its end. [design]"""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Summary", "Tally"]
+__all__ = ["Directory", "Summary", "Tally"]
+
+_LINES = 12  # of the tree that a summary shows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """What was written into one directory."""
+
+    path: str  # below the rank's
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +39,10 @@ class Summary:
         The dump is off on this device, or something could not be written.
     notes : tuple of str
         What else a user must know, such as why nothing was dumped.
+    directories : tuple of Directory
+        Where it was written: data by graph and iteration, then the rest.
+    following : str
+        The command to type next.
     """
 
     path: str
@@ -41,6 +57,8 @@ class Summary:
     iterations: tuple[int, ...]
     failed: bool = False
     notes: tuple[str, ...] = ()
+    directories: tuple[Directory, ...] = ()
+    following: str = ""
 
     @property
     def complete(self) -> bool:
@@ -55,9 +73,13 @@ class Summary:
         written = f"{self.tensors} tensors"
         if self.rows:
             written += f", {self.rows} statistics rows"
-        parts.append(f"written {written}; {self.files} files, {_size(self.bytes)}, in {self.path}")
-        lines = [", ".join(parts)]
+        where = "" if self.directories else f", in {self.path}"
+        parts.append(f"written {written}; {self.files} files, {_size(self.bytes)}{where}")
+        lines = [f"dumpsim: {self.path}", *_tree(self.directories)] if self.directories else []
+        lines.append(", ".join(parts))
         lines += [f"dumpsim: {note}" for note in self.notes]
+        if self.following:
+            lines.append(f"dumpsim: next: {self.following}")
         return "\n".join(lines)
 
 
@@ -90,22 +112,69 @@ class Tally:
             self.note(text)
         self.failed = True
 
-    def summary(self, *, path: str, rank: int, files: int, size: int) -> Summary:
-        """The account so far."""
+    def summary(self, *, path: str, rank: int, written: Mapping[str, tuple[int, int]], following: str = "") -> Summary:
+        """The account so far.
+
+        Parameters
+        ----------
+        path : str
+            Directory of the rank.
+        rank : int
+        written : mapping of str to (int, int)
+            Files and bytes by directory.
+        following : str
+            The command to type next.
+        """
+        below = [
+            Directory(path=name[len(path) + 1 :], files=files, bytes=size) for name, (files, size) in written.items()
+        ]
         return Summary(
             path=path,
             rank=rank,
+            directories=tuple(sorted(below, key=_order)),
+            following=following,
             asked=self.asked,
             captured=self.captured,
             skipped=tuple(sorted(self.skipped.items(), key=lambda item: (-item[1], item[0]))),
             tensors=self.tensors,
             rows=self.rows,
-            files=files,
-            bytes=size,
+            files=sum(found.files for found in below),
+            bytes=sum(found.bytes for found in below),
             iterations=tuple(sorted(self.iterations)),
             failed=self.failed,
             notes=tuple(self.notes),
         )
+
+
+def _order(directory: Directory) -> tuple[bool, list[tuple[bool, int, str]]]:
+    """Data by graph and iteration, constants behind iterations; then graphs and the like."""
+    parts = directory.path.split("/")
+    return (len(parts) == 1, [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts])
+
+
+def _tree(directories: tuple[Directory, ...]) -> list[str]:
+    """A line a directory; of many, the first ones, how many more there are, and the last ones.
+
+    Examples
+    --------
+    >>> many = tuple(Directory(path=f"Net/0/{n}", files=2, bytes=600) for n in range(100))
+    >>> print("\\n".join(_tree(many)[-3:]))
+      and 89 more            178 files    53.4 kB
+      Net/0/98                 2 files      600 B
+      Net/0/99                 2 files      600 B
+    """
+    shown = list(directories)
+    if len(shown) > _LINES:
+        others = sum("/" not in found.path for found in shown)
+        tail = min(max(others + 1, 2), _LINES - 2)  # at least the last iteration, and all that is no data
+        hidden = shown[_LINES - 1 - tail : -tail]
+        files, size = sum(found.files for found in hidden), sum(found.bytes for found in hidden)
+        shown[_LINES - 1 - tail : -tail] = [Directory(path=f"and {len(hidden)} more", files=files, bytes=size)]
+    width = max([20, *(len(found.path) for found in shown)])
+    return [
+        f"  {found.path:{width}}  {found.files:4} file{'s' if found.files != 1 else ' '} {_size(found.bytes):>10}"
+        for found in shown
+    ]
 
 
 def _size(count: int) -> str:
