@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 
-
 _HOMES = {
     "DumpSet": "dumpsim.analysis.dumpset",
     "DumpsimError": "dumpsim.core.errors",
