@@ -168,8 +168,12 @@ def _at_once(
     sens: Any,
     has_aux: bool,
 ) -> tuple[Any, list[Any]]:
-    with tape.recording() as recorded:
-        value = fn(*args, **kwargs)
+    before = tape.take_forward(fn, args) if not kwargs and not tape.is_recording() else None
+    if before is not None:
+        value, recorded = before.value, before.tape
+    else:
+        with tape.recording() as recorded:
+            value = fn(*args, **kwargs)
     chosen = value[0] if has_aux else value
     builder = EagerBuilder()
     leaves = [builder.symbol(tensor) for tensor in wanted]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Entry", "Tape", "is_recording", "record", "recording"]
+__all__ = ["Entry", "Forward", "Tape", "forward", "is_recording", "record", "recording", "take_forward"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,7 +28,18 @@ class Tape:
     entries: list[Entry] = field(default_factory=list)
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class Forward:
+    """A call of a cell that was recorded although no gradient was being taken yet."""
+
+    cell: Any
+    args: tuple[Any, ...]
+    tape: Tape
+    value: Any = None
+
+
 _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
+_latest: ContextVar[Forward | None] = ContextVar("forward", default=None)
 
 
 def record(definition: OpDef, operands: Sequence[Any], out: Any, attrs: Mapping[str, Any]) -> None:
@@ -55,3 +66,29 @@ def recording() -> Iterator[Tape]:
         outer = _current.get()
         if outer is not None:
             outer.entries.extend(tape.entries)
+
+
+@contextmanager
+def forward(cell: Any, args: tuple[Any, ...], *, wanted: bool) -> Iterator[Forward | None]:
+    """Record a call of a cell of which gradients are `wanted` (``set_grad``), for a gradient of the same call later.
+
+    MindSpore does not run such a cell again. [observed 2.10]
+    """
+    if not wanted or is_recording():
+        yield None
+        return
+    with recording() as tape:
+        call = Forward(cell=cell, args=args, tape=tape)
+        yield call
+    _latest.set(call)
+
+
+def take_forward(cell: Any, args: tuple[Any, ...]) -> Forward | None:
+    """The latest recorded call, where it is this one; it is given once."""
+    call = _latest.get()
+    if call is None or call.cell is not cell or len(call.args) != len(args):
+        return None
+    if any(one is not other for one, other in zip(call.args, args, strict=True)):
+        return None
+    _latest.set(None)
+    return call

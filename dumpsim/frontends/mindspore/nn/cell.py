@@ -159,7 +159,10 @@ class Cell(CellTree):
             from dumpsim.frontends.mindspore._capture import compile as compiler
 
             return compiler.run_cell(self, self._inputs(args), kwargs)
-        with _eager_depth:
+        from dumpsim.frontends.mindspore._capture import tape
+
+        wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
+        with _eager_depth, tape.forward(self, args, wanted=wanted) as call:
             for hook in hooks["before"]:
                 changed = hook(self, args)
                 if changed is not None:
@@ -168,6 +171,8 @@ class Cell(CellTree):
             for hook in hooks["after"]:
                 changed = hook(self, args, output)
                 output = output if changed is None else changed
+            if call is not None:
+                call.value = output
         return output
 
     def _inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
