@@ -12,6 +12,7 @@ from dumpsim.graph.passes.expand import expand_composites
 from dumpsim.graph.passes.merge import merge_equal
 from dumpsim.graph.passes.monads import add_monads
 from dumpsim.graph.passes.naming import Numbers, name_for_files, name_for_text
+from dumpsim.graph.passes.numbering import function_numbers
 from dumpsim.graph.passes.sequence import kernel_order
 from dumpsim.graph.passes.simplify import simplify
 from dumpsim.graph.program import KernelGraph, Program
@@ -48,6 +49,7 @@ def lower(
     """
     if saved is not None:
         saved("00_bootstrap", outline(captured, find))
+    functions = function_numbers(captured)
     captured = expand_composites(add_monads(merge_equal(simplify(captured), find), find), find)
     if saved is not None:
         saved("21_validate", outline(captured, find))
@@ -59,6 +61,7 @@ def lower(
         for graph in graphs:
             for node in graph.nodes():
                 node.ir_name = node.full_name
+    numbers.take(functions.before)
     root_id = -1
     kernel_graphs: list[KernelGraph] = []
     for index, (graph, return_name) in enumerate(zip(graphs, returns, strict=True)):
@@ -68,6 +71,8 @@ def lower(
         assert isinstance(graph.output, Node)
         is_root = graph.graph_id == root_id
         doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
+        if index == max(pieces.roots):
+            numbers.take(functions.behind)
         kernel_graphs.append(
             KernelGraph(
                 graph=graph,

@@ -19,7 +19,8 @@ class Ids:
     """
 
     next_graph: int = 0
-    next_cnode: int = 0
+    next_cnode: int = 1
+    resolved: set[str] = field(default_factory=set)  # operators that have taken a number
     _ops: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def graph(self) -> int:
@@ -36,6 +37,10 @@ class Ids:
     def full_name(self, scope: str, op_type: str) -> str:
         """``scope/op_type-opN`` with the next number."""
         return f"{scope}/{op_type}-op{self.op(scope, op_type)}"
+
+    def take(self, count: int) -> None:
+        """Give away numbers of nodes to what no dump shows."""
+        self.next_cnode += count
 
     def cnode(self) -> int:
         """The next number of a node that is named by being printed."""

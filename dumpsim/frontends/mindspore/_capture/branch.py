@@ -5,7 +5,7 @@ from typing import Any
 
 from dumpsim.core.abstract import TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import trace, values
+from dumpsim.frontends.mindspore._capture import numbering, trace, values
 from dumpsim.frontends.mindspore._capture.condition import as_bool, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.trace import Tracer
@@ -17,6 +17,7 @@ __all__ = ["branch", "choose", "conditional"]
 
 def conditional(position: Position, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
     """``then if test else other``."""
+    numbering.truth(trace.current(), position, test)
     truth = truth_of(test)
     if isinstance(truth, bool):
         return then() if truth else other()
@@ -39,6 +40,7 @@ def branch(
     """
     truth = truth_of(test)
     tracer = trace.current()
+    numbering.truth(tracer, position, test)
     if isinstance(truth, bool):
         with _InsideBranch(tracer, fixed=fixed, variables=get):
             (then if truth else other)()
@@ -66,6 +68,7 @@ def choose(
     """An ``if`` both of whose branches return; gives what they return."""
     truth = truth_of(test)
     tracer = trace.current()
+    numbering.truth(tracer, position, test)
     if isinstance(truth, bool):
         with _InsideBranch(tracer):
             return then() if truth else other()

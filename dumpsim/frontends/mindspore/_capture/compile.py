@@ -197,6 +197,7 @@ def _compile(
         tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
     saver = _saver(session)
     saved = saver.save if saver.active else None
+    session.ids.take(tracer.resolved.taken(session.ids.resolved))
     program = lower(tracer.graph, session.ids, find, session.options(), saved)
     session.compile(program)
     return Compiled(program=program, result=_without_symbols(result))

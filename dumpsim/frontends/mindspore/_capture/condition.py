@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
-from dumpsim.frontends.mindspore._capture import trace, values
+from dumpsim.frontends.mindspore._capture import numbering, trace, values
 from dumpsim.frontends.mindspore._capture.frame import Position
 
 __all__ = ["as_bool", "conjunction", "disjunction", "negation", "static", "truth_of"]
@@ -21,6 +21,7 @@ def truth_of(condition: Any) -> Any:
 
 def static(position: Position, condition: Any) -> bool:
     """A condition that has to be known at capture."""
+    numbering.truth(trace.current(), position, condition)
     truth = truth_of(condition)
     if not isinstance(truth, bool):
         raise CaptureError(
@@ -33,6 +34,7 @@ def static(position: Position, condition: Any) -> bool:
 
 def negation(position: Position, value: Any) -> Any:
     """``not value``."""
+    numbering.operator(trace.current(), position, "Not", value)
     truth = truth_of(value)
     if isinstance(truth, bool):
         return not truth
@@ -50,6 +52,7 @@ def disjunction(position: Position, *operands: Callable[[], Any]) -> Any:
 
 
 def _join(position: Position, op_type: str, operands: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
+    numbering.truth(trace.current(), position, True)
     result = operands[0]()
     for operand in operands[1:]:
         truth = truth_of(result)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dumpsim.frontends.mindspore._capture import rewrite, trace, values, vendor
+from dumpsim.frontends.mindspore._capture import numbering, rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, negation, static
 from dumpsim.frontends.mindspore._capture.frame import Position
@@ -24,6 +24,7 @@ from dumpsim.graph.graph import Node
 
 __all__ = [
     "Unbound",
+    "attribute",
     "binary",
     "branch",
     "call",
@@ -33,6 +34,7 @@ __all__ = [
     "conjunction",
     "disjunction",
     "item",
+    "iterated",
     "loop",
     "named",
     "named_all",
@@ -65,6 +67,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "GtE": operator.ge,
     "Eq": operator.eq,
     "NotEq": operator.ne,
+    "In": lambda element, sequence: element in sequence,
+    "NotIn": lambda element, sequence: element not in sequence,
 }
 _UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "Invert": operator.invert}
 _PACKAGE = str(Path(__file__).resolve().parents[3])
@@ -92,6 +96,7 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     """``left <op> right``."""
     function = _OPERATORS[name]
     tracer = trace.current()
+    numbering.operator(tracer, position, name, left, right)
     if tracer is None or not (_is_graph_value(left) or _is_graph_value(right)):
         return function(left, right)
     tracer.at(position, entering=False)
@@ -109,6 +114,7 @@ def unary(position: Position, name: str, operand: Any) -> Any:
     """``<op> operand``."""
     function = _UNARY[name]
     tracer = trace.current()
+    numbering.operator(tracer, position, name, operand)
     if tracer is None or not _is_graph_value(operand):
         return function(operand)
     tracer.at(position, entering=False)
@@ -128,6 +134,7 @@ def item(position: Position, value: Any, index: Any) -> Any:
     tracer = trace.current()
     if tracer is None:
         return value[index]
+    numbering.subscript(tracer, position, value, index)
     tracer.at(position, entering=False)
     result = value[index]
     if isinstance(index, tuple) and values.is_tensor(value):
@@ -135,11 +142,24 @@ def item(position: Position, value: Any, index: Any) -> Any:
     return result
 
 
+def attribute(position: Position, value: Any, name: str) -> Any:
+    """``value.name``, for properties that the vendor computes."""
+    numbering.attribute(trace.current(), position, value, name)
+    return getattr(value, name)
+
+
+def iterated(position: Position, value: Any) -> Any:
+    """What a ``for`` goes through."""
+    numbering.iteration(trace.current(), position)
+    return value
+
+
 def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``: cells and functions of the script are captured too."""
     tracer = trace.current()
     if tracer is None:
         return function(*args, **kwargs)
+    numbering.function(tracer, position, function, args, kwargs)
     target = getattr(function, "__func__", function)
     tracer.at(position, entering=isinstance(target, types.FunctionType) or _is_cell(function))
     return called(function, *args, **kwargs)

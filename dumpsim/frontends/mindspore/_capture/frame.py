@@ -11,10 +11,14 @@ __all__ = ["Frame", "Position", "Source"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Place of a call in its function: the whole expression and, for calls of functions, the called name."""
+    """Place of a call in its function: the whole expression and, for calls of functions, the called name.
+
+    `form` is ``augmented`` for ``x += y``, ``fixed`` inside of a condition that the attributes of the cell decide.
+    """
 
     whole: SourceLine
     called: SourceLine
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import trace
+from dumpsim.frontends.mindspore._capture import numbering, trace
 from dumpsim.frontends.mindspore._capture.condition import as_bool, static, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of
-from dumpsim.graph.graph import Node
+from dumpsim.graph.graph import Constant, Node
 
 __all__ = ["loop", "turn"]
 
@@ -36,8 +36,11 @@ def loop(
         while test():
             body()
         return
+    numbering.truth(tracer, position, True)
+    start = tracer.resolved.mark()
     with tracer.block("probe"):
         first = truth_of(test())
+    tracer.resolved.back_to(start)
     if isinstance(first, bool):
         while static(position, test()):
             body()
@@ -45,6 +48,7 @@ def loop(
     before = get()
     lifted: set[int] = set()
     while True:
+        tracer.resolved.back_to(start)
         carried = [i for i, v in enumerate(before) if is_carried(v) or i in lifted]
         after, node = _captured_loop(tracer, position, test, body, get, put, names, before, carried)
         changed = {i for i, v in enumerate(after) if i not in carried and not same(before[i], v) and before[i] is not v}
@@ -52,6 +56,8 @@ def loop(
         if not changed:
             break
         lifted |= changed
+    if any(isinstance(value, Constant) for value in node.operands):
+        tracer.resolved.again(start)
     tracer.append(node)
     fresh = list(tracer.unpack(node, node.abstract))
     result = list(before)

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture.frame import Position, Source
+from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
 
 __all__ = ["Rewritten", "rewritten"]
 
@@ -28,7 +29,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.While)
 _Tree = TypeVar("_Tree", bound=ast.AST)
-_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +195,7 @@ class _Rewriter(ast.NodeTransformer):
         self._count = 0
         self._jumping = False  # inside a loop that is left by break, continue or return
         self._first = ""  # first argument of the outermost function
+        self._form = ""  # what positions are noted with
 
     # -- helpers
 
@@ -203,7 +205,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def _position(self, node: ast.AST, called: ast.AST | None = None) -> ast.expr:
         whole = self.source.line(node)
-        self.positions.append(Position(whole=whole, called=self.source.line(called) if called is not None else whole))
+        place = self.source.line(called) if called is not None else whole
+        self.positions.append(Position(whole=whole, called=place, form=self._form))
         return ast.Subscript(
             value=ast.Name(id=_POSITIONS, ctx=ast.Load()),
             slice=ast.Constant(value=len(self.positions) - 1),
@@ -281,13 +284,16 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         returns = getattr(node, "returns", False)
+        fixed = _is_fixed(node.test)
+        self._form = "fixed" if fixed and not _holds(node.test, ast.In, ast.NotIn) else ""
         position = self._position(node)
+        test = self.visit(node.test)
+        self._form = ""
         if not returns and ((self._jumping and _jumps(node)) or _holds(node, ast.Return)):
-            test = self._control("static", position, self.visit(node.test), at=node.test)
+            test = self._control("static", position, test, at=node.test)
             body = self._statements(node.body) or [ast.Pass()]
             return _at(ast.If(test=test, body=body, orelse=self._statements(node.orelse)), node)
         names = _stored([*node.body, *node.orelse])
-        test = self.visit(node.test)
         then, other = self._name("then"), self._name("else")
         state, operands = self._state(names, node)
         choice = self._control(
@@ -297,7 +303,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.Name(id=then, ctx=ast.Load()),
             ast.Name(id=other, ctx=ast.Load()),
             *operands,
-            *([] if returns else [ast.Constant(value=_is_fixed(node.test))]),
+            *([] if returns else [ast.Constant(value=fixed)]),
             at=node,
         )
         end: ast.stmt = ast.Return(value=choice) if returns else ast.Expr(value=choice)
@@ -336,7 +342,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> Any:
         jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
-        node.iter = self.visit(node.iter)
+        node.iter = self._control("iterated", self._position(node), self.visit(node.iter), at=node.iter)
         node.body = [self._turn(node), *self._statements(node.body)]
         self._jumping = jumping
         node.orelse = self._statements(node.orelse)
@@ -373,6 +379,7 @@ class _Rewriter(ast.NodeTransformer):
             return node
         left = _at(ast.Name(id=node.target.id, ctx=ast.Load()), node)
         whole = _at(ast.BinOp(left=left, op=node.op, right=node.value), node)
+        whole.augmented = True  # type: ignore[attr-defined]
         return self.visit_Assign(_at(ast.Assign(targets=[node.target], value=whole), node))
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -400,7 +407,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         operator = ast.Constant(value=type(node.op).__name__)
+        form, self._form = self._form, "augmented" if getattr(node, "augmented", False) else self._form
         position = self._position(node)
+        self._form = form
         return self._control("binary", position, operator, self.visit(node.left), self.visit(node.right), at=node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -414,7 +423,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if isinstance(node.op, ast.Not):
             return self._control("negation", self._position(node), self.visit(node.operand), at=node)
-        if isinstance(node.op, ast.USub | ast.Invert) and not isinstance(node.operand, ast.Constant):
+        if isinstance(node.op, ast.USub | ast.Invert):
             operator = ast.Constant(value=type(node.op).__name__)
             return self._control("unary", self._position(node), operator, self.visit(node.operand), at=node)
         self.generic_visit(node)
@@ -437,6 +446,13 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(index, (ast.Slice, ast.Tuple)):
             return self._control("item", self._position(node), self.visit(node.value), _index(index), at=node)
         return self._control("item", self._position(node), self.visit(node.value), index, at=node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or node.attr not in PROPERTIES:
+            self.generic_visit(node)
+            return node
+        position = self._position(node)
+        return self._control("attribute", position, self.visit(node.value), ast.Constant(value=node.attr), at=node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         node.body = self.visit(node.body)

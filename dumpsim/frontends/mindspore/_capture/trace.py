@@ -9,7 +9,7 @@ from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
-from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.graph.calls import Call, CallStack
@@ -33,6 +33,7 @@ class Tracer:
         self._open: list[Graph] = [self.graph]
         self._weights: dict[int, Parameter] = {}
         self.calls = CallStack(name)
+        self.resolved = numbering.Resolved()
         self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call
         self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # cell, arguments, result and call
 
@@ -255,6 +256,7 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     if tracer is None:
         raise CaptureError("no graph is being captured", where=type(cell).__name__)
     construct = rewrite.rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
+    numbering.cell(tracer, cell)
     with tracer.entering(scope=scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
         frame.definition = construct.definition
         result = construct.function(cell, *args, **kwargs)

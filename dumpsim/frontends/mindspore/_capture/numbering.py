@@ -1,0 +1,208 @@
+"""How many of the process's node numbers the vendor's front end takes while it compiles.
+
+`CNode_N` counts on one counter for everything that the vendor has to name. The front end names, at first use, each
+operator that it resolves by the types of its operands (once in a process), each function of its own Python library
+that it evaluates (once a compile), and some calls (each by itself). Which ones a construct of the script takes along
+is data: `resolutions`. What that table does not hold counts nothing. [observed 2.10]
+"""
+
+import inspect
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dumpsim.frontends.mindspore._capture import resolutions, values
+from dumpsim.frontends.mindspore._capture.frame import Position
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.mindspore._capture.trace import Tracer
+
+__all__ = ["Mark", "Resolved", "attribute", "cell", "function", "iteration", "operator", "subscript", "truth"]
+
+_PACKAGE = str(Path(__file__).resolve().parents[3])
+_FRAMEWORK = "dumpsim.frontends."
+_OVERLOAD = "unpack_call@"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A state of a count of calls."""
+
+    calls: int
+    called: frozenset[tuple[str, Any]]
+    overloads: frozenset[tuple[Any, ...]]
+
+
+class Resolved:
+    """What one compile has resolved so far.
+
+    Examples
+    --------
+    >>> resolved = Resolved()
+    >>> resolved.note("add bool_")
+    >>> resolved.note("add tuple_func@ unpack_call!", constants=(2, 4))
+    >>> known = set()
+    >>> resolved.taken(known), sorted(known)
+    (4, ['add'])
+    >>> resolved.taken(known)  # an operator is named once in a process
+    3
+    """
+
+    def __init__(self) -> None:
+        self._operators: set[str] = set()
+        self._uses: set[tuple[Any, ...]] = set()
+        self._called: set[tuple[str, Any]] = set()
+        self._calls = 0
+
+    def note(self, names: str, *, constants: Any = ()) -> None:
+        """Note what a construct resolves: names as `resolutions` has them, and the constants among its operands."""
+        for place, name in enumerate(names.split()):
+            if name.endswith("@"):
+                self._uses.add((name, place, constants))
+            elif name.endswith("!"):
+                self._calls += 1
+            elif resolutions.is_function(name):
+                self._uses.add((name,))
+            else:
+                self._operators.add(name)
+
+    def call(self, name: str, key: Any) -> None:
+        """Note a call of a function of the script: it is named when it is called again with equal types."""
+        if (name, key) in self._called:
+            self._uses.add((name,))
+        self._called.add((name, key))
+
+    def mark(self) -> Mark:
+        """Where the count of calls is, for what is captured more than once."""
+        return Mark(calls=self._calls, called=frozenset(self._called), overloads=self._overloads())
+
+    def back_to(self, mark: Mark) -> None:
+        """Take back the calls since `mark`: the same statements are captured again."""
+        self._calls, self._called = mark.calls, set(mark.called)
+
+    def again(self, mark: Mark) -> None:
+        """Count the calls since `mark` twice: the vendor evaluates a loop again when a variable begins as a constant."""
+        self._calls += self._calls - mark.calls + len(self._overloads() - mark.overloads)
+
+    def _overloads(self) -> frozenset[tuple[Any, ...]]:
+        return frozenset(use for use in self._uses if use[0] == _OVERLOAD)
+
+    def taken(self, known: set[str]) -> int:
+        """The numbers that were taken; `known` are the operators that the process has named before, and grows."""
+        fresh = self._operators - known
+        known |= fresh
+        return len(fresh) + len(self._uses) + self._calls
+
+
+def operator(tracer: "Tracer | None", position: Position, name: str, *operands: Any) -> None:
+    """Note a Python operator (``Add``, ``NotEq``, ``In``, ``USub``, ``Not``); `position` tells an augmented one."""
+    if tracer is None or not _counts(position):
+        return
+    kinds = [_kind(operand) for operand in operands]
+    kind = "tensor" if "tensor" in kinds else kinds[0]
+    label = "Aug" + name if position.form == "augmented" else name
+    table = resolutions.OPERATORS
+    tracer.resolved.note(table.get((label, kind), table.get((label, ""), "")), constants=_signature(operands))
+
+
+def truth(tracer: "Tracer | None", position: Position, condition: Any) -> None:
+    """Note a condition that Python asks for."""
+    if tracer is not None and _counts(position):
+        tracer.resolved.note(resolutions.TRUTH["tensor" if _is_symbolic(condition) else ""])
+
+
+def subscript(tracer: "Tracer", position: Position, value: Any, index: Any) -> None:
+    """Note ``value[index]``."""
+    if not _counts(position):
+        return
+    if not values.is_tensor(value):
+        kind = "part" if isinstance(index, slice) else "sequence"
+    elif values.is_tensor(index):
+        kind = "mask" if index._dtype.name == "bool" else "tensor"
+    else:
+        kind = type(index).__name__
+    tracer.resolved.note(resolutions.SUBSCRIPTS.get(kind, "getitem"), constants=("index", _signature(index)))
+
+
+def iteration(tracer: "Tracer | None", position: Position) -> None:
+    """Note a ``for``."""
+    if tracer is not None and _counts(position):
+        tracer.resolved.note(resolutions.ITERATION)
+
+
+def attribute(tracer: "Tracer | None", position: Position, value: Any, name: str) -> None:
+    """Note a property of a tensor that is computed."""
+    if tracer is not None and _counts(position) and values.is_tensor(value):
+        tracer.resolved.note(resolutions.PROPERTIES[name], constants=(name, value.ndim))
+
+
+def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note a call in the script: of a function of the framework, of Python, or of the script's own."""
+    if not _counts(position):
+        return
+    plain = inspect.unwrap(getattr(called, "__func__", called))
+    name = getattr(plain, "__name__", "")
+    owner = getattr(called, "__self__", None)
+    count = len(args) + len(kwargs)
+    if values.is_tensor(owner):
+        _framework(tracer, f"Tensor.{name}", count > 0, args)
+    elif isinstance(plain, (types.BuiltinFunctionType, type)):
+        if plain is len:
+            tracer.resolved.call("ms_len", _signature(args))
+        _framework(tracer, f"{type(owner).__name__}.{name}" if isinstance(owner, (list, dict)) else name, False, args)
+    elif isinstance(plain, types.FunctionType):
+        if plain.__code__.co_filename.startswith(_PACKAGE):
+            _framework(tracer, name, count > 1, args[1:] if args and values.is_tensor(args[0]) else args)
+        else:
+            key = (_signature(args), _signature(tuple(kwargs.items())))
+            tracer.resolved.call(f"{plain.__module__}.{plain.__qualname__}", key)
+
+
+def cell(tracer: "Tracer", called: Any) -> None:
+    """Note a call of a cell of the framework."""
+    if type(called).__module__.startswith(_FRAMEWORK):
+        name = type(called).__name__
+        table = resolutions.CELLS
+        trained = table.get(f"{name}(train)") if called.training else None
+        tracer.resolved.note(trained if trained is not None else table.get(name, ""))
+
+
+def _framework(tracer: "Tracer", name: str, given: bool, args: tuple[Any, ...]) -> None:
+    table = resolutions.CALLS
+    names = table.get(f"{name}(axis)") if given else None
+    tracer.resolved.note(names if names is not None else table.get(name, ""), constants=tuple(_constants(args)))
+
+
+def _constants(value: Any) -> Iterator[str]:
+    """The constants of nested sequences."""
+    if isinstance(value, (tuple, list)):
+        for element in value:
+            yield from _constants(element)
+    elif not values.is_tensor(value):
+        yield repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__
+
+
+def _counts(position: Position) -> bool:
+    """Whether the place is in the script; what the framework's own code does is part of the tables."""
+    return position.form != "fixed" and not position.whole.path.startswith(_PACKAGE)
+
+
+def _is_symbolic(value: Any) -> bool:
+    return values.is_tensor(value) and (value._symbol is not None or values.is_parameter(value))
+
+
+def _kind(value: Any) -> str:
+    if values.is_tensor(value):
+        return "tensor"
+    return "sequence" if isinstance(value, (tuple, list)) else "scalar"
+
+
+def _signature(value: Any) -> Any:
+    """What of a value decides an evaluation: type and shape of tensors, anything else as it prints."""
+    if values.is_tensor(value):
+        return (value._dtype.name, tuple(value._shape))
+    if isinstance(value, (tuple, list)):
+        return tuple(_signature(element) for element in value)
+    return repr(value) if isinstance(value, (int, float, str, slice, type(None))) else type(value).__name__
