@@ -73,3 +73,21 @@ class Injector:
     def unused(self) -> tuple[Any, ...]:
         """Faults on operators that never struck."""
         return tuple(f for (_, f), n in zip(self._launches, self._counts, strict=True) if n < f.nth)
+
+    def unused_text(self) -> tuple[str, ...]:
+        """A sentence for every fault that never struck: a plan in vain looks like a sturdy device.
+
+        Examples
+        --------
+        >>> from dumpsim.core.clock import VirtualClock
+        >>> from dumpsim.device.faults import make_plan
+        >>> injector = Injector(make_plan([{"kind": "overflow", "op": "MatMull", "nth": 2}]), VirtualClock())
+        >>> injector.unused_text()
+        ("overflow of 'MatMull' never struck: 0 launches matched, it waits for launch 2",)
+        """
+        pairs = zip(self._launches, self._counts, strict=True)
+        return tuple(
+            f"{fault.kind} of {pattern!r} never struck: {n} launches matched, it waits for launch {fault.nth}"
+            for (pattern, fault), n in pairs
+            if n < fault.nth
+        )

@@ -1,8 +1,11 @@
 """A session: one process's (or one in-process rank's) device, clock, counters, listeners and compiled programs."""
 
+import atexit
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from weakref import ref
 
 import numpy as np
 
@@ -35,6 +38,13 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+
+
+def _tell_unused(injector: "ref[Injector]") -> None:
+    """At the end of a run: the faults of its plan that never struck."""
+    found = injector()
+    for text in found.unused_text() if found is not None else ():
+        print(f"dumpsim: fault plan: {text}", file=sys.stderr)
 
 
 class Session:
@@ -108,7 +118,9 @@ class Session:
         if self.settings.faults:
             from dumpsim.device.faults import load_plan
 
-            self.inject(load_plan(self.settings.faults))
+            injector = self.inject(load_plan(self.settings.faults))
+            if not self.settings.quiet:
+                atexit.register(_tell_unused, ref(injector))
 
     # ----------------------------------------------------------- which one
     @classmethod
