@@ -30,7 +30,8 @@ class NodeBuilder(NodeMaker):
     place : callable
         ``place(node)`` puts a node into the program; its scope is set already.
     scopes : mapping
-        For the id of a forward node the scope that its gradient belongs to, see `gradient_scope.shared_scopes`.
+        For the id of a forward node the scope that its gradient belongs to, see `gradient_scope.shared_scopes`; for the
+        id of a parameter the scope of its load.
     """
 
     def __init__(self, find: Callable[[str], OpDef], place: Callable[[Node], None], scopes: Mapping[int, str]) -> None:
@@ -73,7 +74,7 @@ class NodeBuilder(NodeMaker):
             return gradients[0]
         if len(summands) == 1:
             return summands[0]
-        scope = value.scope if isinstance(value, Node) else "Default"
+        scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
         with self._at(f"Gradients/{scope}", value if isinstance(value, Node) else None):
             return super().emit("AddN", tuple(summands))
 

@@ -16,7 +16,7 @@ from dumpsim.graph.calls import Call
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["shared_scopes"]
+__all__ = ["load_scopes", "shared_scopes"]
 
 _STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient"})
 
@@ -41,6 +41,16 @@ def shared_scopes(
     for node in [*_Inliner(find).run(call, outputs), *nodes]:
         first.setdefault(_primitive(node), node.scope)
     return {id(node): first[_primitive(node)] for node in nodes}
+
+
+def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:
+    """For every weight (by id) that the nodes read the scope of its load: that of the call around the first reader."""
+    found: dict[int, str] = {}
+    for node in nodes:
+        for operand in node.operands:
+            if isinstance(operand, Parameter) and operand.is_weight:
+                found.setdefault(id(operand), node.block_scope or node.scope)
+    return found
 
 
 def _primitive(node: Node) -> Any:

@@ -13,7 +13,7 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.calls import Call
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_nodes import NodeBuilder
-from dumpsim.graph.gradient_scope import shared_scopes
+from dumpsim.graph.gradient_scope import load_scopes, shared_scopes
 from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -92,7 +92,8 @@ def _in_capture(
     output = _whole(tracer, chosen)
     nodes = topological([output])
     outputs = [tensor._symbol for tensor in values.tensors_in(chosen) if tensor._symbol is not None]
-    builder = NodeBuilder(find, _placer(tracer), shared_scopes(call, outputs, nodes, find))
+    scopes = {**shared_scopes(call, outputs, nodes, find), **load_scopes(nodes)}
+    builder = NodeBuilder(find, _placer(tracer), scopes)
     seed = _seed(tracer, output.abstract, sens)
     leaves = [tracer.value_of(tensor) for tensor in wanted]
     found = reverse(output, seed, leaves, builder, nodes=nodes)
