@@ -71,7 +71,7 @@ def lower(
         assert isinstance(graph.output, Node)
         is_root = graph.graph_id == root_id
         doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
-        if index == max(pieces.roots):
+        if index == max(pieces.roots, default=0):
             numbers.take(functions.behind)
         kernel_graphs.append(
             KernelGraph(
