@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli import selection as s
 from dumpsim.cli.output import print_rows
+from dumpsim.cli.selection import Json, reads
 
 if TYPE_CHECKING:
     from dumpsim.analysis.dumpset import DumpSet
@@ -17,23 +17,14 @@ _COLUMNS = ("rank", "graph", "iteration", "op_type", "op_name", "io", "slot", "d
 _SUMMARY = ("rank", "net", "graph", "iteration", "operators", "tensors", "bytes")
 
 
+@reads
 def ls(
-    path: s.PathArgument,
-    op: s.Op = None,
-    op_type: s.OpType = None,
-    io: s.Io = None,
-    slot: s.Slot = None,
-    dtype: s.Dtype = None,
-    rank: s.Rank = None,
-    graph: s.Graph = None,
-    iteration: s.Iteration = None,
-    source: s.Source = None,
+    dump: "DumpSet",
     paths: Annotated[bool, typer.Option("--paths", "-p", help="File names only.")] = False,
     summary: Annotated[bool, typer.Option("--summary", "-s", help="One line an iteration.")] = False,
-    as_json: s.Json = False,
+    as_json: Json = False,
 ) -> None:
     """List the tensors of a dump in the order in which they were written."""
-    dump = s.select(path, op, op_type, io, slot, dtype, rank, graph, iteration, source)
     if paths:
         for entry in dump:
             if entry.path is not None:

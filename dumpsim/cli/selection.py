@@ -1,66 +1,50 @@
 """The options that choose tensors, the same for every command that reads a dump."""
 
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-if TYPE_CHECKING:
-    from dumpsim.analysis.dumpset import DumpSet
+__all__ = ["Json", "reads"]
 
-__all__ = [
-    "Dtype",
-    "Graph",
-    "Io",
-    "Iteration",
-    "Json",
-    "Op",
-    "OpType",
-    "PathArgument",
-    "Rank",
-    "Slot",
-    "Source",
-    "select",
-]
-
-PathArgument = Annotated[
-    Path, typer.Argument(help="Root of a dump, a directory inside it, an .npy or a statistic.csv.")
-]
-Op = Annotated[str | None, typer.Option(help="Glob on the operator's full name, e.g. '*conv3*'.")]
-OpType = Annotated[str | None, typer.Option("--type", help="Operator type, e.g. Conv2D.")]
-Io = Annotated[str | None, typer.Option(help="input or output.")]
-Slot = Annotated[int | None, typer.Option(help="Number of the input or output.")]
-Dtype = Annotated[str | None, typer.Option(help="Number type, e.g. float16.")]
-Rank = Annotated[int | None, typer.Option(help="Rank.")]
-Graph = Annotated[int | None, typer.Option(help="Graph id.")]
-Iteration = Annotated[int | None, typer.Option(help="Iteration.")]
-Source = Annotated[str | None, typer.Option(help="Line of the script that made the operator: train.py:175.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON, one value a line.")]
 
+# parameter of DumpSet.filter -> its command-line form
+_OPTIONS: dict[str, Any] = {
+    "op": Annotated[str | None, typer.Option(help="Glob on the operator's full name, e.g. '*conv3*'.")],
+    "op_type": Annotated[str | None, typer.Option("--type", help="Operator type, e.g. Conv2D.")],
+    "io": Annotated[str | None, typer.Option(help="input or output.")],
+    "slot": Annotated[int | None, typer.Option(help="Number of the input or output.")],
+    "dtype": Annotated[str | None, typer.Option(help="Number type, e.g. float16.")],
+    "rank": Annotated[int | None, typer.Option(help="Rank.")],
+    "graph": Annotated[int | None, typer.Option(help="Graph id.")],
+    "iteration": Annotated[int | None, typer.Option(help="Iteration.")],
+    "source": Annotated[str | None, typer.Option(help="Line of the script that made the operator: train.py:175.")],
+}
+_PATH = Annotated[Path, typer.Argument(help="Root of a dump, a directory inside it, an .npy or a statistic.csv.")]
 
-def select(
-    path: Path,
-    op: str | None,
-    op_type: str | None,
-    io: str | None,
-    slot: int | None,
-    dtype: str | None,
-    rank: int | None,
-    graph: int | None,
-    iteration: int | None,
-    source: str | None,
-) -> "DumpSet":
-    """The tensors that the options name; several iterations of one operator all count."""
-    from dumpsim.analysis.dumpset import open as open_dump
 
-    return open_dump(path).filter(
-        op=op,
-        op_type=op_type,
-        io=io,
-        slot=slot,
-        dtype=dtype,
-        rank=rank,
-        graph=graph,
-        iteration=iteration,
-        source=source,
+def reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a PATH and the options that choose tensors; its first parameter gets the chosen `DumpSet`."""
+
+    def run(path: Path, **options: Any) -> None:
+        from dumpsim.analysis.dumpset import open as open_dump
+
+        chosen = {name: options.pop(name) for name in _OPTIONS}
+        command(open_dump(path).filter(**chosen), **options)
+
+    own = list(signature(command).parameters.values())[1:]
+    hints = get_type_hints(command, localns={"DumpSet": Any}, include_extras=True)
+    keyword = Parameter.KEYWORD_ONLY
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {"path": _PATH, **_OPTIONS, **{parameter.name: hints[parameter.name] for parameter in own}}
+    run.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter("path", Parameter.POSITIONAL_OR_KEYWORD, annotation=_PATH),
+            *(Parameter(name, keyword, default=None, annotation=hint) for name, hint in _OPTIONS.items()),
+            *(Parameter(p.name, keyword, default=p.default, annotation=hints[p.name]) for p in own),
+        ]
     )
+    return run

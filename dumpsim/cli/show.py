@@ -4,38 +4,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli import selection as s
 from dumpsim.cli.output import human_bytes, print_json
+from dumpsim.cli.selection import Json, reads
 from dumpsim.core.record import STATISTICS
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from dumpsim.analysis.dumpset import DumpSet
     from dumpsim.analysis.entry import Entry
 
 __all__ = ["show"]
 
 
+@reads
 def show(
-    path: s.PathArgument,
-    op: s.Op = None,
-    op_type: s.OpType = None,
-    io: s.Io = None,
-    slot: s.Slot = None,
-    dtype: s.Dtype = None,
-    rank: s.Rank = None,
-    graph: s.Graph = None,
-    iteration: s.Iteration = None,
-    source: s.Source = None,
+    dump: "DumpSet",
     bins: Annotated[int, typer.Option(min=1, max=200, help="Bars of the histogram.")] = 16,
     values: Annotated[int, typer.Option(min=0, help="Values to print.")] = 12,
     limit: Annotated[int, typer.Option(min=1, help="Tensors to show.")] = 8,
-    as_json: s.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Show tensors: place, type, script line, statistics, a histogram and the first values."""
     shown = 0
     more = 0
-    for entry in s.select(path, op, op_type, io, slot, dtype, rank, graph, iteration, source):
+    for entry in dump:
         if shown == limit:
             more += 1
             continue

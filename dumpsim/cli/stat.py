@@ -1,35 +1,30 @@
 """``dumpsim stat``: statistics of every tensor, computed in one pass where they were not dumped."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli import selection as s
 from dumpsim.cli.output import print_rows, progress
+from dumpsim.cli.selection import Json, reads
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.core.record import STATISTICS
+
+if TYPE_CHECKING:
+    from dumpsim.analysis.dumpset import DumpSet
 
 __all__ = ["stat"]
 
 _DEFAULT = "max,min,avg,l2norm,nan,positive_inf,negative_inf"
 
 
+@reads
 def stat(
-    path: s.PathArgument,
-    op: s.Op = None,
-    op_type: s.OpType = None,
-    io: s.Io = None,
-    slot: s.Slot = None,
-    dtype: s.Dtype = None,
-    rank: s.Rank = None,
-    graph: s.Graph = None,
-    iteration: s.Iteration = None,
-    source: s.Source = None,
+    dump: "DumpSet",
     columns: Annotated[str, typer.Option(help=f"Statistics, of {', '.join(STATISTICS)}; or all.")] = _DEFAULT,
     bad: Annotated[
         bool, typer.Option("--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any.")
     ] = False,
-    as_json: s.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Print max, min, average, norm and counts of tensors."""
     names = STATISTICS if columns == "all" else tuple(columns.split(","))
@@ -38,7 +33,6 @@ def stat(
             raise BadInputError(
                 f"{name!r} is not a statistic", where="--columns", allowed=STATISTICS, nearest=nearest(name, STATISTICS)
             )
-    dump = s.select(path, op, op_type, io, slot, dtype, rank, graph, iteration, source)
     wanted = (*names, *(("nan", "positive_inf", "negative_inf") if bad else ()))
     rows = progress(dump.rows(wanted), what="statistics")
     shown = (row for row in rows if not bad or _is_bad(row))
