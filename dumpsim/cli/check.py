@@ -7,12 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from dumpsim.cli.output import print_json
-from dumpsim.cli.run import overrides
+from dumpsim.cli.profile import TARGETS, overrides
 from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 
 __all__ = ["check"]
 
-TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 _SCHEMAS = ("config", "faults")
 
 

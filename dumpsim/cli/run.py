@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from dumpsim.cli.profile import TARGETS, overrides
 from dumpsim.core.errors import BadInputError
 from dumpsim.core.settings import RunSettings
 from dumpsim.emulate import environment
 
-__all__ = ["overrides", "run"]
+__all__ = ["run"]
 
 
 def run(
@@ -71,17 +72,6 @@ def run(
     os.execve(sys.executable, [sys.executable, *command], env)
 
 
-def overrides(pairs: list[str]) -> dict[str, str]:
-    """FIELD=VALUE pairs."""
-    result = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise BadInputError(f"{pair!r} is not FIELD=VALUE", where="--set", code="DS-RUN-003")
-        result[name] = value
-    return result
-
-
 def _check_early(settings: RunSettings) -> None:
     """What can be known to be wrong before the script starts is said before it starts."""
     if settings.chip is not None:
@@ -89,7 +79,6 @@ def _check_early(settings: RunSettings) -> None:
 
         chip(settings.chip)
     if settings.overrides:
-        from dumpsim.cli.check import TARGETS
         from dumpsim.modes.profile import find
 
         find(settings.mindspore, TARGETS[settings.device or "ascend"], settings.overrides)
