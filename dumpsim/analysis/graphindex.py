@@ -54,15 +54,27 @@ class GraphIndex:
         """The node of an operator name, escaped or not.
 
         A node that a backend pass made anew has another number in the IR than in the files; it is found where its scope
-        and type name one node only. [spec observed 0.17]
+        and type name one node only. [spec observed 0.17] So is a name without its scope, as the documents' samples have
+        it. [seed 001]
         """
         name = escape(op_name)
         found = self._nodes.get(name, [])
         here = [node for graph, node in found if graph == graph_id] or [node for _, node in found]
         if here:
             return here[0]
-        similar = [node for graph, node in self._nodes.get(_without_id(name), []) if graph_id in (None, graph)]
-        return similar[0] if len(similar) == 1 else None
+        for similar in (self._nodes.get(_without_id(name), []), self._short.get(name, [])):
+            nodes = [node for graph, node in similar if graph_id in (None, graph)]
+            if len(nodes) == 1:
+                return nodes[0]
+        return None
+
+    @cached_property
+    def _short(self) -> dict[str, list[tuple[int, IrNode]]]:
+        nodes: dict[str, list[tuple[int, IrNode]]] = {}
+        for graph, doc in self.documents.items():
+            for node in doc.nodes:
+                nodes.setdefault(escape(node.full_name.rpartition("/")[2]), []).append((graph, node))
+        return nodes
 
     @cached_property
     def _params(self) -> dict[str, str]:

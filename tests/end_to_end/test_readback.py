@@ -64,6 +64,14 @@ WITNESS = """
     with open(sys.argv[1], "wb") as file:
         pickle.dump(witness.seen, file)
 """
+SAMPLE = """# IR entry: @kernel_graph_1
+subgraph @kernel_graph_1() {
+  %20(equivoutput) = Conv2D(%17, %19) {instance name: conv2d} primitive_attrs: {kernel_size: (3, 3), mode: 1}
+      : (<Tensor[Float32], (32, 256, 13, 13)>, <Tensor[Float32], (384, 256, 3, 3)>) -> (<Tensor[Float32], (32, 384, 13, 13)>)
+      : full_name_with_scope: (Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op12)
+      # In file /models/official/cv/alexnet/src/alexnet.py(175)/        x = self.conv3(x)/
+}
+"""  # noqa: E501
 LINES = {
     text: 1 + number
     for number, line in enumerate(WITNESS.splitlines())
@@ -168,3 +176,26 @@ def check_commands(run, folder, saved):
     assert sum(facts["histogram"]["counts"]) == facts["count"] == 10
     assert dumprun.cli(folder, "stat", root, "--bad").out.count("\n") == 1
     assert "nothing matches" in dumprun.cli(folder, "ls", root, "--type", "Nothing", code=1).err
+
+
+def test_the_sample_of_the_documents_from_its_line_to_its_file(tmp_path):
+    graphs, data = tmp_path / "rank_0/graphs", tmp_path / "rank_0/AlexNet/1/0"
+    graphs.mkdir(parents=True)
+    data.mkdir(parents=True)
+    (graphs / "ms_output_trace_code_graph_1.ir").write_text(SAMPLE)
+    name = "Conv2D.Conv2D-op12.0.0.1623124369613540.output.0.DefaultFormat.float16.npy"
+    np.save(data / name, np.full((32, 384, 13, 13), 0.5, np.float16))
+    np.save(data / name.replace("op12", "op13"), np.zeros(3, np.float16))
+    (entry,) = dumpsim.open(tmp_path).filter(source="alexnet.py:175")
+    assert entry.path == data / name
+    assert entry.op_name == "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op12"
+    assert (entry.dtype, entry.shape) == ("float16", (32, 384, 13, 13))
+    assert entry.script_line.code.strip() == "x = self.conv3(x)"
+
+
+def test_short_names_are_found_again(tmp_path):
+    run = dumprun.dump(tmp_path, options=["--set", "op_name=short"], saved_data="full")
+    assert "Conv2D.Conv2D-op0.0.0.input.0.DefaultFormat.float32.npy" in run.names()[0]
+    entries = list(dumpsim.open(run.root))
+    assert entries[0].op_name == "Default/conv-Conv2d/Conv2D-op0"
+    assert all(entry.row and entry.source for entry in entries)
