@@ -47,14 +47,6 @@ class Call:
         """Whether this is a branch of a function."""
         return self.name == "branch"
 
-    def nodes(self) -> Iterator[Node]:
-        """Nodes of the call and of all calls in it."""
-        for entry in self.entries:
-            if isinstance(entry, Call):
-                yield from entry.nodes()
-            else:
-                yield entry
-
 
 class CallStack:
     """The calls under way.
@@ -107,7 +99,7 @@ class CallStack:
         del self._open[depth:]
 
     def turn(self) -> None:
-        """A loop that is unrolled goes on: the test, and in it what follows, are graphs of their own. [observed 2.10]"""
+        """An unrolled loop goes on: the test, and in it what follows, are graphs of their own. [observed 2.10]"""
         for _ in range(2):
             self._enter(self._open[-1], "rest")
             self._open[-1].is_rest = True

@@ -89,7 +89,7 @@ def reverse(
     needed = needing(order, wanted)
     collected: dict[int, list[Any]] = {}
     _collect(collected, output, sens)
-    # gradients of a value come in the order of its users, the walk meets the users backwards: hence each is put in front
+    # gradients of a value come in the order of its users, which the walk meets backwards: each is put in front
     for node in reversed(order):
         if id(node) not in needed or id(node) not in collected:
             continue

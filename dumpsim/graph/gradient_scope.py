@@ -119,6 +119,7 @@ class _Inliner:
     def __init__(self, find: Callable[[str], OpDef]) -> None:
         self._find = find
         self._joined: list[Node] = []
+        self._all: dict[int, list[Node]] = {}
         self._made: dict[int, frozenset[int]] = {}
         self._effects: dict[int, bool] = {}
 
@@ -158,8 +159,9 @@ class _Inliner:
         before: _Item | None = None
         for index, entry in enumerate(call.entries):
             if isinstance(entry, Call):
-                taken = tuple(entry.values) or self._taken(entry, call.entries[index + 1 :], wanted)
-                item = _Item(call=entry, wanted=tuple(wanted) if entry is tail else taken, around=body.known)
+                taken = tuple(wanted) if entry is tail else tuple(entry.values)
+                taken = taken or self._taken(entry, call.entries[index + 1 :], wanted)
+                item = _Item(call=entry, wanted=taken, around=body.known)
                 passed = [id(value) for value in wanted] if entry is tail else []
                 used = _distinct(body.known.get(identity) for identity in [*self._used(entry), *passed])
                 if not (entry.is_branch or entry.is_rest):
@@ -171,11 +173,12 @@ class _Inliner:
                 if self._has_effects(entry):
                     item.state = _present(body.token)
                     body.advance(item)
-                names = [*self._makes(entry), *map(id, entry.values)]
-                body.known = {**body.known, **dict.fromkeys(names, item)}
+                if entry.values:  # from here on the variables mean what the branch gave them
+                    body.known = {**body.known, **{id(value): item for value in entry.values}}
+                body.known.update(dict.fromkeys(self._makes(entry), item))
             else:
                 item = self._operator(entry, body)
-                body.known = {**body.known, id(entry): item}
+                body.known[id(entry)] = item
             body.new.append(item)
             before = item
         result = before if tail is not None else body.result([body.known.get(id(value)) for value in wanted])
@@ -234,17 +237,29 @@ class _Inliner:
             )
         return found
 
+    def _nodes(self, call: Call) -> list[Node]:
+        """The nodes of a call and of the calls in it."""
+        found = self._all.get(id(call))
+        if found is None:
+            found = self._all[id(call)] = []
+            for entry in call.entries:
+                if isinstance(entry, Call):
+                    found.extend(self._nodes(entry))
+                else:
+                    found.append(entry)
+        return found
+
     def _makes(self, call: Call) -> frozenset[int]:
         """Ids of the nodes that a call makes."""
         found = self._made.get(id(call))
         if found is None:
-            found = self._made[id(call)] = frozenset(id(node) for node in call.nodes())
+            found = self._made[id(call)] = frozenset(id(node) for node in self._nodes(call))
         return found
 
     def _used(self, call: Call) -> list[int]:
         """Ids of the values from outside that a call uses, in the order of their use."""
         own = self._makes(call)
-        found = {id(o): None for node in call.nodes() for o in node.operands if id(o) not in own}
+        found = {id(o): None for node in self._nodes(call) for o in node.operands if id(o) not in own}
         return list(found)
 
     def _taken(self, call: Call, later: Sequence[Node | Call], wanted: Sequence[Value]) -> tuple[Value, ...]:
@@ -252,7 +267,7 @@ class _Inliner:
         own = self._makes(call)
         found: dict[int, Value] = {}
         for entry in later:
-            for node in entry.nodes() if isinstance(entry, Call) else [entry]:
+            for node in self._nodes(entry) if isinstance(entry, Call) else [entry]:
                 for operand in node.operands:
                     if id(operand) in own:
                         found[id(operand)] = operand

@@ -11,7 +11,7 @@ __all__ = ["is_filled", "product_with_ones", "simplify"]
 
 
 def simplify(graph: Graph) -> Graph:
-    """Drop reshapes to the shape that a value has, and products with ones; pass over the first of two reshapes in a row.
+    """Drop reshapes to the shape that a value has and products with ones; pass over the first of two reshapes.
 
     The second reshape keeps its scope. [observed 2.10: Dense behind ops.reshape, the weights of MSELoss]
     """
