@@ -1,0 +1,117 @@
+"""The README's commands and its Python are run as they stand, with a small script for `train.py`."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+
+SCRIPT = """
+import numpy as np
+from mindspore import Tensor, context, nn
+
+context.set_context(mode=context.GRAPH_MODE)
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 2, 3)
+        self.relu = nn.ReLU()
+
+    def construct(self, x):
+        x = self.conv1(x)
+        return self.relu(x)
+
+
+net = Net()
+for _ in range(3):
+    net(Tensor(np.ones((1, 1, 4, 4), np.float32)))
+"""
+
+LINE = 175  # the line that the README asks for, here `x = self.conv1(x)`
+
+PLAN = {"faults": [{"kind": "slow_disk", "megabytes_per_second": 1000}]}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+
+
+def commands() -> list[str]:
+    lines = (line for block in blocks("sh") for line in block.splitlines())
+    return [line.partition("  #")[0].rstrip() for line in lines if line.startswith("dumpsim ")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with all that the commands name; DUMP is a tree that a script has written."""
+    root = tmp_path_factory.mktemp("readme")
+    lines = SCRIPT.count("\n")
+    (root / "train.py").write_text(SCRIPT + "\n" * (173 - lines) + "net.relu(Tensor(np.ones(3, np.float32)))\n")
+    settings = {
+        "dump_mode": 0,
+        "path": str(root / "DUMP"),
+        "net_name": "Net",
+        "iteration": "all",
+        "saved_data": "tensor",
+    }
+    settings |= {"input_output": 0, "kernels": [], "support_device": [0]}
+    config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True}}
+    (root / "dump.json").write_text(json.dumps(config))
+    (root / "plan.json").write_text(json.dumps(PLAN))
+    run("dumpsim run --quiet --config dump.json train.py", root)
+    (root / "dump.json").write_text(json.dumps(config).replace("DUMP", "OTHER"))
+    return root
+
+
+def run(command: str, root: Path) -> subprocess.CompletedProcess[str]:
+    command = re.sub(r"^dumpsim", f"{sys.executable} -m dumpsim", command)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MINDSPORE", "MS_", "DUMPSIM"))}
+    env["PYTHONPATH"] = str(README.parent)
+    result = subprocess.run(command, shell=True, cwd=root, env=env, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, f"{command}\n{result.stderr[-1000:]}"
+    return result
+
+
+def test_the_commands_work_as_written(place):
+    found = commands()
+    assert len(found) >= 12
+    for command in found:
+        run(command, place)
+    assert json.loads((place / "dump.schema.json").read_text())["properties"]
+    assert (place / "OTHER" / "rank_0").is_dir()
+
+
+def test_a_line_of_the_script_finds_its_tensors(place):
+    lines = run("dumpsim ls DUMP --source train.py:175 --json", place).stdout.splitlines()
+    assert {json.loads(line)["op_type"] for line in lines} == {"Conv2D"}
+
+
+def test_the_python_works_as_written(place, monkeypatch):
+    pytest.importorskip("pandas", reason="needs the extra report")
+    monkeypatch.chdir(place)
+    (code,) = (block for block in blocks("python") if "dumpsim.open" in block)
+    weight = np.arange(64 * 3 * 49, dtype=np.float32).reshape(64, 3, 7, 7)
+    import dumpsim
+
+    names = {
+        "array": weight,
+        "arrays": [weight, weight],
+        "weight": weight,
+        "raw": dumpsim.to_device(weight, "FRACTAL_Z"),
+    }
+    exec(compile(code, str(README), "exec"), names)
+
+
+def test_the_setup_is_two_commands():
+    text = README.read_text("utf-8")
+    body = re.search(r"<!-- commands -->\n```sh\n(.*?)```\n<!-- end of commands -->", text, re.DOTALL)
+    assert body is not None
+    assert len(body.group(1).splitlines()) == 2
