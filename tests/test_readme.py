@@ -53,16 +53,10 @@ def commands() -> list[str]:
 def place(tmp_path_factory):
     """A directory with all that the commands name; DUMP is a tree that a script has written."""
     root = tmp_path_factory.mktemp("readme")
-    lines = SCRIPT.count("\n")
-    (root / "train.py").write_text(SCRIPT + "\n" * (173 - lines) + "net.relu(Tensor(np.ones(3, np.float32)))\n")
-    settings = {
-        "dump_mode": 0,
-        "path": str(root / "DUMP"),
-        "net_name": "Net",
-        "iteration": "all",
-        "saved_data": "tensor",
-    }
-    settings |= {"input_output": 0, "kernels": [], "support_device": [0]}
+    before = SCRIPT.partition("self.conv1(x)")[0].count("\n")
+    (root / "train.py").write_text("\n" * (LINE - 1 - before) + SCRIPT)
+    settings = {"dump_mode": 0, "path": str(root / "DUMP"), "net_name": "Net", "iteration": "all"}
+    settings |= {"saved_data": "tensor", "input_output": 0, "kernels": [], "support_device": [0]}
     config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True}}
     (root / "dump.json").write_text(json.dumps(config))
     (root / "plan.json").write_text(json.dumps(PLAN))
