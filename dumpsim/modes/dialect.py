@@ -151,6 +151,8 @@ class Field:
         Whether its absence is an error.
     when : callable
         Whether the field is read at all; a field that is not read keeps its default and may hold anything.
+    reads : tuple of str
+        Fields that `when` looks at; where one of them has an error, the field is examined all the same.
     allowed : tuple, and refusal : str
         Legal values, and the vendor's text for any other (``{value}`` is filled in).
     tolerated : tuple
@@ -175,6 +177,7 @@ class Field:
     required: Test = _never
     missing: str = "Check dump json failed, {name} not found"
     when: Test = _always
+    reads: tuple[str, ...] = ()
     read: Reader | None = None
     read_default: bool = False
     complains_as: str = ""
@@ -187,7 +190,7 @@ class Field:
     def examine(self, draft: Draft) -> Iterator[Finding]:
         """Read the field into the draft; at most one error."""
         draft.values[self.name] = self.default
-        if not self.when(draft):
+        if draft.good(*self.reads) and not self.when(draft):
             return
         finding: Finding | None = None
         if not draft.has(self):
@@ -290,7 +293,7 @@ class Rule:
                 vendor=None if self.vendor is None else self.vendor.format(index=index, **words),
                 function=self.function,
                 allowed=self.allowed,
-                nearest=self.allowed[0] if len(self.allowed) == 1 else None,
+                nearest=self.allowed[0] if len(self.allowed) == 1 and " " not in self.allowed[0] else None,
                 forced=tuple(self.force.items()),
             )
         draft.values.update(self.force)
@@ -307,6 +310,7 @@ class Effect:
     name: str
     when: Test
     why: str
+    reads: tuple[str, ...] = ()  # fields that `when` looks at
 
 
 def walk(rows: "tuple[Row, ...]", draft: Draft) -> Iterator[Finding]:
@@ -336,7 +340,7 @@ def without_effect(rows: "tuple[Row, ...]", effects: tuple[Effect, ...], draft: 
     for effect in effects:
         found = draft.section(effect.section)
         present = isinstance(found, dict) and effect.name in found
-        if present and draft.good(effect.name) and effect.when(draft):
+        if present and draft.good(effect.name, *effect.reads) and effect.when(draft):
             where = f"$.{effect.section}.{effect.name}"
             yield Finding(level="no effect", code="DS-CFG-090", where=where, what=f"no effect: {effect.why}")
     known: dict[str, set[str]] = {}

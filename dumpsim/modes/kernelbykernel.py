@@ -164,6 +164,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-009",
         default=100,
         when=_is("sample_mode", 1),
+        reads=("sample_mode",),
         complains_as="sample_mode",  # quirk: the vendor's text names the other field [spec mindspore 1.3]
         about="Elements that a sample keeps.",
     ),
@@ -389,6 +390,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-038",
         default=0,
         when=_is("op_debug_mode", 3),
+        reads=("op_debug_mode",),
         about="Overflowing operators to save; 0: all of them.",
     ),
     Rule(
@@ -499,6 +501,7 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-040",
         default=("max", "min", "l2norm"),
         when=_STATISTICS,
+        reads=("saved_data",),
         read=read_categories,
         about="Statistics to save, in the order of their columns.",
     ),
@@ -507,7 +510,8 @@ ROWS: tuple[Row, ...] = (
         code="DS-CFG-048",
         level="warning",
         when=_both(_HOST_ONLY_NAMES, lambda draft: bool(_host_only(draft))),
-        what="the device computes max, min, avg and l2norm only; the other statistics are dropped",
+        value=lambda draft: ", ".join(_host_only(draft)),
+        what="the device computes max, min, avg and l2norm only; dropped: {value}",
         function="ParseStatisticCategory",
         reads=("statistic_category", "stat_calc_mode", "saved_data"),
         allowed=DEVICE_CATEGORIES,
@@ -531,10 +535,14 @@ def _host_only(draft: Draft) -> list[str]:
 EFFECTS: tuple[Effect, ...] = (
     Effect(COMMON, "file_format", _always, "kernel-by-kernel dump always writes npy"),
     Effect(
-        COMMON, "kernels", _both(_not("dump_mode", 1), lambda d: bool(d.values["kernels"].rules)), "dump_mode is not 1"
+        COMMON,
+        "kernels",
+        _both(_not("dump_mode", 1), lambda d: bool(d.values["kernels"].rules)),
+        "dump_mode is not 1",
+        ("dump_mode",),
     ),
     Effect(COMMON, "support_device", _profile("device_filter", False), "a CPU has no device ids"),
-    Effect(COMMON, "statistic_category", _is("saved_data", "tensor"), "saved_data is tensor"),
+    Effect(COMMON, "statistic_category", _is("saved_data", "tensor"), "saved_data is tensor", ("saved_data",)),
     Effect(COMMON, "overflow_number", _profile("overflow_check", False), "this device looks for no overflow"),
     Effect(E2E, "enable", _both(_OFF_ASCEND, _profile("enable", "any")), "only Ascend dumps asynchronously"),
     Effect(E2E, "trans_flag", _profile("trans_flag", False), "this device has no private layouts"),
@@ -544,14 +552,25 @@ EFFECTS: tuple[Effect, ...] = (
         "save_kernel_args",
         _both(_profile("kernel_arguments", True), _is("save_kernel_args", True), _is("enable", False)),
         "only the synchronous dump saves them",
+        ("enable",),
     ),
-    Effect(E2E, "stat_calc_mode", _is("saved_data", "tensor"), "saved_data is tensor"),
-    Effect(E2E, "device_stat_precision_mode", _is("stat_calc_mode", "host"), "statistics are computed on the host"),
+    Effect(E2E, "stat_calc_mode", _is("saved_data", "tensor"), "saved_data is tensor", ("saved_data",)),
+    Effect(
+        E2E,
+        "device_stat_precision_mode",
+        _is("stat_calc_mode", "host"),
+        "statistics are computed on the host",
+        ("stat_calc_mode",),
+    ),
     Effect(
         E2E, "sample_mode", _both(_profile("sampling", False), _not("sample_mode", 0)), "this device does not sample"
     ),
-    Effect(E2E, "sample_num", _is("sample_mode", 0), "sample_mode is 0"),
+    Effect(E2E, "sample_num", _is("sample_mode", 0), "sample_mode is 0", ("sample_mode",)),
     Effect(
-        E2E, "sample_num", _both(_profile("sampling", False), _not("sample_mode", 0)), "this device does not sample"
+        E2E,
+        "sample_num",
+        _both(_profile("sampling", False), _not("sample_mode", 0)),
+        "this device does not sample",
+        ("sample_mode",),
     ),
 )

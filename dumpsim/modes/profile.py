@@ -261,6 +261,7 @@ _BY_DEVICE: dict[str, dict[str, Any]] = {
     "gpu": {
         "statistics": "host",
         "sampling": False,
+        "trans_flag": False,
         "overflow_check": False,
         "exception_inputs": False,
         "no_e2e": "alerts",
