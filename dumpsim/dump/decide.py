@@ -70,7 +70,7 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
 def _reason(profile: Profile, ref: TensorRef) -> str | None:
     """Why a tensor cannot be dumped, None where it can. [spec mindspore 2.4]"""
     if ref.origin == "none":
-        return "no address"
+        return "not a tensor in memory"
     if ref.nbytes == 0:
         return "no elements"
     if ref.origin == "segment" and not profile.segment_inputs:

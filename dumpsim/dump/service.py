@@ -149,6 +149,7 @@ class DumpService:
         self._logged_iteration: int | None = None
         self._overflows = 0
         self._capturing = False
+        self._ran = False
         self._step = config.initial_iteration
         self._finished: Summary | None = None
         self._pipeline = Pipeline(
@@ -174,6 +175,23 @@ class DumpService:
         """What this dump wants of compilation: every tensor keeps its memory, as synchronous dump needs. [spec
         mindspore 12.1]"""
         return replace(options, memory_reuse=False) if self.enabled else options
+
+    def refuse_sink(self) -> None:
+        """A data sink is about to feed the graphs.
+
+        Raises
+        ------
+        DumpConfigError
+            Where the profile cannot dump its steps. [seed 001]
+        """
+        if self.enabled and self.profile.sink_error:
+            raise DumpConfigError(
+                "a data sink hides its steps from the dump",
+                where="dataset_sink_mode",
+                allowed=("False",),
+                vendor="e2e_dump is not supported on GPU with dataset_sink_mode=True",
+                code="DS-DMP-003",
+            )
 
     # -- Tap -----------------------------------------------------------------------------------------------------------
 
@@ -208,19 +226,14 @@ class DumpService:
     def run_begin(self, event: RunEvent) -> None:
         """Number the run, and log it where the profile keeps a history."""
         dataset = event.kind == "dataset"
-        if dataset and self.profile.sink_error:
-            raise DumpConfigError(
-                "a data sink hides its steps from the dump",
-                where="dataset_sink_mode",
-                allowed=("False",),
-                vendor="e2e_dump is not supported on GPU with dataset_sink_mode=True",
-                code="DS-DMP-003",
-            )
+        if dataset:
+            self.refuse_sink()
         self._warn_of_late_changes()
         self._iterations.begin(event.root_graph_id, dataset=dataset)
         number = self._begin_step()
         for text in self.config.steps.oversized:
             self.info.log("ERROR", "CheckStoul", f"Out of Range error: stoul when parse {text}")
+        self._ran = self._ran or not dataset
         if dataset or not self._capturing:
             return
         self.tally.iterations.add(number)
@@ -437,6 +450,8 @@ class DumpService:
             return "nothing was dumped: no graph ran between _dump_start and _dump_stop"
         if self.config.steps.never:
             return f"nothing was dumped: iteration {self.config.steps.text!r} matches nothing"
+        if not self._ran:
+            return "nothing was dumped: no graph ran"
         if not self.tally.iterations:
             return "nothing was dumped: no graph ran in an iteration that the config asks for"
         if self.config.op_debug_mode == 3:

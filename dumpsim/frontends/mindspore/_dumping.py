@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "advance",
+    "begin_sink",
     "dump_of",
     "ensure_dump",
     "finish_dump",
@@ -91,6 +92,21 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
             _DUMPS.hooked = True
             atexit.register(_finish_all)
     return service
+
+
+def begin_sink() -> None:
+    """A data sink begins; its graph is the first that the real system compiles, so the dump starts here.
+
+    Raises
+    ------
+    DumpConfigError
+        Where the dump cannot follow a data sink.
+    """
+    from dumpsim.runtime.session import Session
+
+    service = ensure_dump(Session.current())
+    if service is not None:
+        service.refuse_sink()
 
 
 def dump_of(session: "Session") -> "DumpService | None":

@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore import _dumping
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
+from dumpsim.frontends.mindspore.context import get_context
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
+
+
+class _CallError(DumpsimError, RuntimeError):
+    """A data sink where there is none."""
 
 
 class DatasetHelper:
@@ -32,6 +38,13 @@ class DatasetHelper:
             raise ScriptTypeError(f"The argument 'sink_size' must be int, but got {type(sink_size)}.")
         if sink_size < -1 or sink_size == 0:
             raise ScriptValueError(f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.")
+        if dataset_sink_mode:
+            if get_context("device_target") == "CPU":
+                raise _CallError(
+                    "Currently dataset sink mode is not supported when the device target is CPU, "
+                    "please set dataset_sink_mode to False in Model.train()"
+                )
+            _dumping.begin_sink()
         self._dataset = dataset
         self._sink = dataset_sink_mode
         self._size = sink_size
@@ -90,13 +103,15 @@ def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) ->
     ------
     ScriptTypeError
         For a second argument that is no DatasetHelper.
+    RuntimeError
+        For a helper that does not sink.
     """
     if not isinstance(dataset_helper, DatasetHelper):
         raise ScriptTypeError(
             f"the helper is of type {type(dataset_helper).__name__}", where="connect_network_with_dataset"
         )
     if not dataset_helper._sink:
-        return network
+        raise _CallError("The API 'connect_network_with_dataset' should be called in dataset sink mode.")
 
     def fetched() -> Any:
         output = None
@@ -134,8 +149,10 @@ def data_sink(
     Raises
     ------
     ScriptValueError
-        For a size below 1.
+        For a size below 1, and on the CPU, which has no data sink.
     """
+    if get_context("device_target") == "CPU":
+        raise ScriptValueError("Data sinking supports ascend or gpu device target, but device target is CPU.")
     if isinstance(sink_size, bool) or not isinstance(sink_size, int) or sink_size <= 0:
         raise ScriptValueError(f"The 'sink_size' must be positive, but got sink_size {sink_size}.", where="data_sink")
     if input_signature is not None:
