@@ -80,7 +80,7 @@ class Executor:
     def announce(self) -> None:
         """Tell the taps of the kernel graphs."""
         for graph in self.graphs:
-            self._observers.graph_compiled(graph.kernel_graph, graph.nodes)
+            self._observers.graph_compiled(graph.kernel_graph, graph.nodes, graph.plan)
 
     def release(self) -> None:
         """Give the memory of constants back; the program cannot run again."""

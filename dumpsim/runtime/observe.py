@@ -15,6 +15,7 @@ from dumpsim.device.memory import Bytes
 from dumpsim.device.task import Task
 from dumpsim.graph.graph import Node
 from dumpsim.graph.program import KernelGraph
+from dumpsim.runtime.buildinfo import with_build_info
 from dumpsim.runtime.place import PLAIN, Array, Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
 
@@ -33,12 +34,12 @@ class Observers:
         self.constants_told = 0
         self.compiled_root = -1
 
-    def graph_compiled(self, kernel_graph: KernelGraph, kernels: Sequence[Node]) -> None:
-        """Tell of a compiled kernel graph that runs these kernels."""
+    def graph_compiled(self, kernel_graph: KernelGraph, kernels: Sequence[Node], plan: GraphPlan | None = None) -> None:
+        """Tell of a compiled kernel graph that runs these kernels; graphs of open shapes have no plan yet."""
         if not self.taps:
             return
         event = GraphEvent(
-            doc=kernel_graph.doc,
+            doc=kernel_graph.doc if plan is None else with_build_info(kernel_graph.doc, plan.calls),
             graph_id=kernel_graph.graph_id,
             root_graph_id=kernel_graph.root_graph_id,
             is_root=kernel_graph.is_root,

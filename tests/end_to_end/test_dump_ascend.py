@@ -9,6 +9,7 @@ import dumprun
 import numpy as np
 import pytest
 
+from dumpsim.codecs import irtext
 from dumpsim.tensor.device_stats import device_statistics
 from dumpsim.tensor.layout import to_device
 
@@ -54,8 +55,9 @@ def both(folder, chip):
 
 
 @pytest.mark.parametrize("chip", ["910A", "910B"])
-def test_a_full_dump_of_each_chip_in_both_layouts(tmp_path, chip):
+def test_a_full_dump_of_each_chip_in_both_layouts(tmp_path, chip, graph_proto):
     host, device = both(tmp_path, chip)
+    check_graphs(host, chip, graph_proto)
     check_layouts(host, device, chip)
     check_statistics(host)
     check_files(host)
@@ -89,6 +91,26 @@ def check_layouts(host, device, chip):
         assert there.tobytes() == to_device(rounded, layout).tobytes()
         if layout == "NC1HWC0":
             assert np.array_equal(there, nc1hwc0(rounded))
+
+
+def check_graphs(run, chip, graph_proto):
+    """Text and protobuf tell of the same operators; the text's second line tells what the device works on."""
+    text = (run.rank / "graphs/ms_output_trace_code_graph_0.ir").read_text()
+    model = graph_proto.decode((run.rank / "graphs/ms_output_trace_code_graph_0.pb").read_bytes())
+    document = irtext.parse(text)
+    assert irtext.render(document) == text
+    kernels = {node.full_name: node for node in document.kernels()}
+    assert kernels.keys() <= {node["full_name"] for node in model["graph"]["node"]}
+    order = (run.rank / "execution_order/ms_execution_order_graph_0.csv").read_text().splitlines()[1:]
+    assert set(order) <= kernels.keys()
+    line = (
+        "      : (<Float16xNC1HWC0[const vector]{2, 1, 4, 4, 16}>, <Float16xFRACTAL_Z[const vector]{9, 2, 16, 16}>) -> "
+        "(<Float16xNC1HWC0[const vector]{2, 2, 4, 4, 16}>)"
+        if chip == "910A"
+        else "      : (<Float32xDefaultFormat[const vector]{2, 3, 4, 4}>, <Float32xDefaultFormat[const vector]"
+        "{20, 3, 3, 3}>) -> (<Float32xDefaultFormat[const vector]{2, 20, 4, 4}>)"
+    )
+    assert line in text.splitlines()
 
 
 def check_statistics(run):
