@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dumpsim.core.settings import RunSettings
+from dumpsim.emulate import environment
+
 ROOT = Path(__file__).parents[1]
 _E2E = {
     "enable",
@@ -144,13 +147,29 @@ def dump(
     file.write_text(text)
     path = folder / "script.py"
     path.write_text(textwrap.dedent(script))
-    options = ["--manifest", "none", *options]
+    plan = folder / f"{name}-faults.json"
     if faults is not None:
-        plan = folder / f"{name}-faults.json"
         plan.write_text(json.dumps({"faults": faults}))
-        options += ["--faults", str(plan)]
-    command = [sys.executable, "-m", "dumpsim", "run", "--config", str(file), *options, str(path), *arguments]
-    return finish(command, folder, root, env, code)
+        options = [*options, "--faults", str(plan)]
+    run = {**environment(_settings(options), {}), "MINDSPORE_DUMP_CONFIG": str(file), **(env or {})}
+    return finish([sys.executable, str(path), *arguments], folder, root, run, code)
+
+
+def _settings(options: Sequence[str]) -> RunSettings:
+    """What `dumpsim run` makes of its options, without the process that it takes."""
+    found: dict[str, Any] = {"manifest": None, "overrides": {}}
+    words = iter(options)
+    for word in words:
+        field = word.removeprefix("--")
+        if field in ("append", "quiet"):
+            found[field] = True
+        elif field == "set":
+            key, _, value = next(words).partition("=")
+            found["overrides"][key] = value
+        else:
+            found[field] = next(words)
+    found["seed"] = int(found.get("seed", 0))
+    return RunSettings(**found)
 
 
 def finish(
@@ -158,8 +177,14 @@ def finish(
 ) -> Run:
     """Run a command to its end and look at its exit code."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("MS_", "MINDSPORE_", "GLOG"))}
-    environment = {**clean, "PYTHONPATH": str(ROOT), **(env or {})}
-    found = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300)
+    found = subprocess.run(
+        command,
+        env={**clean, "PYTHONPATH": str(ROOT), **(env or {})},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert code is None or found.returncode == code, found.stdout[-2000:] + found.stderr[-4000:]
     return Run(root=root, code=found.returncode, out=found.stdout, err=found.stderr)
 
