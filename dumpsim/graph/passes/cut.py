@@ -180,10 +180,9 @@ class _Cutter:
         arguments: dict[int, Parameter] = {}
         for node in order:
             node.operands = [self._inside(operand, own, arguments, calls) for operand in node.operands]
-        for node in order:
-            for operand in node.operands:
-                if isinstance(operand, Node) and operand.op_type == "MakeTuple" and operand not in own:
-                    operand.operands = [self._inside(o, own, arguments, calls) for o in operand.operands]
+        for operand in [*(operand for node in order for operand in node.operands), *exits]:
+            if isinstance(operand, Node) and operand.op_type == "MakeTuple" and operand not in own:
+                operand.operands = [self._inside(o, own, arguments, calls) for o in operand.operands]
         items: list[Value] = list(exits)
         abstract = TupleType(items=tuple(value.abstract for value in items))
         wrapper = Node(op_type="MakeTuple", operands=items, abstract=abstract, scope="Default", flags={"backend": True})

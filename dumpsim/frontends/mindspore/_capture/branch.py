@@ -8,8 +8,9 @@ from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture import numbering, trace, values
 from dumpsim.frontends.mindspore._capture.condition import as_bool, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Position
+from dumpsim.frontends.mindspore._capture.jump import RESULT
 from dumpsim.frontends.mindspore._capture.trace import Tracer
-from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, same, tensor_type, tensors_of
+from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, same, tensor_type, tensors_of, zeros
 from dumpsim.graph.graph import Graph, Node, Value
 
 __all__ = ["branch", "choose", "conditional"]
@@ -122,8 +123,17 @@ def _merge(
         if a is b or same(a, b):
             result.append(a)
             continue
+        if name == RESULT:  # read only where it was set
+            a, b = (zeros(b), b) if isinstance(a, Unbound) else (a, zeros(a) if isinstance(b, Unbound) else b)
         if isinstance(a, Unbound) or isinstance(b, Unbound):
-            result.append(Unbound(name))
+            sides_of = ("true", "false") if isinstance(b, Unbound) else ("false", "true")
+            result.append(
+                Unbound(
+                    name,
+                    f"The local variable '{name}' is not defined in {sides_of[1]} branch, but defined in {sides_of[0]} "
+                    f"branch.\n\nIn file {position.whole.path}:{position.whole.line}",
+                )
+            )
             continue
         tensors_a, tensors_b = tensors_of(a), tensors_of(b)
         where = f"{position.whole.path}:{position.whole.line}"

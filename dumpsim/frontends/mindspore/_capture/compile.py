@@ -8,8 +8,9 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.errors import DumpsimError
-from dumpsim.frontends.mindspore._capture import backward, rewrite, tape, trace, values
+from dumpsim.frontends.mindspore._capture import backward, jump, rewrite, tape, trace, values
 from dumpsim.frontends.mindspore._capture.trace import Tracer
+from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
 from dumpsim.graph.lower import lower
 from dumpsim.graph.program import Program
 from dumpsim.ops.table import find
@@ -65,8 +66,12 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
 
         trace.assign_scopes(cell, with_class=bool(get_context("reserve_class_name_in_scope")))
         name = type(cell).__name__
-        construct = rewrite.rewritten(type(cell).construct, name=f"{name}.construct")
-        compiled = _compile(session, name, construct, (cell,), args, kwargs, stated, cell)
+
+        def capture() -> Compiled:
+            construct = rewrite.rewritten(type(cell).construct, name=f"{name}.construct")
+            return _compile(session, name, construct, (cell,), args, kwargs, stated, cell)
+
+        compiled = _with_flags(capture)
         programs[key] = compiled
     return compiled.run(session, args, kwargs)
 
@@ -97,13 +102,29 @@ def run_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     if compiled is None:
         if cell is not None:
             trace.assign_scopes(cell, with_class=True)
-        new = rewrite.rewritten(target)
-        compiled = _compile(session, target.__qualname__, new, bound, args, kwargs, None, cell)
+        compiled = _with_flags(
+            lambda: _compile(
+                session, target.__qualname__, rewrite.rewritten(target), bound, args, kwargs, None, cell
+            )
+        )
         programs[key] = compiled
     result = compiled.run(session, args, kwargs)
     if tape.is_recording():
         backward.remember(target, (*bound, *args), kwargs, result, compiled.weights())
     return result
+
+
+def _with_flags(capture: Callable[[], Compiled]) -> Compiled:
+    """Capture; again with flags where a loop is left on a tensor of the graph."""
+    places: frozenset[tuple[str, int]] = frozenset()
+    while True:
+        try:
+            with jump.flagging(places):
+                return capture()
+        except jump.JumpError as problem:
+            if problem.place in places:
+                raise
+            places |= {problem.place}
 
 
 def _session() -> Session:
@@ -185,6 +206,7 @@ def _compile(
     with trace.tracing(tracer):
         try:
             result = construct.function(*bound, *symbolic_args, **symbolic_kwargs)
+            refuse_unbound(result)
         except DumpsimError as error:
             place = tracer.frame.position
             if place is not None:

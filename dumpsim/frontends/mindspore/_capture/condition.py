@@ -6,8 +6,9 @@ from typing import Any
 from dumpsim.core.errors import CaptureError
 from dumpsim.frontends.mindspore._capture import numbering, trace, values
 from dumpsim.frontends.mindspore._capture.frame import Position
+from dumpsim.frontends.mindspore._capture.jump import JumpError
 
-__all__ = ["as_bool", "conjunction", "disjunction", "negation", "static", "truth_of"]
+__all__ = ["as_bool", "conjunction", "disjunction", "leaving", "negation", "static", "truth_of"]
 
 
 def truth_of(condition: Any) -> Any:
@@ -25,10 +26,18 @@ def static(position: Position, condition: Any) -> bool:
     truth = truth_of(condition)
     if not isinstance(truth, bool):
         raise CaptureError(
-            "a condition on a tensor of the graph cannot decide 'assert', nor 'break', 'continue' or 'return' "
-            "in a loop",
+            "a condition on a tensor of the graph cannot decide 'assert'",
             where=f"{position.whole.path}:{position.whole.line}",
         )
+    return truth
+
+
+def leaving(position: Position, condition: Any) -> bool:
+    """A condition that decides whether a loop is left; on a tensor of the graph the capture begins again with flags."""
+    numbering.truth(trace.current(), position, condition)
+    truth = truth_of(condition)
+    if not isinstance(truth, bool):
+        raise JumpError(position.whole.path, position.whole.line)
     return truth
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dumpsim.frontends.mindspore._capture import numbering, rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
-from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, negation, static
+from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, leaving, negation, static
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.loop import loop, turn
 from dumpsim.frontends.mindspore._capture.trace import Tracer
@@ -35,10 +35,12 @@ __all__ = [
     "disjunction",
     "item",
     "iterated",
+    "leaving",
     "loop",
     "named",
     "named_all",
     "negation",
+    "placed",
     "slice",
     "static",
     "turn",
@@ -142,6 +144,18 @@ def item(position: Position, value: Any, index: Any) -> Any:
     return result
 
 
+def placed(position: Position, value: Any, index: Any, new: Any) -> Any:
+    """``value[index] = new``; gives what the variable then holds."""
+    tracer = trace.current()
+    if tracer is None or not (values.is_tensor(value) and not values.is_parameter(value)):
+        value[index] = new
+        return value
+    from dumpsim.frontends.mindspore.ops import _placing
+
+    tracer.at(position, entering=False)
+    return _placing.placed(value, index, new)
+
+
 def attribute(position: Position, value: Any, name: str) -> Any:
     """``value.name``, for properties that the vendor computes."""
     numbering.attribute(trace.current(), position, value, name)
@@ -178,7 +192,7 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             inner = vendor.INNER_NAMES.get(plain.__name__)
             return result if inner is None else named_all(inner, result)
-        if plain.__name__ == "<lambda>":
+        if plain.__name__ == "<lambda>" or rewrite.is_rewritten(plain):
             return function(*args, **kwargs)
         new = rewrite.rewritten(plain)
         frame.definition = new.definition

@@ -5,11 +5,12 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import numbering, trace
+from dumpsim.frontends.mindspore._capture import trace
 from dumpsim.frontends.mindspore._capture.condition import as_bool, static, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Position
+from dumpsim.frontends.mindspore._capture.jump import RESULT
 from dumpsim.frontends.mindspore._capture.trace import Tracer
-from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of
+from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of, zeros
 from dumpsim.graph.graph import Constant, Node
 
 __all__ = ["loop", "turn"]
@@ -37,7 +38,6 @@ def loop(
         while test():
             body()
         return
-    numbering.truth(tracer, position, True)
     start = tracer.resolved.mark()
     with tracer.block("probe"):
         first = truth_of(test())
@@ -52,6 +52,11 @@ def loop(
         tracer.resolved.back_to(start)
         carried = [i for i, v in enumerate(before) if is_carried(v) or i in lifted]
         after, node = _captured_loop(tracer, position, test, body, get, put, names, before, carried)
+        unset = [i for i, v in enumerate(before) if isinstance(v, Unbound) and names[i] == RESULT]
+        if unset and not isinstance(after[unset[0]], Unbound):
+            before = tuple(zeros(after[i]) if i in unset else v for i, v in enumerate(before))
+            lifted |= set(unset)
+            continue
         changed = {i for i, v in enumerate(after) if i not in carried and not same(before[i], v) and before[i] is not v}
         changed = {i for i in changed if not isinstance(before[i], Unbound)}
         if not changed:

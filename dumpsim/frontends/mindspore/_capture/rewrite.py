@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.frontends.mindspore._capture import jump
 from dumpsim.frontends.mindspore._capture.frame import Position, Source
 from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
 
-__all__ = ["Rewritten", "rewritten"]
+__all__ = ["Rewritten", "is_rewritten", "rewritten"]
 
 _CONTROL, _POSITIONS, _VALUES = "__dumpsim__", "__positions__", "__values__"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -49,6 +50,11 @@ class _Template:
     definition: SourceLine
 
 
+def is_rewritten(function: types.FunctionType) -> bool:
+    """Whether a function was defined inside of a rewritten one, and so is rewritten itself."""
+    return _CONTROL in function.__code__.co_freevars
+
+
 def rewritten(function: Callable[..., Any], *, name: str = "") -> Rewritten:
     """The rewritten form of a Python function, with the same globals, closure and defaults.
 
@@ -62,7 +68,10 @@ def rewritten(function: Callable[..., Any], *, name: str = "") -> Rewritten:
     target = inspect.unwrap(function)
     if not isinstance(target, types.FunctionType):
         raise CaptureError(f"{name or function!r} is not a Python function and cannot be captured")
-    template = _template(target.__code__, name or target.__qualname__)
+    code = target.__code__
+    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+    with_flags = jump.flagged(inspect.getsourcefile(code) or code.co_filename, code.co_firstlineno, last)
+    template = _template(code, name or target.__qualname__, with_flags)
     factory = types.FunctionType(template.factory, target.__globals__)
     cells = [cell.cell_contents for cell in target.__closure__ or ()]
     bound = factory(control, template.positions, *cells)
@@ -71,7 +80,7 @@ def rewritten(function: Callable[..., Any], *, name: str = "") -> Rewritten:
 
 
 @cache
-def _template(code: types.CodeType, name: str) -> _Template:
+def _template(code: types.CodeType, name: str, with_flags: bool) -> _Template:
     try:
         lines, first = inspect.getsourcelines(code)
         path = inspect.getsourcefile(code) or code.co_filename
@@ -93,6 +102,8 @@ def _template(code: types.CodeType, name: str) -> _Template:
             node.end_col_offset += shift  # type: ignore[attr-defined]
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             raise CaptureError(f"{name} has a 'yield' or 'await', which no graph has", where=f"{path}:{node.lineno}")
+    if with_flags:
+        jump.without_jumps(definition)
     source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
     rewriter = _Rewriter(source)
     place = source.line(definition)
@@ -186,6 +197,45 @@ def _close(body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
+class _Subscripted(ast.NodeTransformer):
+    """``x[i] = v`` of a local variable as an assignment to the variable: inside a graph a tensor is a value."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def visit_body(self, function: ast.FunctionDef) -> None:
+        """Rewrite the statements of a function, not those of functions inside of it."""
+        function.body = [self.visit(statement) for statement in function.body]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        return self._placing(node, target, node.value) if len(node.targets) == 1 else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if not isinstance(node.target, ast.Subscript):
+            return node
+        old = copy.deepcopy(node.target)
+        old.ctx = ast.Load()
+        return self._placing(node, node.target, _at(ast.BinOp(left=old, op=node.op, right=node.value), node))
+
+    def _placing(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ast.stmt:
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+            return node
+        name = target.value.id
+        if name not in self._names:
+            return node
+        parts = ast.Tuple(elts=[target.value, target.slice, value], ctx=ast.Load())
+        made = _at(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=parts), node)
+        made.places = True  # type: ignore[attr-defined]
+        return made
+
+
 class _Rewriter(ast.NodeTransformer):
     """Rewrites one function; functions inside of it are rewritten on their own."""
 
@@ -250,6 +300,7 @@ class _Rewriter(ast.NodeTransformer):
         if not self._first and node.args.args:
             self._first = node.args.args[0].arg
         own = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        _Subscripted({*own, *_stored(node.body)}).visit_body(node)
         declared = {n for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
         names = [n for n in _stored(node.body) if n not in own and n not in declared]
         body = self._statements(_close(node.body))
@@ -283,6 +334,8 @@ class _Rewriter(ast.NodeTransformer):
     # -- statements
 
     def visit_If(self, node: ast.If) -> Any:
+        if getattr(node, "plain", False):
+            return node
         returns = getattr(node, "returns", False)
         fixed = _is_fixed(node.test)
         self._form = "fixed" if fixed and not _holds(node.test, ast.In, ast.NotIn) else ""
@@ -290,7 +343,7 @@ class _Rewriter(ast.NodeTransformer):
         test = self.visit(node.test)
         self._form = ""
         if not returns and ((self._jumping and _jumps(node)) or _holds(node, ast.Return)):
-            test = self._control("static", position, test, at=node.test)
+            test = self._control("leaving", position, test, at=node.test)
             body = self._statements(node.body) or [ast.Pass()]
             return _at(ast.If(test=test, body=body, orelse=self._statements(node.orelse)), node)
         names = _stored([*node.body, *node.orelse])
@@ -318,7 +371,7 @@ class _Rewriter(ast.NodeTransformer):
         position = self._position(node)
         if any(_jumps(s) for s in node.body) or node.orelse:
             jumping, self._jumping = self._jumping, True
-            test = self._control("static", position, self.visit(node.test), at=node.test)
+            test = self._control("leaving", position, self.visit(node.test), at=node.test)
             loop = ast.While(test=test, body=self._statements(node.body), orelse=self._statements(node.orelse))
             self._jumping = jumping
             return _at(loop, node)
@@ -353,6 +406,11 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Expr(value=self._control("turn", at=loop)), loop)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if getattr(node, "places", False):  # ``x[i] = v``, as _subscripted left it
+            parts = [self.visit(part) for part in node.value.elts]  # type: ignore[attr-defined]
+            name, index, new = parts
+            node.value = self._control("placed", self._position(node), name, _index(index), new, at=node)
+            return node
         value = self.visit(node.value)
         if len(node.targets) == 1:
             target = node.targets[0]
@@ -413,6 +471,13 @@ class _Rewriter(ast.NodeTransformer):
         return self._control("binary", position, operator, self.visit(node.left), self.visit(node.right), at=node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) > 1:
+            operands = [node.left, *node.comparators]
+            pairs: list[ast.expr] = [
+                _at(ast.Compare(left=copy.deepcopy(left), ops=[operator], comparators=[right]), node)
+                for left, operator, right in zip(operands, node.ops, operands[1:], strict=False)
+            ]
+            return self.visit_BoolOp(_at(ast.BoolOp(op=ast.And(), values=pairs), node))
         if len(node.ops) != 1 or not isinstance(node.ops[0], _COMPARED):
             self.generic_visit(node)
             return node

@@ -10,19 +10,22 @@ from dumpsim.core.errors import CaptureError
 from dumpsim.frontends.mindspore._capture import values
 from dumpsim.graph.graph import Node, Value
 
-__all__ = ["Unbound", "bundle", "filled", "is_carried", "same", "tensor_type", "tensors_of"]
+__all__ = ["Unbound", "bundle", "filled", "is_carried", "refuse_unbound", "same", "tensor_type", "tensors_of", "zeros"]
 
 
 class Unbound:
-    """A variable that has no value yet."""
+    """A variable that has no value yet, or only behind one side of a branch."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "_why")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, why: str = "") -> None:
         object.__setattr__(self, "_name", name)
+        object.__setattr__(self, "_why", why)
 
     def __getattr__(self, attribute: str) -> Any:
-        raise UnboundLocalError(f"cannot access local variable {self._name!r} where it is not associated with a value")
+        raise UnboundLocalError(
+            self._why or f"cannot access local variable {self._name!r} where it is not associated with a value"
+        )
 
     def _fail(self, *_: Any) -> Any:
         return self.__getattr__("")
@@ -88,3 +91,17 @@ def filled(structure: Any, fresh: list[Any]) -> Any:
 def is_carried(value: Any) -> bool:
     """Whether a variable holds a tensor, so that a loop hands it on from round to round."""
     return any(True for _ in values.tensors_in(value))
+
+
+def zeros(value: Any) -> Any:
+    """A value of the same structure, with zeros for its tensors and numbers."""
+    blank = [np.zeros(tensor._shape, tensor._dtype.numpy) for tensor in tensors_of(value)]
+    return filled(value, [values.tensor_of_array(array, from_numpy(array.dtype)) for array in blank])
+
+
+def refuse_unbound(value: Any) -> None:
+    """Raise for a value that a network returns although only some of its paths give it one."""
+    if isinstance(value, Unbound):
+        value._fail()
+    for element in value if isinstance(value, (tuple, list)) else ():
+        refuse_unbound(element)

@@ -172,7 +172,6 @@ class GrowingLoop(nn.Cell):
 @pytest.mark.parametrize(
     ("cell", "error", "text"),
     [
-        (BreakOnTensor, CaptureError, "break"),
         (DifferentShapes, ScriptTypeError, "'y'"),
         (GrowingLoop, ScriptTypeError, "'x'"),
     ],

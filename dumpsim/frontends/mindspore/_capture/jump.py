@@ -1,0 +1,197 @@
+"""``break``, ``continue`` and ``return`` in loops that a tensor decides: they become flags.
+
+A loop body is recorded once, so nothing can leave it. Where a jump hangs on a tensor of the graph the function is
+captured again with its jumps rewritten: a jump sets a flag, the statements behind it run only if the flag is not set,
+and the loop's condition asks for the flag. A flag that stays known at capture costs nothing: Python's own branches
+take it. `return` keeps its value in a variable of its own.
+"""
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from dumpsim.core.errors import CaptureError
+
+__all__ = ["RESULT", "JumpError", "flagged", "flagging", "without_jumps"]
+
+RESULT = "__result__"
+_RETURNS = "__returns__"
+_Tree = TypeVar("_Tree", bound=ast.AST)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+_flagged: ContextVar[frozenset[tuple[str, int]]] = ContextVar("flagged", default=frozenset())
+
+
+class JumpError(CaptureError):
+    """A jump hangs on a tensor of the graph; the capture begins again with flags in its function."""
+
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__(
+            "a condition on a tensor of the graph cannot decide 'break', 'continue' or 'return' in a loop",
+            where=f"{path}:{line}",
+        )
+        self.place = (path, line)
+
+
+def flagged(path: str, first: int, last: int) -> bool:
+    """Whether a jump in these lines of a file needs flags."""
+    return any(where == path and first <= line <= last for where, line in _flagged.get())
+
+
+@contextmanager
+def flagging(places: frozenset[tuple[str, int]]) -> Iterator[None]:
+    """Use flags in the functions that hold these places."""
+    token = _flagged.set(places)
+    try:
+        yield
+    finally:
+        _flagged.reset(token)
+
+
+def without_jumps(function: ast.FunctionDef) -> None:
+    """Rewrite the jumps in a function's loops, and in functions inside of it."""
+    function.body = _Flags().statements(function.body)
+
+
+class _Flags:
+    """Rewrites the loops of one function."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements outside of any loop."""
+        return [new for statement in body for new in self._outside(statement)]
+
+    def _outside(self, statement: ast.stmt) -> list[ast.stmt]:
+        if isinstance(statement, ast.FunctionDef):
+            without_jumps(statement)
+        elif isinstance(statement, ast.If | ast.With | ast.Try):
+            for name in ("body", "orelse", "finalbody"):
+                if getattr(statement, name, None):
+                    setattr(statement, name, self.statements(getattr(statement, name)))
+        elif isinstance(statement, ast.For | ast.While) and _can_rewrite(statement):
+            returns = any(_holds(s, ast.Return) for s in statement.body)
+            new = self._loop(statement)
+            if not returns:
+                return new
+            result = ast.Return(value=_name(RESULT, statement))
+            leave = ast.If(test=_name(_RETURNS, statement), body=[_at(result, statement)], orelse=[])
+            return [_assign(_RETURNS, False, statement), *new, _at(leave, statement)]
+        return [statement]
+
+    def _loop(self, loop: ast.For | ast.While) -> list[ast.stmt]:
+        """A loop whose jumps are flags, behind what sets its flags up."""
+        self._count += 1
+        stop, skip = f"__break_{self._count}__", f"__continue_{self._count}__"
+        leaving = [name for name, used in ((stop, _jumps(loop, ast.Break)), (_RETURNS, _returns(loop))) if used]
+        continues = _jumps(loop, ast.Continue)
+        body = self._guarded(loop.body, stop, skip)
+        if continues:
+            body = [_assign(skip, False, loop), *body]
+        before: list[ast.stmt] = [_assign(stop, False, loop)] if stop in leaving else []
+        if isinstance(loop, ast.While):
+            if leaving:
+                test = ast.BoolOp(op=ast.And(), values=[*(_not(name, loop) for name in leaving), loop.test])
+                loop.test = _at(test, loop.test)
+            loop.body = body
+        elif leaving:
+            guard = _at(ast.If(test=_none_of(leaving, loop), body=body, orelse=[]), loop)
+            loop.body = [guard, *(_leave_if_known(name, loop) for name in leaving)]
+        else:
+            loop.body = body
+        return [*before, loop]
+
+    def _guarded(self, body: list[ast.stmt], stop: str, skip: str) -> list[ast.stmt]:
+        """Statements of a loop's body; those behind a jump hang on its flag."""
+        out: list[ast.stmt] = []
+        for place, statement in enumerate(body):
+            flags = _flags_of(statement, stop, skip)
+            out += self._inside(statement, stop, skip)
+            if flags:
+                rest = self._guarded(body[place + 1 :], stop, skip)
+                if rest:
+                    out.append(_at(ast.If(test=_none_of(flags, statement), body=rest, orelse=[]), statement))
+                break
+        return out
+
+    def _inside(self, statement: ast.stmt, stop: str, skip: str) -> list[ast.stmt]:
+        if isinstance(statement, ast.Break):
+            return [_assign(stop, True, statement)]
+        if isinstance(statement, ast.Continue):
+            return [_assign(skip, True, statement)]
+        if isinstance(statement, ast.Return):
+            value = statement.value or _at(ast.Constant(value=None), statement)
+            keep = _at(ast.Assign(targets=[_name(RESULT, statement, ast.Store())], value=value), statement)
+            return [keep, _assign(_RETURNS, True, statement)]
+        if isinstance(statement, ast.If):
+            statement.body = self._guarded(statement.body, stop, skip)
+            statement.orelse = self._guarded(statement.orelse, stop, skip)
+        elif isinstance(statement, ast.For | ast.While) and _can_rewrite(statement):
+            return self._loop(statement)
+        elif isinstance(statement, ast.FunctionDef):
+            without_jumps(statement)
+        return [statement]
+
+
+def _can_rewrite(loop: ast.For | ast.While) -> bool:
+    return not loop.orelse and (_jumps(loop, ast.Break) or _jumps(loop, ast.Continue) or _returns(loop))
+
+
+def _holds(node: ast.AST, *kinds: type[ast.AST]) -> bool:
+    """Whether a statement holds one of a kind, functions inside of it left out."""
+    if isinstance(node, _SCOPES):
+        return False
+    return isinstance(node, kinds) or any(_holds(child, *kinds) for child in ast.iter_child_nodes(node))
+
+
+def _returns(loop: ast.For | ast.While) -> bool:
+    return any(_holds(statement, ast.Return) for statement in loop.body)
+
+
+def _jumps(loop: ast.For | ast.While, kind: type[ast.stmt]) -> bool:
+    """Whether the loop itself is left or continued: jumps of inner loops are theirs."""
+    return any(_jumps_in(statement, kind) for statement in loop.body)
+
+
+def _jumps_in(node: ast.AST, kind: type[ast.stmt]) -> bool:
+    if isinstance(node, (*_SCOPES, ast.For, ast.While)):
+        return False
+    return isinstance(node, kind) or any(_jumps_in(child, kind) for child in ast.iter_child_nodes(node))
+
+
+def _flags_of(statement: ast.stmt, stop: str, skip: str) -> list[str]:
+    """The flags that a statement may set."""
+    found = [(stop, _jumps_in(statement, ast.Break)), (skip, _jumps_in(statement, ast.Continue))]
+    return [name for name, used in (*found, (_RETURNS, _holds(statement, ast.Return))) if used]
+
+
+def _name(name: str, at: ast.AST, context: ast.expr_context | None = None) -> ast.expr:
+    return _at(ast.Name(id=name, ctx=context or ast.Load()), at)
+
+
+def _assign(name: str, value: bool, at: ast.AST) -> ast.stmt:
+    return _at(ast.Assign(targets=[_name(name, at, ast.Store())], value=ast.Constant(value=value)), at)
+
+
+def _not(name: str, at: ast.AST) -> ast.expr:
+    return _at(ast.UnaryOp(op=ast.Not(), operand=_name(name, at)), at)
+
+
+def _none_of(names: list[str], at: ast.AST) -> ast.expr:
+    tests = [_not(name, at) for name in names]
+    return tests[0] if len(tests) == 1 else _at(ast.BoolOp(op=ast.And(), values=tests), at)
+
+
+def _leave_if_known(name: str, at: ast.AST) -> ast.stmt:
+    """Leave an unrolled loop once its flag is known to be set."""
+    test = ast.Compare(left=_name(name, at), ops=[ast.Is()], comparators=[ast.Constant(value=True)])
+    leave = _at(ast.If(test=test, body=[ast.Break()], orelse=[]), at)
+    leave.plain = True  # type: ignore[attr-defined]
+    return leave
+
+
+def _at(node: _Tree, place: ast.AST) -> _Tree:
+    return ast.fix_missing_locations(ast.copy_location(node, place))

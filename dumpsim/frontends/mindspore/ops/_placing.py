@@ -1,0 +1,102 @@
+"""``tensor[index] = value`` inside a graph: the operators that make the tensor with the part replaced. [observed 2.10]
+
+Numbers and slices become constant places for TensorScatterUpdate, a mask of bools a Select, a tensor of places
+TensorScatterUpdate with negative ones counted from the end.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, less_than
+
+__all__ = ["placed"]
+
+
+def placed(tensor: Tensor, index: Any, value: Any) -> Tensor:
+    """The tensor with the part that an index names replaced.
+
+    Raises
+    ------
+    IndexError
+        For a number outside of its axis, or more indices than axes.
+    UnsupportedError
+        For a mixture of index tensors and slices.
+    """
+    if isinstance(index, (list, np.ndarray)):
+        index = Tensor(np.asarray(index))
+    if isinstance(index, Tensor) and index._dtype.kind == "bool":
+        mask = call("BroadcastTo", [index, tensor.shape])
+        return single("Select", [mask, _fitted(value, tensor, tensor.shape), tensor])
+    if isinstance(index, Tensor):
+        return _by_tensor(tensor, index, value)
+    items = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(item, (Tensor, list, np.ndarray)) for item in items):
+        raise UnsupportedError(
+            "index tensors mixed with slices or numbers", where="Tensor.__setitem__",
+            nearest="ops.tensor_scatter_update",
+        )  # fmt: skip
+    if items in ((Ellipsis,), (None,), (slice(None),)):
+        return _fitted(value, tensor, tensor.shape)
+    places = _places(tensor, _without_dots(items, tensor.ndim))
+    shape = (*places[0].shape, *tensor.shape[len(places) :])
+    if isinstance(index, tuple):
+        columns = tuple(single("ExpandDims", [Tensor(column), -1]) for column in places)
+        rows: Any = columns[0] if len(columns) == 1 else call("Concat", [columns, -1])
+    else:
+        rows = Tensor(places[0][:, None])
+    return single("TensorScatterUpdate", [tensor, rows, _fitted(value, tensor, shape)])
+
+
+def _by_tensor(tensor: Tensor, places: Tensor, value: Any) -> Tensor:
+    extent = Tensor(np.array(tensor.shape[0], places._dtype.numpy))
+    wrapped = single("Select", [less_than(places, 0), single("Add", [places, extent]), places])
+    rows = single("ExpandDims", [wrapped, -1])
+    return single("TensorScatterUpdate", [tensor, rows, _fitted(value, tensor, (*places.shape, *tensor.shape[1:]))])
+
+
+def _fitted(value: Any, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The new elements in the tensor's number type and the shape of the part."""
+    if isinstance(value, Tensor):
+        return single("BroadcastTo", [cast_to(value, tensor._dtype), shape])
+    if not isinstance(value, (int, float, bool, list, tuple, np.ndarray, np.generic)):
+        raise ScriptTypeError(f"a value of type {type(value).__name__}", where="Tensor.__setitem__")
+    array = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
+    return Tensor(np.ascontiguousarray(np.broadcast_to(array, shape)))
+
+
+def _without_dots(items: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    """The items with ``...`` written out."""
+    for place, item in enumerate(items):
+        if item is Ellipsis:
+            return (*items[:place], *(slice(None),) * (rank - len(items) + 1), *items[place + 1 :])
+    return items
+
+
+def _places(tensor: Tensor, items: tuple[Any, ...]) -> list["np.ndarray[Any, Any]"]:
+    """For each indexed axis the places of the part's elements, in one common shape."""
+    if len(items) > tensor.ndim:
+        raise IndexError(f"too many indices for tensor with dimension size {tensor.ndim}")
+    sliced = sum(isinstance(item, slice) for item in items)
+    columns, seen = [], 0
+    for axis, item in enumerate(items):
+        extent = tensor.shape[axis]
+        if isinstance(item, slice):
+            seen += 1
+            column = np.arange(extent, dtype=np.int64)[item].reshape((-1,) + (1,) * (sliced - seen))
+        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+            if not -extent <= item < extent:
+                raise IndexError(f"index {item} is out of bounds for dimension with size {extent} (axis {axis})")
+            column = np.array([item % extent], np.int64)
+        else:
+            raise ScriptTypeError(
+                f"an index of type {type(item).__name__}", where="Tensor.__setitem__",
+                allowed=("int", "slice", "...", "Tensor", "list"),
+            )  # fmt: skip
+        columns.append(column)
+    return [np.ascontiguousarray(column) for column in np.broadcast_arrays(*columns)]
