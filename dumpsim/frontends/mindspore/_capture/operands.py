@@ -34,6 +34,8 @@ def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DT
         For too few or too many operands.
     """
     given = list(operands)
+    if definition.operands and definition.operands[-1].startswith("*"):  # as many as there are
+        return given
     missing = len(definition.operands) - len(given)
     if missing < 0 or missing > len(definition.defaults):
         raise ScriptTypeError(

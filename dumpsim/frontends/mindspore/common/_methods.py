@@ -110,7 +110,7 @@ class TensorMethods:
     exp, log, log1p, expm1 = _method("exp"), _method("log"), _method("log1p"), _method("expm1")
     sqrt, rsqrt, square = _method("sqrt"), _method("rsqrt"), _method("square")
     sin, cos, tan, tanh, erf = _method("sin"), _method("cos"), _method("tan"), _method("tanh"), _method("erf")
-    sigmoid, relu, softmax = _method("sigmoid"), _method("relu"), _method("softmax")
+    sigmoid, softmax = _method("sigmoid"), _method("softmax")
     log_softmax, reciprocal = _method("log_softmax"), _method("reciprocal")
     floor, ceil, round, sign, trunc = (_method(n) for n in ("floor", "ceil", "round", "sign", "trunc"))
     neg = negative = _method("neg")
@@ -134,16 +134,57 @@ class TensorMethods:
     sum, mean, prod = _method("sum"), _method("mean"), _method("prod")
     any, all = _method("any"), _method("all")
     std, var, norm, logsumexp = _method("std"), _method("var"), _method("norm"), _method("logsumexp")
-    argmax, argmin = _method("argmax"), _method("argmin")
     cumsum, topk, sort, argsort, unique = (_method(n) for n in ("cumsum", "topk", "sort", "argsort", "unique"))
     clamp = clip = _method("clamp")
     squeeze, expand_dims, unsqueeze = _method("squeeze"), _method("expand_dims"), _method("unsqueeze")
     swapaxes = swapdims = _method("swapaxes")
     split, chunk, unbind = _method("split"), _method("chunk"), _method("unbind")
-    masked_fill, where_ = _method("masked_fill"), _method("where")
+    masked_fill, masked_select = _method("masked_fill"), _method("masked_select")
+    flip, diagonal, nonzero = _method("flip"), _method("diagonal"), _method("nonzero")
+    amax, amin, dot, inner = _method("amax"), _method("amin"), _method("dot"), _method("inner")
     gather, gather_elements, gather_nd = _method("gather"), _method("gather_elements"), _method("gather_nd")
     index_select, narrow, tril, triu = (_method(n) for n in ("index_select", "narrow", "tril", "triu"))
     cast = _method("cast")
+
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
+        """Place of the largest element along `axis`, of all elements where there is none."""
+        return _op("argmax")(self, axis, keepdims)
+
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
+        """Place of the smallest element along `axis`, of all elements where there is none."""
+        return _op("argmin")(self, axis, keepdims)
+
+    def where(self, condition: "Tensor", y: Any) -> "Tensor":
+        """The tensor's elements where the condition holds, else those of `y`."""
+        return _op("where")(condition, self, y)
+
+    def take(self, indices: "Tensor", axis: Any = None, mode: str = "clip") -> "Tensor":
+        """Slices of an axis at given places, of all elements where there is no axis."""
+        whole = _op("reshape")(self, (-1,)) if axis is None else self
+        return _op("gather")(whole, indices, axis or 0)
+
+    def isclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> "Tensor":
+        """Whether elements are equal within ``atol + rtol * abs(other)``."""
+        difference = _op("abs")(_op("sub")(self, other))
+        bound = _op("abs")(other) * rtol + atol
+        close = _op("logical_or")(_op("less_equal")(difference, bound), _op("equal")(self, other))
+        if not equal_nan:
+            return close
+        return _op("logical_or")(close, _op("logical_and")(_op("isnan")(self), _op("isnan")(other)))
+
+    def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+        """Whether all elements are equal within ``atol + rtol * abs(other)``."""
+        every = self.isclose(other, rtol, atol, equal_nan).all()
+        return every if every._symbol is not None else bool(every.asnumpy())
+
+    def is_floating_point(self) -> Any:
+        """Whether the elements are floating point numbers."""
+        return self._dtype.kind == "float"  # type: ignore[attr-defined]
+
+    def stride(self, dim: Any = None) -> Any:
+        """Elements from one to the next along each axis."""
+        steps = tuple(step // self.itemsize for step in self.strides)  # type: ignore[attr-defined]
+        return steps if dim is None else steps[dim]
 
     def max(self, axis: Any = None, keepdims: bool = False, *, return_indices: bool = False) -> Any:
         """Largest elements, along `axis` if given; ``return_indices`` gives their places too."""

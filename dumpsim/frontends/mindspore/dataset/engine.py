@@ -66,7 +66,7 @@ class Dataset:
 
     def output_types(self) -> list[Any]:
         """Numpy types of the columns, from the first row."""
-        return [value.dtype.type for value in self._first()]
+        return [value.dtype for value in self._first()]
 
     def output_shapes(self, estimate: bool = False) -> list[list[int]]:
         """Shapes of the columns, from the first row."""

@@ -1,6 +1,6 @@
 """``Model``: training, evaluation and prediction."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
@@ -125,6 +125,19 @@ class Model:
         ScriptTypeError, ScriptValueError
             As MindSpore does.
         """
+        self._train(epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch)
+
+    def _train(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        callbacks: Any,
+        dataset_sink_mode: bool,
+        sink_size: int,
+        initial_epoch: int,
+        evaluate: Callable[[int, Any], None] | None = None,
+    ) -> None:
+        """Train; `evaluate` is called with each epoch's number before its end is told."""
         _positive(epoch)
         if isinstance(initial_epoch, bool) or not isinstance(initial_epoch, int) or not 0 <= initial_epoch < epoch:
             raise ScriptValueError(
@@ -135,10 +148,11 @@ class Model:
         if not batches:
             raise ScriptValueError("There is no valid data in dataset, please check dataset file firstly.")
         listed = CallbackList(callbacks)
-        helper = DatasetHelper(train_dataset, dataset_sink_mode, sink_size, epoch)
-        params = self._params("train", train_dataset, batches, callbacks)
+        sink = dataset_sink_mode and get_context("device_target") != "CPU"  # which has no data sink [observed 1.11]
+        helper = DatasetHelper(train_dataset, sink, sink_size, epoch)
+        params = self._params("train", train_dataset, sink_size if sink_size > 0 else batches, callbacks)
         params.update(
-            epoch_num=epoch - initial_epoch, dataset_sink_mode=dataset_sink_mode, train_network=self.train_network,
+            epoch_num=epoch - initial_epoch, dataset_sink_mode=sink, train_network=self.train_network,
             network=self._network, loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset=train_dataset,
             initial_step=initial_epoch * batches, cur_step_num=initial_epoch * batches,
         )  # fmt: skip
@@ -149,10 +163,14 @@ class Model:
         for number in range(initial_epoch, epoch):
             params.cur_epoch_num = number + 1
             listed.tell("train", "epoch_begin", context)
-            for group in self._groups(helper, dataset_sink_mode):
+            for group in self._groups(helper, sink):
                 self._step(group, params, listed, context)
                 if context.get_stop_requested():
                     break
+            if evaluate is not None:
+                evaluate(number + 1, params)
+                self._network.set_train(True)
+                self.train_network.set_train(True)
             listed.tell("train", "epoch_end", context)
             if context.get_stop_requested():
                 break
@@ -177,7 +195,6 @@ class Model:
             mode=mode,
             batch_num=batches,
             cur_step_num=0,
-            cur_epoch_num=0,
             parallel_mode=get_auto_parallel_context("parallel_mode"),
             device_number=get_auto_parallel_context("device_num"),
             list_callback=callbacks,
@@ -187,7 +204,9 @@ class Model:
 
     # -- evaluation and prediction
 
-    def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
+    def eval(
+        self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False, *, _epoch: int = 0
+    ) -> dict[str, Any]:
         """The values of the metrics on a data set.
 
         Raises
@@ -207,6 +226,8 @@ class Model:
         listed = CallbackList(callbacks)
         params = self._params("eval", valid_dataset, batches, callbacks)
         params.update(valid_dataset=valid_dataset, eval_network=network, network=self._network)
+        if _epoch:
+            params.cur_epoch_num = _epoch
         context = RunContext(params)
         for metric in self._metric_fns.values():
             metric.clear()
@@ -260,8 +281,50 @@ class Model:
         sink_size: int = -1,
         initial_epoch: int = 0,
     ) -> None:
-        """Refused: train and evaluate in turn."""
-        raise UnsupportedError("training with evaluation between the epochs", where="Model.fit", nearest="Model.train")
+        """Train, and evaluate between the epochs.
+
+        Parameters
+        ----------
+        epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch
+            As of `train`.
+        valid_dataset : Dataset, optional
+            What to evaluate on.
+        valid_frequency : int or list of int
+            Evaluate after every so many epochs, or after these epochs.
+        valid_dataset_sink_mode : bool
+            As of `eval`.
+
+        Raises
+        ------
+        ScriptTypeError, ScriptValueError
+            As MindSpore does.
+        """
+        if valid_dataset is not None and not self._metric_fns:
+            raise ScriptValueError(
+                "For 'Model.fit', if valid_dataset is not None, the model argument 'metrics' can not be"
+                "None or empty, you should set the argument 'metrics' for model."
+            )
+        if valid_dataset is not None and not _is_frequency(valid_frequency):
+            raise ScriptTypeError(
+                f"For 'Model.fit', the type of 'valid_frequency' must be a list or a integer, but got type "
+                f"{type(valid_frequency)}."
+            )
+
+        def evaluate(number: int, params: Any) -> None:
+            wanted = (
+                number % valid_frequency == 0
+                if isinstance(valid_frequency, int)
+                else number in valid_frequency
+            )
+            if valid_dataset is not None and wanted:
+                found = self.eval(valid_dataset, callbacks, valid_dataset_sink_mode, _epoch=number)
+                params.eval_results = found
+
+        self._train(epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, evaluate)
+
+
+def _is_frequency(value: Any) -> bool:
+    return isinstance(value, (int, list)) and not isinstance(value, bool)
 
 
 def _positive(epoch: Any) -> None:

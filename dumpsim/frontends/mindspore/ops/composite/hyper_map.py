@@ -22,6 +22,7 @@ _KINDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("Dictionary", lambda v: isinstance(v, dict)),
     ("None", lambda v: v is None),
     ("Function", callable),
+    *((name, lambda v: False) for name in ("RowTensor", "CSRTensor", "COOTensor", "MapTensor")),  # not emulated
 )
 _FITS = dict(_KINDS)
 
@@ -67,12 +68,23 @@ class MultitypeFuncGraph:
     def __call__(self, *args: Any) -> Any:
         for names, fn in self._entries:
             if len(names) == len(args) and all(_FITS[name](arg) for name, arg in zip(names, args, strict=True)):
-                return fn(*args)
+                return _called(fn, args)
         kinds = ", ".join(type(arg).__name__ for arg in args)
         raise ScriptTypeError(
             f"no function of {self.name!r} takes ({kinds})", where="MultitypeFuncGraph",
             allowed=[f"({', '.join(names)})" for names, _ in self._entries],
         )  # fmt: skip
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call a registered function; one of the script is captured as its other functions are."""
+    from dumpsim.frontends.mindspore._capture.dispatch import capturing
+
+    if capturing() is None or function.__module__.startswith("dumpsim."):
+        return function(*args)
+    from dumpsim.frontends.mindspore._capture.control import called
+
+    return called(function, *args)
 
 
 class HyperMap:

@@ -11,7 +11,7 @@ from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, divs, greater, maximum, mul, muls, sub
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
 from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, sum
-from dumpsim.frontends.mindspore.ops.function.shape import masked_fill, reshape, select
+from dumpsim.frontends.mindspore.ops.function.shape import masked_fill, reshape, select, transpose
 
 __all__ = [
     "addmm",
@@ -140,6 +140,40 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
     """Products of two stacks of matrices."""
     return single("BatchMatMul", [input_x, mat2, False, False])
+
+
+def dot(input: Tensor, other: Tensor) -> Tensor:
+    """Sums over the last axis of the first and the last but one of the second.
+
+    Examples
+    --------
+    >>> dot(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])).asnumpy()
+    array([[11.]], dtype=float32)
+    """
+    if input.ndim == other.ndim == 1:
+        return reshape(mm(reshape(input, (1, -1)), reshape(other, (-1, 1))), ())
+    if input.ndim < 2 or other.ndim < 2:
+        raise ScriptValueError(f"operands of {input.ndim} and {other.ndim} axes", where="ops.dot")
+    inner, columns = other.shape[-2], other.shape[-1]
+    order = (other.ndim - 2, *range(other.ndim - 2), other.ndim - 1)
+    right = reshape(transpose(other, order), (inner, -1))
+    shape = (*input.shape[:-1], *other.shape[:-2], columns)
+    return reshape(mm(reshape(input, (-1, inner)), right), shape)
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sums over the last axes of both."""
+    order = (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2)
+    return dot(input, transpose(other, order) if other.ndim > 1 else other)
+
+
+def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+    """Kullback-Leibler divergence of logarithms of probabilities from probabilities."""
+    if reduction not in ("none", "mean", "sum", "batchmean"):
+        raise ScriptValueError(f"reduction {reduction!r}", where="ops.kl_div")
+    if reduction == "batchmean":
+        return divs(single("KLDivLoss", [logits, labels, "sum"]), logits.shape[0])
+    return single("KLDivLoss", [logits, labels, reduction])
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:

@@ -89,13 +89,12 @@ def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -
 
 def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """Product along axes."""
-    operand = cast_to(input, dtype) if dtype is not None else input
-    return single("ReduceProd", [operand, _axes(axis), keep_dims])
+    return single("ProdExt", [input, axis, keep_dims, dtype])
 
 
 def _extreme(kind: str, input: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
     if axis is None:
-        value = call(f"Reduce{kind}", [input, tuple(range(input.ndim)), keepdims])
+        value = single(kind, [input])
         return value, Tensor(0, mstype.int64)
     indices, values = call(f"Arg{kind}WithValue", [input, axis, keepdims])
     return values, indices
@@ -115,6 +114,16 @@ def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple
 def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Smallest elements and their places along an axis."""
     return _extreme("Min", input, axis, keepdims)
+
+
+def amax(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Largest elements along axes."""
+    return single("ReduceMax", [input, _axes(axis), keepdims])
+
+
+def amin(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Smallest elements along axes."""
+    return single("ReduceMin", [input, _axes(axis), keepdims])
 
 
 def reduce_sum(x: Tensor, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Tensor:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -322,10 +324,55 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     return single("Select", [condition, x, y])
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Tensor:
-    """As `select`."""
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Places of the elements that are not 0, one row each; as a tuple, one vector for each axis.
+
+    Examples
+    --------
+    >>> nonzero(Tensor([[0, 3], [5, 0]])).asnumpy().tolist()
+    [[0, 1], [1, 0]]
+    """
+    places = single("NonZero", [input])
+    return tuple(places[:, axis] for axis in range(input.ndim)) if as_tuple else places
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask holds, as a vector.
+
+    Examples
+    --------
+    >>> masked_select(Tensor([1, 2, 3]), Tensor([True, False, True])).asnumpy().tolist()
+    [1, 3]
+    """
+    if input.shape != mask.shape:
+        shape = tuple(np.broadcast_shapes(input.shape, mask.shape))
+        input, mask = broadcast_to(input, shape), broadcast_to(mask, shape)
+    return single("GatherNd", [input, single("NonZero", [mask])])
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two axes, as the last axis of the result.
+
+    Examples
+    --------
+    >>> diagonal(Tensor([[1, 2], [3, 4]])).asnumpy().tolist()
+    [1, 4]
+    """
+    first, second = _axis(dim1, input.ndim), _axis(dim2, input.ndim)
+    rest = [axis for axis in range(input.ndim) if axis not in (first, second)]
+    rows, columns = input.shape[first], input.shape[second]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = offset if offset >= 0 else -offset * columns
+    flat = reshape(transpose(input, (*rest, first, second)), (*(input.shape[axis] for axis in rest), rows * columns))
+    return gather(flat, Tensor(start + np.arange(count, dtype=np.int64) * (columns + 1)), -1)
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """As `select`; with a condition alone, the places where it holds."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
     if input is None or other is None:
-        raise UnsupportedError("where() with a condition alone", where="ops.where", nearest="ops.nonzero")
+        raise ScriptTypeError("one of 'input' and 'other' is missing", where="ops.where")
     if condition._dtype != mstype.bool_:
         condition = cast_to(condition, mstype.bool_)
     return select(condition, input, other)

@@ -1,14 +1,26 @@
 """Functions that steer a graph rather than compute: order, gradients, printing, writing parameters."""
 
+from functools import partial as _partial
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore.common.dtype import float32
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to
 
-__all__ = ["assign", "assign_add", "assign_sub", "depend", "identity", "print_", "stop_gradient"]
+__all__ = [
+    "assign",
+    "assign_add",
+    "assign_sub",
+    "depend",
+    "identity",
+    "partial",
+    "print_",
+    "scalar_to_tensor",
+    "stop_gradient",
+]
 
 
 def assign(variable: Tensor, value: Any) -> Tensor:
@@ -29,6 +41,28 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 def identity(input_x: Tensor) -> Tensor:
     """The operand."""
     return input_x
+
+
+def partial(func: Any, *args: Any) -> Any:
+    """The function with its first arguments given.
+
+    Examples
+    --------
+    >>> partial(max, 3)(2)
+    3
+    """
+    return _partial(func, *args)
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
+    """A number as a tensor, of Float32 unless told otherwise.
+
+    Examples
+    --------
+    >>> scalar_to_tensor(3)
+    Tensor(shape=[], dtype=Float32, value= 3.00000000e+00)
+    """
+    return Tensor(input_x, dtype or float32)
 
 
 def depend(value: Any, expr: Any) -> Any:

@@ -1,0 +1,50 @@
+"""Bounds on the norm of tensors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function.arithmetic import div, maximum, mul
+from dumpsim.frontends.mindspore.ops.function.elementwise import sqrt
+from dumpsim.frontends.mindspore.ops.function.reduce import reduce_sum
+
+__all__ = ["clip_by_global_norm", "clip_by_norm"]
+
+
+def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: Any = None) -> Sequence[Tensor]:
+    """Tensors scaled so that the norm of all of them together is at most `clip_norm`.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For anything but a list or tuple of tensors, and for a bound that is not positive.
+
+    Examples
+    --------
+    >>> [t.asnumpy().tolist() for t in clip_by_global_norm((Tensor([3.0]), Tensor([4.0])), 2.5)]
+    [[1.5], [2.0]]
+    """
+    if not isinstance(x, (tuple, list)):
+        raise ScriptTypeError(f"x is a {type(x).__name__}", where="ops.clip_by_global_norm", allowed=("tuple", "list"))
+    if clip_norm <= 0:
+        raise ScriptValueError(f"clip_norm is {clip_norm}", where="ops.clip_by_global_norm", allowed=("above 0",))
+    if use_norm is not None:
+        raise ScriptTypeError("use_norm is not None", where="ops.clip_by_global_norm")
+    squares = tuple(reduce_sum(single("Square", [tensor])) for tensor in x)
+    norm = sqrt(single("AddN", [squares]) if len(squares) > 1 else squares[0])
+    bound = maximum(norm, Tensor(float(clip_norm), norm.dtype))
+    clipped = [div(mul(tensor, float(clip_norm)), bound) for tensor in x]
+    return clipped if isinstance(x, list) else tuple(clipped)
+
+
+def clip_by_norm(
+    x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Any:
+    """As `clip_by_global_norm`, of one tensor or of several together, for the Euclidean norm."""
+    if norm_type != 2.0:
+        raise ScriptValueError(f"norm_type is {norm_type}", where="ops.clip_by_norm", allowed=("2.0",))
+    if error_if_nonfinite:
+        raise ScriptValueError("error_if_nonfinite", where="ops.clip_by_norm", allowed=("False",))
+    return clip_by_global_norm((x,), max_norm)[0] if isinstance(x, Tensor) else clip_by_global_norm(x, max_norm)
