@@ -66,6 +66,8 @@ def run(
     _check_early(settings)
     env = environment(settings)
     if config is not None:
+        if not config.is_file():
+            raise BadInputError(f"there is no file {str(config)!r}", where="--config", code="DS-RUN-008")
         env["MINDSPORE_DUMP_CONFIG"] = str(config.resolve())
     sys.stdout.flush()
     sys.stderr.flush()
@@ -75,9 +77,12 @@ def run(
 def _check_early(settings: RunSettings) -> None:
     """What can be known to be wrong before the script starts is said before it starts."""
     if settings.chip is not None:
-        from dumpsim.device.chip import chip
+        from dumpsim.device.chip import chip, chip_for
 
-        chip(settings.chip)
+        if settings.device is None:
+            chip(settings.chip)
+        else:
+            chip_for(TARGETS[settings.device], settings.chip)
     if settings.overrides:
         from dumpsim.modes.profile import find
 

@@ -346,3 +346,40 @@ def test_a_path_that_cannot_be_written_stops_the_run_before_its_first_step(tmp_p
     )
     assert "shape" in logged.out
     assert "not everything is written" in logged.err
+
+
+def test_asynchronous_dump_of_releases_copies_raw_bytes(tmp_path):
+    options = ("--chip", "910A", "--mindspore", "2.10")
+    device = dumprun.dump(tmp_path, name="device", options=options, trans_flag=False)
+    run = dumprun.dump(tmp_path, options=options, enable=False)
+    assert "skipped 1 (1 the host tensor is larger than the device tensor)" in run.err
+    missing = "Conv2D.Default_conv-Conv2d_Conv2D-op0.0.0.output.0."
+    names = [name.split("/")[-1].rsplit(".", 3)[0] + "." for name in device.names()]
+    for name in names:
+        if name == missing:
+            continue
+        path = run.tensor(name)
+        array, raw = np.load(path), np.load(device.tensor(name)).tobytes()
+        assert ".DefaultFormat." in path.name  # the label of a host tensor, whatever the bytes are
+        assert array.tobytes() == raw[: array.nbytes]
+    assert len(run.names()) == len(names) - 1
+
+
+NORM = """
+    import numpy as np
+    import mindspore as ms
+    from mindspore import Tensor, nn
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = nn.SequentialCell(nn.BatchNorm2d(3), nn.ReLU())
+    net.set_train()
+    net(Tensor(np.ones((2, 3, 2, 2), np.float32)))
+"""
+
+
+@pytest.mark.parametrize(("value", "slots"), [("1", "034"), ("0", "01234")])
+def test_useless_outputs_are_left_out_unless_the_variable_keeps_them(tmp_path, value, slots):
+    variable = {"MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT": value}
+    run = dumprun.dump(tmp_path, NORM, env=variable, input_output=2, dump_mode=1, kernels=["BatchNorm"])
+    assert [name.split(".")[-4] for name in run.names()] == list(slots)
+    assert ("2 the output is known to be useless" in run.err) == (value == "1")
