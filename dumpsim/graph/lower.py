@@ -61,7 +61,8 @@ def lower(
         for graph in graphs:
             for node in graph.nodes():
                 node.ir_name = node.full_name
-    numbers.take(functions.before)
+    last_root = max(pieces.roots, default=-1)
+    numbers.take(functions.before + (functions.behind if last_root < 0 else 0))
     root_id = -1
     kernel_graphs: list[KernelGraph] = []
     for index, (graph, return_name) in enumerate(zip(graphs, returns, strict=True)):
@@ -71,7 +72,7 @@ def lower(
         assert isinstance(graph.output, Node)
         is_root = graph.graph_id == root_id
         doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
-        if index == max(pieces.roots, default=0):
+        if index == last_root:
             numbers.take(functions.behind)
         kernel_graphs.append(
             KernelGraph(

@@ -6,7 +6,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dumpsim.graph.graph import Constant, Graph, Node
+from dumpsim.core.abstract import tensors_of
+from dumpsim.graph.graph import Graph, Node, Value
 
 __all__ = ["FunctionNumbers", "function_numbers"]
 
@@ -31,7 +32,7 @@ def function_numbers(graph: Graph) -> FunctionNumbers:
     >>> function_numbers(Graph(name="no control flow"))
     FunctionNumbers(before=2, behind=0)
     """
-    before, behind = _ROOT, 0
+    before, behind = _ROOT + _is_dynamic(graph), 0
     for node, rest, in_loop in _control(graph, in_loop=False):
         behind += 2
         if node.op_type == "If":
@@ -39,6 +40,12 @@ def function_numbers(graph: Graph) -> FunctionNumbers:
         else:
             before += _LOOP + _is_specialized(node)
     return FunctionNumbers(before=before, behind=behind)
+
+
+def _is_dynamic(graph: Graph) -> bool:
+    """Whether a shape is open until the run: the network's function is then named for the analysis of shapes."""
+    values: list[Value] = [*graph.parameters, *graph.trail]
+    return any(-1 in tensor.shape for value in values for tensor in tensors_of(value.abstract))
 
 
 def _control(graph: Graph, *, in_loop: bool) -> Iterator[tuple[Node, list[Node], bool]]:
@@ -56,6 +63,5 @@ def _does_something(rest: list[Node]) -> bool:
 
 
 def _is_specialized(loop: Node) -> bool:
-    """Whether the header is made anew: a variable begins as a constant, or another loop is inside."""
-    inside = any(node.op_type == "While" for block in loop.blocks for node, *_ in _control(block, in_loop=True))
-    return inside or any(isinstance(value, Constant) for value in loop.operands)
+    """Whether the header is named while additions of the body are looked for neighbours to join with."""
+    return any(node.op_type == "Add" for node in loop.blocks[1].trail)

@@ -8,7 +8,6 @@ is data: `resolutions`. What that table does not hold counts nothing. [observed 
 
 import inspect
 import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +58,9 @@ class Resolved:
     def note(self, names: str, *, constants: Any = ()) -> None:
         """Note what a construct resolves: names as `resolutions` has them, and the constants among its operands."""
         for place, name in enumerate(names.split()):
-            if name.endswith("@"):
+            if name == "ints@":
+                self._integers(constants)
+            elif name.endswith("@"):
                 self._uses.add((name, place, constants))
             elif name.endswith("!"):
                 self._calls += 1
@@ -67,6 +68,17 @@ class Resolved:
                 self._uses.add((name,))
             else:
                 self._operators.add(name)
+
+    def _integers(self, constants: tuple[Any, ...]) -> None:
+        """Sequences of integers are put in order one after the other, by a loop whose operators a second one meets."""
+        sequences = [c for c in constants if isinstance(c, tuple)] or [tuple(constants)]
+        for sequence in sequences:
+            others = [use[1] for use in self._uses if use[0] == "ints@" and use[1] != sequence]
+            if others:
+                self._operators.add("add")
+            if any(len(other) == len(sequence) for other in others):
+                self._operators.add("less")
+            self._uses.add(("ints@", sequence))
 
     def call(self, name: str, key: Any) -> None:
         """Note a call of a function of the script: it is named when it is called again with equal types."""
@@ -83,7 +95,7 @@ class Resolved:
         self._calls, self._called = mark.calls, set(mark.called)
 
     def again(self, mark: Mark) -> None:
-        """Count the calls since `mark` twice: the vendor evaluates a loop again when a variable begins as a constant."""
+        """Count the calls since `mark` twice: a loop is evaluated again when a variable begins as a constant."""
         self._calls += self._calls - mark.calls + len(self._overloads() - mark.overloads)
 
     def _overloads(self) -> frozenset[tuple[Any, ...]]:
@@ -140,6 +152,8 @@ def attribute(tracer: "Tracer | None", position: Position, value: Any, name: str
 
 def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Note a call in the script: of a function of the framework, of Python, or of the script's own."""
+    from dumpsim.frontends.mindspore.ops.primitive import Primitive
+
     if not _counts(position):
         return
     plain = inspect.unwrap(getattr(called, "__func__", called))
@@ -152,6 +166,12 @@ def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any,
         if plain is len:
             tracer.resolved.call("ms_len", _signature(args))
         _framework(tracer, f"{type(owner).__name__}.{name}" if isinstance(owner, (list, dict)) else name, False, args)
+    elif isinstance(called, Primitive):
+        axes = args[1] if len(args) > 1 else ()
+        form = "(axis)" if isinstance(axes, int) else "(axes)" if isinstance(axes, tuple) and axes else ""
+        table = resolutions.PRIMITIVES
+        names = table.get(called.name + form, table.get(called.name, ""))
+        tracer.resolved.note(names, constants=_constants(args))
     elif isinstance(plain, types.FunctionType):
         if plain.__code__.co_filename.startswith(_PACKAGE):
             _framework(tracer, name, count > 1, args[1:] if args and values.is_tensor(args[0]) else args)
@@ -160,28 +180,31 @@ def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any,
             tracer.resolved.call(f"{plain.__module__}.{plain.__qualname__}", key)
 
 
-def cell(tracer: "Tracer", called: Any) -> None:
+def cell(tracer: "Tracer", called: Any, args: tuple[Any, ...]) -> None:
     """Note a call of a cell of the framework."""
     if type(called).__module__.startswith(_FRAMEWORK):
         name = type(called).__name__
         table = resolutions.CELLS
-        trained = table.get(f"{name}(train)") if called.training else None
-        tracer.resolved.note(trained if trained is not None else table.get(name, ""))
+        wide = bool(args) and values.is_tensor(args[0]) and args[0].ndim > 2
+        form = "(train)" if called.training else "(wide)" if wide else ""
+        tracer.resolved.note(table.get(name + form, table.get(name, "")))
 
 
 def _framework(tracer: "Tracer", name: str, given: bool, args: tuple[Any, ...]) -> None:
     table = resolutions.CALLS
     names = table.get(f"{name}(axis)") if given else None
-    tracer.resolved.note(names if names is not None else table.get(name, ""), constants=tuple(_constants(args)))
+    tracer.resolved.note(names if names is not None else table.get(name, ""), constants=_constants(args))
 
 
-def _constants(value: Any) -> Iterator[str]:
-    """The constants of nested sequences."""
-    if isinstance(value, (tuple, list)):
-        for element in value:
-            yield from _constants(element)
-    elif not values.is_tensor(value):
-        yield repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__
+def _constants(args: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
+    """The arguments that are no tensors; sequences as tuples."""
+    kept: list[Any] = []
+    for value in args:
+        if isinstance(value, (tuple, list)):
+            kept.append(_constants(value))
+        elif not values.is_tensor(value):
+            kept.append(repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__)
+    return tuple(kept)
 
 
 def _counts(position: Position) -> bool:

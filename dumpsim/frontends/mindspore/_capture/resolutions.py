@@ -2,17 +2,17 @@
 
 Each entry is a list of names. A name alone is an operator that is resolved by the types of its operands and is named
 once in a process, or, if `is_function`, a function of the vendor's Python library that is named once a compile.
-``name@`` is named once for each set of constants, ``name!`` at each call. ``(axis)`` marks the form that has more than
-the tensor.
+``name@`` is named once for each set of constants, ``ints@`` for each sequence of integers among them, ``name!`` at each
+call. ``(axis)`` marks the form that has more than the tensor.
 """
 
 from collections.abc import Mapping
 
-__all__ = ["CALLS", "CELLS", "ITERATION", "OPERATORS", "PROPERTIES", "SUBSCRIPTS", "TRUTH", "is_function"]
+__all__ = ["CALLS", "CELLS", "ITERATION", "OPERATORS", "PRIMITIVES", "PROPERTIES", "SUBSCRIPTS", "TRUTH", "is_function"]
 
 _NOT = "logical_not _scalar_tensor_to_scalar bool_"
 _INTS = f"_normalize_int_sequence {_NOT}"  # a sequence of integers is put in order
-_SHAPE = f"{_INTS} tuple_func@ iter_converter getitem list_append append"
+_SHAPE = f"{_INTS} ints@ iter_converter getitem list_append append"
 _ALL = f"{_INTS} tuple_func@ iter_converter"  # a reduction of all dimensions
 _AXIS = f"{_INTS} do_type_cast equal in"
 
@@ -231,9 +231,19 @@ CALLS: Mapping[str, str] = {
     "print": "unpack_call! unpack_call!",
 }
 
-# cells of `nn`; ``(train)`` is the form under training
+# objects of operators
+PRIMITIVES: Mapping[str, str] = {
+    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), _ALL),
+    **{f"{name}(axis)": _AXIS for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")},
+    **{f"{name}(axes)": _SHAPE for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")},
+    **dict.fromkeys(("Reshape", "Transpose", "Tile", "Slice", "StridedSlice"), _SHAPE),
+    "CumSum": "_scalar_tensor_to_int bool_",
+}
+
+# cells of `nn`; ``(train)`` is the form under training, ``(wide)`` that for more than two dimensions
 CELLS: Mapping[str, str] = {
     "Dense": f"{_NOT} not_equal ms_len",
+    "Dense(wide)": f"{_SHAPE} not_equal ms_len negative tuple_slice add tuple_add tuple_func:wide",
     "MaxPool2d": "equal bool_",
     "AvgPool2d": "equal bool_",
     "Flatten": f"{_NOT} not_equal negative less greater_equal check_axis_valid:else unpack_call! equal in",

@@ -10,6 +10,7 @@ from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import numbering, values
+from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.graph.calls import Call, CallStack
@@ -128,6 +129,7 @@ class Tracer:
         printed: Mapping[str, Any] | None = None,
     ) -> Any:
         """Record one operator; returns symbolic Tensors."""
+        refuse_open(tuple(operands))
         inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
         abstract = definition.infer([v.abstract for v in inputs], attrs)
         node = Node(
@@ -256,7 +258,7 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     if tracer is None:
         raise CaptureError("no graph is being captured", where=type(cell).__name__)
     construct = rewrite.rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
-    numbering.cell(tracer, cell)
+    numbering.cell(tracer, cell, args)
     with tracer.entering(scope=scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
         frame.definition = construct.definition
         result = construct.function(cell, *args, **kwargs)
