@@ -105,7 +105,7 @@ def test_ids_count_over_all_networks():
     ids = Ids()
     assert [ids.full_name("Default", "ReLU") for _ in range(2)] == ["Default/ReLU-op0", "Default/ReLU-op1"]
     assert ids.full_name("Default/conv1-Conv2d", "ReLU") == "Default/conv1-Conv2d/ReLU-op0"
-    assert [ids.cnode() for _ in range(3)] == [0, 1, 2]
+    assert [ids.cnode() for _ in range(3)] == [1, 2, 3]
 
 
 def test_random_numbers_depend_on_seed_rank_and_key():
