@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import ScalarType, TensorType
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.ops.opdef import GradBuilder
 from dumpsim.ops.rules import broadcast
 
@@ -13,9 +14,17 @@ __all__ = ["is_variable", "number", "part", "part_or_zeros", "shape_of", "unbroa
 
 
 def shape_of(symbol: Any) -> tuple[int, ...]:
-    """The shape of a tensor symbol; host numbers have shape ()."""
+    """The shape of a tensor symbol; host numbers have shape ().
+
+    Raises
+    ------
+    UnsupportedError
+        For extents that are known only when the graph runs: rules make constants of them.
+    """
     abstract = getattr(symbol, "abstract", None)
     if isinstance(abstract, TensorType):
+        if -1 in abstract.shape:
+            raise UnsupportedError(f"the gradient of a tensor of open shape {abstract.shape}")
         return abstract.shape
     return tuple(np.shape(getattr(symbol, "value", symbol)))
 

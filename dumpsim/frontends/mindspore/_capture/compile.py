@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dumpsim.core.abstract import TensorType
-from dumpsim.core.errors import DumpsimError
+from dumpsim.core.errors import DumpsimError, ScriptValueError
 from dumpsim.frontends.mindspore._capture import backward, jump, rewrite, tape, trace, values
+from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
 from dumpsim.graph.lower import lower
@@ -59,8 +60,14 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
     session = _session()
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
     key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
-    programs: dict[Key, Compiled] = cell.__dict__.setdefault("_programs", {})
+    programs: dict[Key, Compiled | None] = cell.__dict__.setdefault("_programs", {})
     compiled = programs.get(key)
+    if compiled is None and stated is not None:
+        _check_stated(stated, args)
+    if compiled is None and key in programs:  # one graph for every shape
+        stated = None
+        key = (_signature((args, dict(kwargs)), None), *key[1:])
+        compiled = programs.get(key)
     if compiled is None:
         from dumpsim.frontends.mindspore.context import get_context
 
@@ -71,7 +78,14 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
             construct = rewrite.rewritten(type(cell).construct, name=f"{name}.construct")
             return _compile(session, name, construct, (cell,), args, kwargs, stated, cell)
 
-        compiled = _with_flags(capture)
+        try:
+            compiled = _with_flags(capture)
+        except (DumpsimError, ValueError, IndexError) as problem:
+            if not _is_open(stated):
+                raise
+            _warn_of_open(name, problem)
+            programs[key] = None
+            return run_cell(cell, args, kwargs)
         programs[key] = compiled
     return compiled.run(session, args, kwargs)
 
@@ -125,6 +139,31 @@ def _with_flags(capture: Callable[[], Compiled]) -> Compiled:
             if problem.place in places:
                 raise
             places |= {problem.place}
+
+
+def _is_open(stated: Any) -> bool:
+    """Whether `set_inputs` leaves extents to the run."""
+    return stated is not None and any(-1 in tensor._shape for tensor in values.tensors_in(tuple(stated)))
+
+
+def _check_stated(stated: Any, args: tuple[Any, ...]) -> None:
+    """What `set_inputs` says must fit the arguments. [observed 2.10]"""
+    for place, (wanted, given) in enumerate(zip(stated, args, strict=False)):
+        if not values.is_tensor(wanted) or not values.is_tensor(given) or len(wanted._shape) != len(given._shape):
+            continue
+        for one, two in zip(wanted._shape, given._shape, strict=True):
+            if one not in (-1, two):
+                raise ScriptValueError(
+                    f"For set_inputs and tuple(list) in set_inputs, the shape of {place + 1}th input must be the same as "
+                    f"expected, but got expected: {one}, and input: {two}!"
+                )
+
+
+def _warn_of_open(name: str, problem: Exception) -> None:
+    """A network that one graph for all shapes cannot hold gets one for each; its graph ids say so, and so do we."""
+    from dumpsim.frontends.mindspore import log
+
+    log.warning(f"{name}: one graph for the open shapes of set_inputs is not possible ({problem}); one for each shape.")
 
 
 def _session() -> Session:
@@ -207,6 +246,7 @@ def _compile(
         try:
             result = construct.function(*bound, *symbolic_args, **symbolic_kwargs)
             refuse_unbound(result)
+            refuse_open(result)
         except DumpsimError as error:
             place = tracer.frame.position
             if place is not None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import CaptureError, ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture.extent import shown
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._format import tensor_text
 from dumpsim.frontends.mindspore.common._methods import TensorMethods
@@ -134,8 +135,8 @@ class Tensor(TensorMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extents."""
-        return self._shape
+        """Extents; while a graph is captured, those that `set_inputs` leaves open have no value."""
+        return shown(self._shape) if self._symbol is not None else self._shape
 
     @property
     def ndim(self) -> int:
