@@ -205,3 +205,49 @@ def test_iteration_numbers_of_several_graphs_and_names_that_are_too_long(tmp_pat
         tmp_path, NETS, name="again", options=("--mindspore", release, "--device", device), iteration="all"
     )
     assert run.digest() == again.digest()
+
+
+FLOW = """
+    import numpy as np
+    import mindspore as ms
+    from mindspore import Tensor, nn, ops
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    class Net(nn.Cell):
+        def construct(self, x):
+            if ops.reduce_sum(x) > 0:
+                y = ops.exp(x)
+            else:
+                y = ops.sin(x)
+            return ops.relu(y)
+
+    net = Net()
+    for sign in (1, 1, -1):
+        net(Tensor(sign * np.ones(3, np.float32)))
+"""
+
+
+@pytest.mark.parametrize("device", ["gpu", "ascend"])
+def test_segments_of_control_flow(tmp_path, device):
+    run = dumprun.dump(tmp_path, FLOW, options=("--device", device), iteration="all")
+    graphs = {int(path.stem.rsplit("_", 1)[1]) for path in (run.rank / "graphs").glob("*.ir")}
+    orders = {int(path.stem.rsplit("_", 1)[1]) for path in (run.rank / "execution_order").glob("ms_exec*.csv")}
+    assert graphs == orders
+    assert len(graphs) > 2
+    histories = {path.name: path.read_text() for path in (run.rank / "execution_order").glob("ms_global*")}
+    places = {}
+    for path in run.rank.rglob("*.npy"):
+        kind = path.name.split(".")[0]
+        if kind in ("Exp", "Sin", "ReLU"):
+            places.setdefault(kind, set()).add(path.parent.relative_to(run.rank / "Net").as_posix())
+    iterations = {kind: sorted(place.split("/")[1] for place in found) for kind, found in places.items()}
+    assert iterations == {"Exp": ["0", "1"], "Sin": ["2"], "ReLU": ["0", "1", "2"]}  # of the root graph
+    owners = {kind: {place.split("/")[0] for place in found} for kind, found in places.items()}
+    if device == "ascend":
+        assert histories == {}
+        assert set().union(*owners.values()) == {"0"}  # data lies with the root graph
+    else:
+        assert histories == {"ms_global_execution_order_graph_0.csv": "0\n1\n2\n"}
+        assert owners["Exp"] != owners["Sin"]
+        assert {int(graph) for found in owners.values() for graph in found} <= graphs

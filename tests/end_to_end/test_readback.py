@@ -1,6 +1,7 @@
 """What a run wrote, opened again: equal to what a second listener saw of the device, by script line, by command."""
 
 import json
+import mmap
 import pickle
 
 import dumprun
@@ -118,6 +119,7 @@ def test_what_is_written_is_what_was_there(tmp_path, release, device, chip, tran
         told = by_path[str(entry.path)]
         assert (told["full_name"], told["task_id"], told["address"]) == (entry.op_name, task, address)
         array = entry.array()
+        assert is_mapped(array)
         if trans_flag:
             assert (entry.dtype, entry.shape, entry.format) == (dtype, shape, "DefaultFormat")
             if device_format in ("DefaultFormat", "ND", "NCHW"):
@@ -137,6 +139,13 @@ def test_what_is_written_is_what_was_there(tmp_path, release, device, chip, tran
     check_lines(dump)
     if (release, device) in (("seed", "ascend"), ("2.10", "cpu")) and trans_flag:
         check_commands(run, tmp_path, saved)
+
+
+def is_mapped(array):
+    """Whether the bytes are those of the file itself, not a copy in memory."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array.obj if isinstance(array, memoryview) else array, mmap.mmap)
 
 
 def check_lines(dump):
