@@ -59,6 +59,8 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
     wanted: list[TensorRef] = []
     skipped: list[tuple[int, str]] = []
     for ref in refs:
+        if ref.origin == "none":  # a type, a text, None: no tensor, so nobody asks for it
+            continue
         reason = why if ref.slot in hidden else _reason(profile, ref)
         if reason is None:
             wanted.append(ref)
@@ -69,8 +71,6 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
 
 def _reason(profile: Profile, ref: TensorRef) -> str | None:
     """Why a tensor cannot be dumped, None where it can. [spec mindspore 2.4]"""
-    if ref.origin == "none":
-        return "not a tensor in memory"
     if ref.nbytes == 0:
         return "no elements"
     if ref.origin == "segment" and not profile.segment_inputs:
