@@ -24,6 +24,7 @@ MODULES = {
 }
 
 setup(
+    options={"build_ext": {"parallel": True}},
     ext_modules=cythonize(
         [
             Extension(
