@@ -24,6 +24,7 @@ class Parameter:
     has_default: bool = False
     storage: Any = None  # the front end's holder of the value; the runtime asks it for an array, opaque here
     debug_name: str = ""  # label in the IR where it differs from the name
+    is_element: bool = False  # one of a tuple that is the argument; it gets no Parameter file [observed 2.10]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
 _CPU_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropFilter": frozenset({2}),
     "Conv2DBackpropInput": frozenset({2}),
+    "ExpandDims": frozenset({1}),
     "Reshape": frozenset({1}),
     "Transpose": frozenset({1}),
 }

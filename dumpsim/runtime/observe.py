@@ -156,7 +156,7 @@ def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
         groups=place.groups,
         origin=origin,
         producer="" if kind == "constant" else place.name,
-        name=place.name if kind in ("input", "weight") else "",
+        name=place.name if kind in ("input", "weight") and not place.is_element else "",
     )
 
 

@@ -50,6 +50,8 @@ class Place:
     largest : tuple of int or None
         Of a result that settles: the shape with room for the largest one, where listeners see that one, zeros behind
         the end, as on the vendor's CPU: it dumps before it takes the new shape. [observed 2.10: Unique output.0 (3,)]
+    is_element : bool
+        Of an input: one of a tuple that is the argument; listeners see no name.
     born, dead : int
         First and last position in the execution order at which the bytes are needed.
     """
@@ -69,6 +71,7 @@ class Place:
     dead: int = -1
     offset: int = -1
     storage: Any = None
+    is_element: bool = False
     value: Array | None = None
     device_shape: tuple[int, ...] = ()
     nbytes: int = 0

@@ -235,6 +235,7 @@ class _Planner:
             shape=abstract.shape,
             device_dtype=abstract.dtype,
             storage=parameter.storage,
+            is_element=parameter.is_element,
         )
         self.known[id(parameter)] = place
         if not parameter.is_weight:

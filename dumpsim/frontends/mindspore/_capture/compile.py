@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dumpsim.core.abstract import TensorType
+from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.errors import DumpsimError, ScriptValueError
 from dumpsim.frontends.mindspore._capture import backward, jump, rewrite, tape, trace, values
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
@@ -233,12 +233,15 @@ def _compile(
     tracer = Tracer(name)
     tracer.frame.definition = construct.definition
     tracer.frame.cell = cell
+    scope = trace.scope_of(cell) if cell is not None else None
+    if scope is not None:  # the cell was a part of another network before, which named it [observed 2.10]
+        tracer.frame.scope = tracer.frame.call_scope = scope
     labels = _labels(construct.function, len(bound), args, kwargs)
     hints = list(stated) if isinstance(stated, (tuple, list)) else []
     symbols = iter(
         [
-            tracer.argument(label, _argument_type(tensor, hints[i] if i < len(hints) else None))
-            for i, (label, tensor) in enumerate(labels)
+            tracer.argument(label, _argument_type(tensor, hints[i] if i < len(hints) else None), is_element=element)
+            for i, (label, tensor, element) in enumerate(labels)
         ]
     )
     symbolic_args, symbolic_kwargs = values.rebuild((args, dict(kwargs)), symbols, parameters=False)
@@ -289,29 +292,38 @@ def _argument_type(tensor: Any, stated: Any) -> TensorType:
 
 def _labels(
     function: Callable[..., Any], skipped: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
-    """The tensors among the arguments with the names of their parameters; ``*inputs`` counts: inputs0, inputs1."""
+) -> Iterator[tuple[str, Any, bool]]:
+    """The tensors among the arguments with the names of their parameters, and whether they are elements of one.
+
+    ``*inputs`` counts: inputs0, inputs1.
+    """
     parameters = list(inspect.signature(function).parameters.values())[skipped:]
+    star = next((i for i, p in enumerate(parameters) if p.kind is inspect.Parameter.VAR_POSITIONAL), len(parameters))
     for place, value in enumerate(args):
-        parameter = parameters[min(place, len(parameters) - 1)]
-        name = parameter.name
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            name = f"{name}{place - len(parameters) + 1}"
+        name = parameters[min(place, star)].name
+        if place >= star:
+            name = f"{name}{place - star}"
         yield from _named(name, value)
     for name, value in kwargs.items():
         yield from _named(name, value)
 
 
-def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    tensors = list(values.tensors_in(value, parameters=False))
-    for index, tensor in enumerate(tensors):
-        yield (name if tensors[0] is value else f"{name}{index}"), tensor
+def _named(name: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
+    if values.is_tensor(value):
+        if not values.is_parameter(value):
+            yield name, value, False
+        return
+    for index, tensor in enumerate(values.tensors_in(value, parameters=False)):
+        yield f"{name}{index}", tensor, True
 
 
 def _without_symbols(result: Any) -> Any:
-    """The structure of the result with Tensors that only know their type."""
-    shapes = [
-        values.tensor_of_symbol(None, TensorType(dtype=tensor._dtype, shape=tuple(tensor._shape)))
-        for tensor in values.tensors_in(result)
-    ]
-    return values.rebuild(result, iter(shapes))
+    """The structure of the result with Tensors that only know their type; Python's own values as they are."""
+    return values.rebuild(result, map(_type_of, list(values.tensors_in(result))))
+
+
+def _type_of(tensor: Any) -> Any:
+    kind = tensor._symbol.abstract if tensor._symbol is not None else None
+    if isinstance(kind, ScalarType):  # ``depend(True, step)``
+        return kind.value
+    return values.tensor_of_symbol(None, TensorType(dtype=tensor._dtype, shape=tuple(tensor._shape)))

@@ -85,9 +85,11 @@ class Tracer:
 
     # -- values
 
-    def argument(self, name: str, abstract: TensorType, *, debug_name: str = "") -> Any:
-        """A Tensor for an argument of the graph that is being recorded."""
-        parameter = Parameter(name=name, abstract=abstract, debug_name=debug_name or name)
+    def argument(
+        self, name: str, abstract: TensorType, *, debug_name: str = "", is_element: bool = False
+    ) -> Any:
+        """A Tensor for an argument of the graph that is being recorded, or for an element of one."""
+        parameter = Parameter(name=name, abstract=abstract, debug_name=debug_name or name, is_element=is_element)
         self._open[-1].parameters.append(parameter)
         return values.tensor_of_symbol(parameter, abstract)
 

@@ -7,6 +7,7 @@ import numpy as np
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -116,6 +117,7 @@ class Adam(Optimizer):
         self.moment2 = self._parameters.clone(prefix="moment2", init="zeros")
         self.opt = ops.Adam(use_locking, use_nesterov)
 
+    @jit
     def construct(self, gradients: Any) -> Any:
         params = self._parameters
         moment1 = self.moment1
@@ -169,6 +171,7 @@ class AdamWeightDecay(Optimizer):
         self.moments2 = self._parameters.clone(prefix="adam_v", init="zeros")
         self.fused_opt = ops.AdamWeightDecay()
 
+    @jit
     def construct(self, gradients: Any) -> Any:
         weight_decay = self.get_weight_decay()
         lr = self.get_lr()

@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
@@ -58,6 +59,7 @@ class Momentum(Optimizer):
         self.moments = self.params.clone(prefix="moments", init="zeros")
         self.opt = ops.ApplyMomentum(use_nesterov=self.use_nesterov)
 
+    @jit
     def construct(self, gradients: Any) -> Any:
         params = self.params
         moments = self.moments

@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
@@ -68,6 +69,7 @@ class SGD(Optimizer):
         self.accum = self._parameters.clone(prefix="accum", init="zeros")
         self.stat = self._parameters.clone(prefix="stat", init="ones")
 
+    @jit
     def construct(self, gradients: Any) -> Any:
         params = self._parameters
         accum = self.accum

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import div, maximum, mul
-from dumpsim.frontends.mindspore.ops.function.elementwise import sqrt
+from dumpsim.frontends.mindspore.ops.function.arithmetic import div, mul
+from dumpsim.frontends.mindspore.ops.function.elementwise import sqrt, square
 from dumpsim.frontends.mindspore.ops.function.reduce import reduce_sum
+from dumpsim.frontends.mindspore.ops.function.shape import reshape
 
 __all__ = ["clip_by_global_norm", "clip_by_norm"]
 
@@ -32,11 +35,25 @@ def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: A
         raise ScriptValueError(f"clip_norm is {clip_norm}", where="ops.clip_by_global_norm", allowed=("above 0",))
     if use_norm is not None:
         raise ScriptTypeError("use_norm is not None", where="ops.clip_by_global_norm")
-    squares = tuple(reduce_sum(single("Square", [tensor])) for tensor in x)
+    squares = tuple(single("ExpandDims", [reduce_sum(_square(tensor)), 0]) for tensor in x)
     norm = sqrt(single("AddN", [squares]) if len(squares) > 1 else squares[0])
-    bound = maximum(norm, Tensor(float(clip_norm), norm.dtype))
-    clipped = [div(mul(tensor, float(clip_norm)), bound) for tensor in x]
+    bound = Tensor(np.array([clip_norm], norm._dtype.numpy))
+    limit = single("Select", [single("GreaterEqual", [norm, bound]), norm, bound])
+    clipped = [_shaped(div(mul(tensor, bound), limit), tensor) for tensor in x]
     return clipped if isinstance(x, list) else tuple(clipped)
+
+
+def _square(tensor: Tensor) -> Tensor:
+    """As the script's own call of ops.square, which the vendor parses once."""
+    from dumpsim.frontends.mindspore._capture.control import called
+
+    result: Tensor = called(square, tensor)
+    return result
+
+
+def _shaped(result: Tensor, tensor: Tensor) -> Tensor:
+    """The bound has one axis: what has none gets its shape back."""
+    return result if tensor.ndim else reshape(result, ())
 
 
 def clip_by_norm(
