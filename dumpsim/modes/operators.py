@@ -26,7 +26,9 @@ _CPU_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropFilter": frozenset({2}),
     "Conv2DBackpropInput": frozenset({2}),
     "ExpandDims": frozenset({1}),
+    "OneHot": frozenset({1}),
     "Reshape": frozenset({1}),
+    "Squeeze": frozenset({1}),
     "Transpose": frozenset({1}),
 }
 

@@ -7,13 +7,15 @@ import numpy as np
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Graph, Node
+from dumpsim.graph.graph import Constant, Graph, Node, Value
 from dumpsim.graph.passes.sequence import is_kernel
 
 __all__ = ["adapt_to_kernels"]
 
 # operands that kernels take as tensors of another number type than the script's number [observed 2.10]
 _WANTED: Mapping[str, Mapping[int, str]] = {"TopK": {1: "int32"}}
+# index tensors that kernels take as another number type [observed 2.10]
+_INDICES: Mapping[str, tuple[int, str, str]] = {"Gather": (1, "int64", "int32")}
 # tuples that kernels take as constant tensors [observed 2.10]
 _AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
 
@@ -30,6 +32,12 @@ def adapt_to_kernels(graph: Graph) -> Graph:
                 node.flags["anew"] = True
                 node.node_attrs["has_dynamic_value"] = True
                 node.candidate = "code"
+        if node.op_type in _INDICES:
+            place, given, wanted = _INDICES[node.op_type]
+            operand = node.operands[place]
+            if isinstance(operand.abstract, TensorType) and operand.abstract.dtype.name == given:
+                node.operands[place] = _cast(node, operand, dtype(wanted))
+                node.flags["anew"] = True
         place_of_tuple = _AS_TENSOR.get(node.op_type)
         if place_of_tuple is not None:
             sizes = node.operands[place_of_tuple]
@@ -43,12 +51,15 @@ def adapt_to_kernels(graph: Graph) -> Graph:
     return graph
 
 
-def _cast(node: Node, operand: Constant, kind: DType) -> Node:
-    value = constant(np.array(operand.value, np.int64))
+def _cast(node: Node, operand: Value, kind: DType) -> Node:
+    value = operand
+    if isinstance(operand, Constant) and not isinstance(operand.abstract, TensorType):
+        value = constant(np.array(operand.value, np.int64))
+    assert isinstance(value.abstract, TensorType)
     return Node(
         op_type="Cast",
         operands=[value, constant(kind)],
-        abstract=TensorType(dtype=kind, shape=()),
+        abstract=TensorType(dtype=kind, shape=value.abstract.shape),
         scope=node.scope,
         printed_attrs={"is_backend_cast": True},
         flags={"backend": True},

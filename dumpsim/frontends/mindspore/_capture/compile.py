@@ -154,8 +154,8 @@ def _check_stated(stated: Any, args: tuple[Any, ...]) -> None:
         for one, two in zip(wanted._shape, given._shape, strict=True):
             if one not in (-1, two):
                 raise ScriptValueError(
-                    f"For set_inputs and tuple(list) in set_inputs, the shape of {place + 1}th input must be the same as "
-                    f"expected, but got expected: {one}, and input: {two}!"
+                    f"For set_inputs and tuple(list) in set_inputs, the shape of {place + 1}th input must be the same "
+                    f"as expected, but got expected: {one}, and input: {two}!"
                 )
 
 

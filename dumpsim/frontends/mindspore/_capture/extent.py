@@ -12,7 +12,7 @@ class OpenExtentError(CaptureError):
 
 
 class OpenExtent(int):
-    """An extent without a value: it may be handed on to `isinstance` and the like, and to nothing that needs a value."""
+    """An extent without a value: whatever needs one raises."""
 
     __slots__ = ()
 

@@ -87,6 +87,19 @@ def jit(
 ms_function = jit
 
 
+class _PynativeExecutor:
+    """What scripts ask of the executor of PYNATIVE: to wait for the device."""
+
+    def sync(self) -> None:
+        """Wait until everything that was launched is done."""
+        from dumpsim.runtime.session import Session
+
+        Session.current().synchronize()
+
+
+_pynative_executor = _PynativeExecutor()
+
+
 def jit_class(cls: type) -> type:
     """Mark a class for use in graphs; classes need no mark here.
 

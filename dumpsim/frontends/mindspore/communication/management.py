@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 
 __all__ = [
+    "HCCL_WORLD_COMM_GROUP",
+    "NCCL_WORLD_COMM_GROUP",
     "GlobalComm",
     "create_group",
     "get_group_rank_from_world_rank",

@@ -36,8 +36,12 @@ def typeof(value: Any) -> Any:
     return value.dtype if isinstance(value, Tensor) else type(value)
 
 
+# names of older releases that 2.10 still has
+_OLDER = {"tensor_add": "add", "tensor_sub": "sub", "tensor_mul": "mul", "tensor_div": "div", "tensor_pow": "pow"}
+
+
 def __getattr__(name: str) -> Any:
     try:
-        return getattr(_ops, name)
+        return getattr(_ops, _OLDER.get(name, name))
     except AttributeError:
         raise absent("mindspore.ops.functional", name) from None

@@ -241,3 +241,12 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
         return first if weights is None else (first, of_weights)
 
     return (value[0], back, value[1:]) if has_aux else (value, back)
+
+
+def __getattr__(name: str) -> Any:
+    """``HyperMap`` and what else the real module has here."""
+    from dumpsim.frontends.mindspore.ops import composite
+
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(composite, name)

@@ -130,7 +130,7 @@ def one_hot(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, 
 
 def meshgrid(*inputs: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Grids of coordinates."""
-    grids: tuple[Tensor, ...] = call("Meshgrid", [tuple(inputs), indexing])
+    grids: tuple[Tensor, ...] = call("Meshgrid", [tuple(inputs), int(indexing == "xy")])
     return grids
 
 

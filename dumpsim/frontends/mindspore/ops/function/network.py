@@ -232,13 +232,25 @@ def max_pool2d(
     x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Largest elements of windows, without padding."""
-    from dumpsim.frontends.mindspore.ops.operations.nn_ops import MaxPool
+    """Largest elements of windows, and their places if asked for. [observed 2.10]"""
+    strides = kernel_size if stride is None else stride
+    out, places = call(
+        "MaxPoolWithArgmaxV2",
+        [x],
+        {
+            "kernel_size": (1, 1, *_both(kernel_size)),
+            "strides": (1, 1, *_both(strides)),
+            "pads": (1, 1, *_both(padding)),
+            "dilation": (1, 1, *_both(dilation)),
+            "ceil_mode": bool(ceil_mode),
+        },
+    )
+    return (out, places) if return_indices else out
 
-    if padding != 0 or dilation != 1 or return_indices or ceil_mode:
-        raise UnsupportedError("padding, dilation, indices or ceil_mode", where="ops.max_pool2d")
-    out: Tensor = MaxPool(kernel_size, kernel_size if stride is None else stride)(x)
-    return out
+
+def _both(value: Any) -> tuple[int, int]:
+    """One number for height and width, or one for each."""
+    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
 def avg_pool2d(
