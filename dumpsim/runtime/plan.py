@@ -436,7 +436,8 @@ class _Planner:
                 slot=slot,
                 scalar=isinstance(abstract, ScalarType),
                 base=base if shared and isinstance(base, Place) else None,
-                bound=sum(p.nbytes // p.device_dtype.itemsize for a in arguments for p in places_of(a)),
+                bound=max(-prod(shape), 1)
+                * sum(p.nbytes // p.device_dtype.itemsize for a in arguments for p in places_of(a)),
             )
             if shape.count(-1) == 1 and self.chip.target == "CPU":
                 place.largest = tuple(place.bound // max(-prod(shape), 1) if dim == -1 else dim for dim in shape)

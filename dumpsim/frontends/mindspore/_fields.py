@@ -197,6 +197,40 @@ def _deterministic(name: str, value: str) -> str:
     return value
 
 
+def _count(what: str) -> Check:
+    def check(name: str, value: int) -> int:
+        if value < 0:
+            raise ScriptValueError(f"The {what} must bigger than or equal to 0.")
+        return value
+
+    return check
+
+
+def _one_of(*values: str) -> Check:
+    def check(name: str, value: Any) -> Any:
+        if value not in values:
+            raise _bad(f"the argument '{name}' must be one of {list(values)}, but got {value}.")
+        return value
+
+    return check
+
+
+def _level(first: str, second: str, values: tuple[int, int]) -> Check:
+    def check(name: str, value: int) -> int:
+        if value not in values:
+            raise ScriptValueError(
+                f"For '{name}', the value should be context.{first} or context.{second}, but got {value}."
+            )
+        return value
+
+    return check
+
+
+def _memory_level(name: str, value: Any) -> int:
+    _one_of("O0", "O1")(name, value)
+    return int(value == "O1")
+
+
 FIELDS: dict[str, Field] = {
     "device_target": Field(default="", types=(str,), check=_target, deprecated="mindspore.set_device()"),
     "mode": Field(default=1, check=_mode),
@@ -215,16 +249,23 @@ FIELDS: dict[str, Field] = {
     "max_device_memory": Field(default=1024.0),
     "deterministic": Field(default="OFF", types=(str,), check=_deterministic),
     "pynative_synchronize": Field(default=False, types=(bool,)),
-    "jit_syntax_level": Field(default=2, types=(int,)),
-    "debug_level": Field(default=0, types=(int,)),
-    "memory_optimize_level": Field(default=0),
+    "jit_syntax_level": Field(default=2, types=(int,), check=_level("STRICT", "LAX", (0, 2))),
+    "debug_level": Field(default=0, types=(int,), check=_level("DEBUG", "RELEASE", (0, 1))),
+    "memory_optimize_level": Field(default=0, check=_memory_level),
     "inter_op_parallel_num": Field(default=0, types=(int,)),
-    "op_timeout": Field(default=900, types=(int,)),
-    "exec_order": Field(default="bfs", types=(str,)),
+    "op_timeout": Field(default=900, types=(int,), check=_count("num of op exe timeout")),
+    "exec_order": Field(default="bfs", types=(str,), check=_one_of("bfs", "dfs")),
     "env_config_path": Field(default="", types=(str,)),
     "check_bprop": Field(default=False, types=(bool,)),
     "variable_memory_max_size": Field(default="0", types=(str,)),
     "mempool_block_size": Field(default=1.0),
+    # taken and kept: the emulation neither fuses by graph kernels nor caches what it compiles
+    "runtime_num_threads": Field(default=0, types=(int,), check=_count("num of thread")),
+    "enable_graph_kernel": Field(default=False, types=(bool,)),
+    "graph_kernel_flags": Field(default="", types=(str,)),
+    "enable_compile_cache": Field(default=None, types=(bool,)),
+    "compile_cache_path": Field(default="", types=(str,)),
+    "enable_reduce_precision": Field(default=True, types=(bool,)),
 }
 
 DEFAULTS: dict[str, Any] = {name: row.default for name, row in FIELDS.items()}

@@ -7,7 +7,7 @@ from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["FixedLossScaleManager", "LossScaleManager", "StaticLossScaler", "all_finite"]
+__all__ = ["FixedLossScaleManager", "LossScaleManager", "StaticLossScaler", "all_finite", "build_train_network"]
 
 
 class LossScaleManager:
@@ -41,6 +41,11 @@ class FixedLossScaleManager(LossScaleManager):
     def get_loss_scale(self) -> float:
         """The scale."""
         return self._loss_scale
+
+    @property
+    def drops_updates(self) -> bool:
+        """Whether steps with an overflow are dropped."""
+        return self._drop
 
     def get_drop_overflow_update(self) -> bool:
         """Whether steps with an overflow are dropped."""
@@ -95,6 +100,27 @@ def all_finite(inputs: Any) -> Tensor:
     for other in finite[1:]:
         result = ops.logical_and(result, other)
     return result
+
+
+def build_train_network(
+    network: Any,
+    optimizer: Any,
+    loss_fn: Any = None,
+    level: str = "O0",
+    boost_level: str = "O0",
+    **kwargs: Any,
+) -> Any:
+    """The cell that trains a network in steps, without mixed precision.
+
+    Raises
+    ------
+    UnsupportedError
+        For another level than "O0", and for a manager that drops steps on overflow.
+    """
+    from dumpsim.frontends.mindspore.train.model import Model
+
+    model = Model(network, loss_fn, optimizer, amp_level=level, boost_level=boost_level, **kwargs)
+    return model.train_network.set_train()
 
 
 def __getattr__(name: str) -> Any:

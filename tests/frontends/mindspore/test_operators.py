@@ -193,8 +193,10 @@ def test_index_errors():
         Tensor(X)[2]
     with pytest.raises(IndexError, match="too many indices"):
         Tensor(X)[0, 0, 0]
-    with pytest.raises(UnsupportedError, match=r"ops\.flip"):
-        Tensor(X)[::-1]
+    with pytest.raises(ValueError, match="zero"):
+        Tensor(X)[::0]
+    with pytest.raises(UnsupportedError, match=r"ops\.gather_nd"):
+        Tensor(X)[None, [0]]
     with pytest.raises(TypeError, match="str"):
         Tensor(X)["a"]
 

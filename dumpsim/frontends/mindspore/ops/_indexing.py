@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -28,7 +28,7 @@ def get_item(tensor: Tensor, index: Any) -> Tensor:
     IndexError
         For a number outside of its axis, or more indices than axes.
     UnsupportedError
-        For a mixture of index tensors and slices.
+        For None or a mask among other indices.
     """
     items = index if isinstance(index, tuple) else (index,)
     items = tuple(_as_tensor(item) if isinstance(item, (list, np.ndarray)) else item for item in items)
@@ -97,8 +97,8 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
         extent = tensor.shape[axis]
         if isinstance(item, slice):
             step = 1 if item.step is None else int(item.step)
-            if step <= 0:
-                raise UnsupportedError("a slice that runs backwards", where="Tensor index", nearest="ops.flip")
+            if step == 0:
+                raise ScriptValueError("slice step cannot be zero", where="Tensor index")
             if item.start is None:
                 begin_mask |= 1 << axis
             if item.stop is None:
@@ -134,9 +134,7 @@ def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     if len(items) == 1 and items[0]._dtype.kind == "bool":
         return single("GatherNd", [tensor, call("NonZero", [items[0]])])
     if not all(isinstance(item, Tensor) and item._dtype.kind in ("int", "uint") for item in items):
-        raise UnsupportedError(
-            "index tensors mixed with slices or numbers", where="Tensor index", nearest="ops.gather_nd"
-        )
+        return _mixed(tensor, items)
     if len(items) == 1:
         places = _wrapped(items[0], tensor.shape[0])
         return single("Gather", [tensor, places, 0, 0])
@@ -144,6 +142,56 @@ def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     columns = [_wrapped(item, tensor.shape[axis]) for axis, item in enumerate(items)]
     columns = [column if column.shape == shape else call("BroadcastTo", [column, shape]) for column in columns]
     return single("GatherNd", [tensor, call("Stack", [tuple(columns)], {"axis": -1})])
+
+
+def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
+    """Index tensors among slices and numbers: places for every axis, as numpy lays them out. [observed 2.10]"""
+    if Ellipsis in items:
+        dots = items.index(Ellipsis)
+        items = (*items[:dots], *(slice(None),) * (tensor.ndim - len(items) + 1), *items[dots + 1 :])
+    if len(items) > tensor.ndim:
+        raise _OutOfRangeError(f"too many indices for tensor with dimension size {tensor.ndim}")
+    for item in items:
+        if item is None or (isinstance(item, Tensor) and item._dtype.kind not in ("int", "uint")):
+            raise UnsupportedError("None or a mask among other indices", where="Tensor index", nearest="ops.gather_nd")
+    named = [axis for axis, item in enumerate(items) if not isinstance(item, slice)]
+    common = np.broadcast_shapes(*(item.shape for item in items if isinstance(item, Tensor)))
+    together = named == list(range(named[0], named[-1] + 1))
+    start = named[0] if together else 0  # where the axes of the index tensors go
+    ranges = {
+        axis: np.arange(tensor.shape[axis], dtype=np.int64)[item]
+        for axis, item in enumerate(items)
+        if isinstance(item, slice)
+    }
+    lengths = [len(column) for column in ranges.values()]
+    shape = (*lengths[:start], *common, *lengths[start:])
+    columns = []
+    for axis, item in enumerate(items):
+        if axis in ranges:
+            rank = list(ranges).index(axis)
+            own = rank if rank < start else rank + len(common)
+            column: Any = ranges[axis].reshape([-1 if place == own else 1 for place in range(len(shape))])
+        elif isinstance(item, Tensor):
+            column = _laid_out(_wrapped(item, tensor.shape[axis]), common, start, shape)
+        else:
+            _check_place(int(item), tensor.shape[axis], axis)
+            column = np.array(int(item) % tensor.shape[axis], np.int64)
+        if isinstance(column, np.ndarray):
+            column = Tensor(np.ascontiguousarray(np.broadcast_to(column, shape)))
+        columns.append(single("ExpandDims", [column, -1]))
+    return single("GatherNd", [tensor, call("Concat", [tuple(columns), -1])])
+
+
+def _laid_out(places: Tensor, common: tuple[int, ...], start: int, shape: tuple[int, ...]) -> Any:
+    """An index tensor in the shape of the result's indexed axes."""
+    if places._array is not None:
+        array = np.broadcast_to(places._array.astype(np.int64), common)
+        return array.reshape(*(1,) * start, *common, *(1,) * (len(shape) - start - len(common)))
+    places = single("BroadcastTo", [places, common])
+    if len(shape) != len(common):
+        behind = (1,) * (len(shape) - start - len(common))
+        places = single("Reshape", [places, (*(1,) * start, *common, *behind)])
+    return single("BroadcastTo", [places, shape])
 
 
 def _wrapped(places: Tensor, extent: int) -> Tensor:

@@ -131,7 +131,7 @@ Xdivy(): x, y
 """
 
 _FORMATS = ("NCHW", "NHWC", "NHWC4", "HWKC", "HWCK", "KCHW", "CKHW", "KHWC", "CHWK", "HW", "HW4", "NC", "NC4", "NC4HW4")
-_REDUCTIONS = ("none", "mean", "sum")
+_REDUCTIONS = ("sum", "mean", "none")
 
 
 def data_format(value: Any) -> int:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.amp import FixedLossScaleManager, LossScaleManager
 from dumpsim.frontends.mindspore.nn.metrics import MAE, MSE, Accuracy, Loss, Metric
 from dumpsim.frontends.mindspore.train.callback import (
     Callback,
@@ -23,8 +24,10 @@ __all__ = [
     "Callback",
     "CheckpointConfig",
     "DatasetHelper",
+    "FixedLossScaleManager",
     "Loss",
     "LossMonitor",
+    "LossScaleManager",
     "Metric",
     "Model",
     "ModelCheckpoint",

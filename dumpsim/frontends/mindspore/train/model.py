@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import nn
+from dumpsim.frontends.mindspore.amp import FixedLossScaleManager
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_auto_parallel_context, get_context
 from dumpsim.frontends.mindspore.train.callback._callback import CallbackList, InternalCallbackParam, RunContext
@@ -53,8 +54,13 @@ class Model:
         unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager"}
         if unknown:
             raise ScriptValueError(f"unexpected arguments {sorted(unknown)}", where="Model")
-        if kwargs.get("loss_scale_manager") is not None:
-            raise UnsupportedError("managers of the scale of the loss", where="Model(loss_scale_manager)")
+        manager = kwargs.get("loss_scale_manager")
+        if manager is not None and (not isinstance(manager, FixedLossScaleManager) or manager.drops_updates):
+            raise UnsupportedError(
+                "steps that are dropped on overflow", where="Model(loss_scale_manager)",
+                nearest="FixedLossScaleManager(loss_scale, drop_overflow_update=False)",
+            )  # fmt: skip
+        self._loss_scale = 1.0 if manager is None else manager.get_loss_scale()
         if not isinstance(network, nn.Cell):
             raise ScriptTypeError(f"the network is of type {type(network).__name__}", where="Model", allowed=("Cell",))
         self._network = network
@@ -92,7 +98,7 @@ class Model:
             return nn.WithLossCell(network, self._loss_fn) if self._loss_fn is not None else network
         if self._loss_fn is not None:
             network = nn.WithLossCell(network, self._loss_fn)
-        return nn.TrainOneStepCell(network, self._optimizer)
+        return nn.TrainOneStepCell(network, self._optimizer, self._loss_scale)
 
     # -- training
 

@@ -258,8 +258,8 @@ def bitwise_xor(input: Any, other: Any) -> Tensor:
 
 
 def invert(input: Tensor) -> Tensor:
-    """``~``: LogicalNot of bools, Invert of integers."""
-    return single("LogicalNot" if input._dtype.kind == "bool" else "Invert", [input])
+    """``~``: LogicalNot, of numbers too. [observed 2.10]"""
+    return single("LogicalNot", [input if input._dtype.kind == "bool" else cast_to(input, mstype.bool_)])
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:

@@ -172,8 +172,8 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     if reduction not in ("none", "mean", "sum", "batchmean"):
         raise ScriptValueError(f"reduction {reduction!r}", where="ops.kl_div")
     if reduction == "batchmean":
-        return divs(single("KLDivLoss", [logits, labels, "sum"]), logits.shape[0])
-    return single("KLDivLoss", [logits, labels, reduction])
+        return divs(single("KLDivLoss", [logits, labels], {"reduction": "sum"}), logits.shape[0])
+    return single("KLDivLoss", [logits, labels], {"reduction": reduction})
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:

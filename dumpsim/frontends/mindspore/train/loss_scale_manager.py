@@ -1,0 +1,5 @@
+"""``mindspore.train.loss_scale_manager``: the managers of the scale of the loss."""
+
+from dumpsim.frontends.mindspore.amp import FixedLossScaleManager, LossScaleManager
+
+__all__ = ["FixedLossScaleManager", "LossScaleManager"]
