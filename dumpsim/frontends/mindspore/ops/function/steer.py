@@ -60,7 +60,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
     Examples
     --------
     >>> scalar_to_tensor(3)
-    Tensor(shape=[], dtype=Float32, value= 3.00000000e+00)
+    Tensor(shape=[], dtype=Float32, value= 3)
     """
     return Tensor(input_x, dtype or float32)
 
