@@ -44,7 +44,8 @@ _PLACES = {
     "ops.composite": "grad value_and_grad vjp",
     "tools": "set_dump",
     "train": (
-        "Callback CheckpointConfig DatasetHelper FixedLossScaleManager LossMonitor LossScaleManager Model ModelCheckpoint RunContext TimeMonitor "
+        "Callback CheckpointConfig DatasetHelper FixedLossScaleManager LossMonitor "
+        "LossScaleManager Model ModelCheckpoint RunContext TimeMonitor "
         "connect_network_with_dataset data_sink load_checkpoint load_param_into_net save_checkpoint"
     ),
 }

@@ -117,9 +117,7 @@ def run_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
         if cell is not None:
             trace.assign_scopes(cell, with_class=True)
         compiled = _with_flags(
-            lambda: _compile(
-                session, target.__qualname__, rewrite.rewritten(target), bound, args, kwargs, None, cell
-            )
+            lambda: _compile(session, target.__qualname__, rewrite.rewritten(target), bound, args, kwargs, None, cell)
         )
         programs[key] = compiled
     result = compiled.run(session, args, kwargs)

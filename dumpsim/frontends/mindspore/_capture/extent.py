@@ -24,8 +24,8 @@ class OpenExtent(int):
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _fail
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _fail
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __bool__ = _fail  # type: ignore[assignment]
-    __index__ = __int__ = __float__ = __hash__ = _fail  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __bool__ = _fail
+    __index__ = __int__ = __float__ = __hash__ = _fail
 
 
 def shown(shape: tuple[int, ...]) -> tuple[int, ...]:

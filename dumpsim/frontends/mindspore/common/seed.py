@@ -36,7 +36,9 @@ def set_seed(seed: int) -> None:
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise ScriptTypeError(f"The argument 'seed' must be type of int, but got {type(seed)}.")
     if seed < 0:
-        raise ScriptValueError(f"For 'global_seed', the 'seed' must be int and must >= 0, but got '{seed}' with type 'int'.")
+        raise ScriptValueError(
+            f"For 'global_seed', the 'seed' must be int and must >= 0, but got '{seed}' with type 'int'."
+        )
     np.random.seed(seed)
     _STATE.seed = seed
 

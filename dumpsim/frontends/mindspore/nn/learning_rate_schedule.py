@@ -157,7 +157,7 @@ class PolynomialDecayLR(LearningRateSchedule):
             tmp_global_step = self.min(tmp_global_step, tmp_decay_step)
         p = tmp_global_step / tmp_decay_step
         lr = self.diff_learning_rate * self.pow(1.0 - p, self.power) + self.end_learning_rate
-        return lr
+        return lr  # noqa: RET504 - the IR shows the variable
 
 
 class WarmUpLR(LearningRateSchedule):

@@ -317,11 +317,7 @@ class Model:
             )
 
         def evaluate(number: int, params: Any) -> None:
-            wanted = (
-                number % valid_frequency == 0
-                if isinstance(valid_frequency, int)
-                else number in valid_frequency
-            )
+            wanted = number % valid_frequency == 0 if isinstance(valid_frequency, int) else number in valid_frequency
             if valid_dataset is not None and wanted:
                 found = self.eval(valid_dataset, callbacks, valid_dataset_sink_mode, _epoch=number)
                 params.eval_results = found

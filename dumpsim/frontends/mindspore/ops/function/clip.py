@@ -7,9 +7,9 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function import elementwise
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div, mul
-from dumpsim.frontends.mindspore.ops.function.elementwise import sqrt, square
 from dumpsim.frontends.mindspore.ops.function.reduce import reduce_sum
 from dumpsim.frontends.mindspore.ops.function.shape import reshape
 
@@ -36,7 +36,7 @@ def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: A
     if use_norm is not None:
         raise ScriptTypeError("use_norm is not None", where="ops.clip_by_global_norm")
     squares = tuple(single("ExpandDims", [reduce_sum(_square(tensor)), 0]) for tensor in x)
-    norm = sqrt(single("AddN", [squares]) if len(squares) > 1 else squares[0])
+    norm = single("Sqrt", [single("AddN", [squares]) if len(squares) > 1 else squares[0]])
     bound = Tensor(np.array([clip_norm], norm._dtype.numpy))
     limit = single("Select", [single("GreaterEqual", [norm, bound]), norm, bound])
     clipped = [_shaped(div(mul(tensor, bound), limit), tensor) for tensor in x]
@@ -47,7 +47,7 @@ def _square(tensor: Tensor) -> Tensor:
     """As the script's own call of ops.square, which the vendor parses once."""
     from dumpsim.frontends.mindspore._capture.control import called
 
-    result: Tensor = called(square, tensor)
+    result: Tensor = called(elementwise.square, tensor)  # type: ignore[attr-defined]
     return result
 
 
@@ -56,9 +56,7 @@ def _shaped(result: Tensor, tensor: Tensor) -> Tensor:
     return result if tensor.ndim else reshape(result, ())
 
 
-def clip_by_norm(
-    x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
-) -> Any:
+def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
     """As `clip_by_global_norm`, of one tensor or of several together, for the Euclidean norm."""
     if norm_type != 2.0:
         raise ScriptValueError(f"norm_type is {norm_type}", where="ops.clip_by_norm", allowed=("2.0",))

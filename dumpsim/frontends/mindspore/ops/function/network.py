@@ -231,10 +231,10 @@ def layer_norm(
 def max_pool2d(
     x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Any:  # fmt: skip
     """Largest elements of windows, and their places if asked for. [observed 2.10]"""
     strides = kernel_size if stride is None else stride
-    out, places = call(
+    found: tuple[Tensor, Tensor] = call(
         "MaxPoolWithArgmaxV2",
         [x],
         {
@@ -245,7 +245,7 @@ def max_pool2d(
             "ceil_mode": bool(ceil_mode),
         },
     )
-    return (out, places) if return_indices else out
+    return found if return_indices else found[0]
 
 
 def _both(value: Any) -> tuple[int, int]:

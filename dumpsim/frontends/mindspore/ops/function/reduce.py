@@ -116,16 +116,6 @@ def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple
     return _extreme("Min", input, axis, keepdims)
 
 
-def amax(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Largest elements along axes."""
-    return single("ReduceMax", [input, _axes(axis), keepdims])
-
-
-def amin(input: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Smallest elements along axes."""
-    return single("ReduceMin", [input, _axes(axis), keepdims])
-
-
 def reduce_sum(x: Tensor, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Tensor:
     """Sum along axes by the operator ReduceSum itself."""
     return single("ReduceSum", [x, _axes(axis), keep_dims, skip_mode])
