@@ -224,7 +224,7 @@ class _Inliner:
     # -- what a call does
 
     def _writes(self, node: Node) -> bool:
-        return node.op_type not in _STRUCTURAL and self._find(node.op_type).side_effect is not None
+        return not node.blocks and node.op_type not in _STRUCTURAL and self._find(node.op_type).side_effect is not None
 
     def _has_effects(self, call: Call) -> bool:
         found = self._effects.get(id(call))
