@@ -45,5 +45,5 @@ setup(
             "cdivision": not DEBUG,
             "freethreading_compatible": True,
         },
-    )
+    ),
 )

@@ -85,9 +85,7 @@ class Tracer:
 
     # -- values
 
-    def argument(
-        self, name: str, abstract: TensorType, *, debug_name: str = "", is_element: bool = False
-    ) -> Any:
+    def argument(self, name: str, abstract: TensorType, *, debug_name: str = "", is_element: bool = False) -> Any:
         """A Tensor for an argument of the graph that is being recorded, or for an element of one."""
         parameter = Parameter(name=name, abstract=abstract, debug_name=debug_name or name, is_element=is_element)
         self._open[-1].parameters.append(parameter)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dumpsim.core.errors import CaptureError, ScriptTypeError
+from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
