@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dumpsim._ext import stats as _stats
 from dumpsim.core.errors import BadInputError, DtypeError
+from dumpsim.core.record import STATISTICS
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import raw, slabs
 
@@ -63,6 +64,8 @@ class Statistics:
         Extrema; NaN if any element is NaN. Of no elements: -inf and inf.
     count, negative, zero, nan, positive_inf, negative_inf : int
         Elements; those below zero (with -inf); zeros of either sign; NaN; infinities by sign.
+    avg, l2norm, positive : float, float, int
+        Follow from the others.
     """
 
     sum: float
@@ -90,6 +93,9 @@ class Statistics:
     def positive(self) -> int:
         """Elements above zero (with +inf); NaN is on neither side."""
         return self.count - self.negative - self.zero - self.nan
+
+    def __repr__(self) -> str:
+        return f"Statistics({', '.join(f'{name}={getattr(self, name)!r}' for name in STATISTICS)})"
 
     @classmethod
     def empty(cls) -> "Statistics":
