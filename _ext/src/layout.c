@@ -19,7 +19,10 @@
 #define TILE_SQUARE 128          /* bytes of a tile along both sides when both are wide */
 #define REPEATS 16               /* repeats of a block that lie next to each other in the destination */
 #define SOURCE_REPEATS 64        /* repeats of a block that lie next to each other in the source */
+#define PANEL 1024               /* bytes of a block that a tile joins with those behind it */
+#define JOINED 576               /* bytes of blocks that one tile joins: whole cache lines for 16 x 9 */
 #define UNIT 40960               /* bytes of a transposed tile, with all its repeats */
+#define NEAR_UNIT 8192           /* bytes of a tile up to which the next one is asked for into L1 and not into L2 */
 #define SCRATCH 65536            /* bytes of a tile with rows rounded up to cache lines, on the stack */
 #define RUNS 16                  /* runs of a copy tile along the destination's order */
 #define RUN_BYTES 4096           /* bytes of a copy tile along the source's order */
@@ -177,12 +180,87 @@ BLOCK_TILE(AVX2, avx2_1, uint8_t, 16, 16, block_1, scalar_1)
 BLOCK_TILE(AVX2, avx2_2_small, uint16_t, 8, 8, block_2_small, scalar_2)
 BLOCK_TILE(AVX2, avx2_2_tall, uint16_t, 16, 8, block_2_tall, avx2_2_small)
 BLOCK_TILE(AVX2, avx2_2_wide, uint16_t, 8, 16, block_2_wide, avx2_2_small)
-BLOCK_TILE(AVX2, avx2_4, uint32_t, 8, 8, block_4, scalar_4)
+BLOCK_TILE(AVX2, avx2_4_any, uint32_t, 8, 8, block_4, scalar_4)
 BLOCK_TILE(AVX2, avx2_8, uint64_t, 4, 4, block_8, scalar_8)
+
+/* ---- panels of 16 x 9: the weights of 3 x 3 kernels, contiguous where rows have 9 elements ------------------------
+ *
+ * Cut into vectors of 16 bytes, such a panel begins every row one position later than the row before, because 9 = 8 + 1
+ * (and 2 * 4 + 1). A column therefore has one element at every position, and transposing is blending: as many steps as
+ * an index of a position has bits, and one rotation for each column. No block overlaps another. */
+
+enum { NINE = 9, SIXTEEN = 16 };
+
+static const uint8_t CIRCLE[32] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+                                   0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* Byte b of each lane becomes byte b + `bytes` of the lane, in a circle. */
+AVX2_INLINE __m256i turn(__m256i lanes, int bytes) {
+    const __m128i *order = (const __m128i *)(CIRCLE + (bytes & 15));
+    return _mm256_shuffle_epi8(lanes, _mm256_broadcastsi128_si256(_mm_loadu_si128(order)));
+}
+
+/* Position p of vector k becomes position p of vector (k + p) % 9. */
+AVX2_INLINE void skew_nine(__m256i v[NINE + 7], int esize) {
+    for (int k = 0; k < 7; k++) v[NINE + k] = v[k];
+    if (esize == 2) {
+        for (int k = 0; k < NINE + 6; k++) v[k] = _mm256_blend_epi16(v[k], v[k + 1], 0xAA);
+        for (int k = 0; k < NINE + 4; k++) v[k] = _mm256_blend_epi32(v[k], v[k + 2], 0xAA);
+        for (int k = 0; k < NINE; k++) v[k] = _mm256_blend_epi32(v[k], v[k + 4], 0xCC);
+    } else {
+        for (int k = 0; k < NINE + 2; k++) v[k] = _mm256_blend_epi32(v[k], v[k + 1], 0xAA);
+        for (int k = 0; k < NINE; k++) v[k] = _mm256_blend_epi32(v[k], v[k + 2], 0xCC);
+    }
+}
+
+/* 16 rows of 9 that follow each other -> 9 rows of 16. Vector k begins with element k * (16 / esize) % 9 of a row. */
+AVX2_INLINE void from_nine(char *dst, const char *src, int64_t di, int esize) {
+    __m256i v[NINE + 7];
+    for (int part = 0; part < esize / 2; part++) { /* 32 bytes of every row of 16 */
+        const char *low = src + part * 32 * NINE, *high = low + 16 * NINE;
+        for (int k = 0; k < NINE; k++) v[(NINE - k * (16 / esize) % NINE) % NINE] = pair(low + 16 * k, high + 16 * k);
+        skew_nine(v, esize);
+        for (int i = 0; i < NINE; i++) put(dst + i * di + 32 * part, turn(v[(NINE - i) % NINE], i * esize));
+    }
+}
+
+/* 9 rows of 16 -> 16 rows of 9 that follow each other. */
+AVX2_INLINE void to_nine(char *dst, const char *src, int64_t sj, int esize) {
+    __m256i v[NINE + 7];
+    for (int part = 0; part < esize / 2; part++) {
+        char *low = dst + part * 32 * NINE, *high = low + 16 * NINE;
+        for (int j = 0; j < NINE; j++) {
+            v[j] = turn(_mm256_loadu_si256((const __m256i *)(src + j * sj + 32 * part)), -j * esize);
+        }
+        skew_nine(v, esize);
+        for (int k = 0; k < NINE; k++) put_halves(low + 16 * k, high + 16 * k, v[k * (16 / esize) % NINE]);
+    }
+}
+
+AVX2 static void from_nine_2(char *dst, const char *src, int64_t di) { from_nine(dst, src, di, 2); }
+AVX2 static void from_nine_4(char *dst, const char *src, int64_t di) { from_nine(dst, src, di, 4); }
+AVX2 static void to_nine_2(char *dst, const char *src, int64_t sj) { to_nine(dst, src, sj, 2); }
+AVX2 static void to_nine_4(char *dst, const char *src, int64_t sj) { to_nine(dst, src, sj, 4); }
 
 /* Narrow destinations (C0 = 16) want whole rows of 32 bytes, narrow sources whole loads of 32 bytes. */
 AVX2 static void avx2_2(char *dst, const char *src, int64_t ni, int64_t nj, int64_t di, int64_t sj) {
-    (nj >= 16 && ni > nj ? avx2_2_tall : ni >= 16 ? avx2_2_wide : avx2_2_tall)(dst, src, ni, nj, di, sj);
+    if (ni == NINE && nj == SIXTEEN && sj == NINE * 2) {
+        from_nine_2(dst, src, di);
+    } else if (nj == NINE && ni == SIXTEEN && di == NINE * 2) {
+        to_nine_2(dst, src, sj);
+    } else {
+        (nj >= 16 && ni > nj ? avx2_2_tall : ni >= 16 ? avx2_2_wide : avx2_2_tall)(dst, src, ni, nj, di, sj);
+    }
+}
+
+AVX2 static void avx2_4(char *dst, const char *src, int64_t ni, int64_t nj, int64_t di, int64_t sj) {
+    if (ni == NINE && nj == SIXTEEN && sj == NINE * 4) {
+        from_nine_4(dst, src, di);
+    } else if (nj == NINE && ni == SIXTEEN && di == NINE * 4) {
+        to_nine_4(dst, src, sj);
+    } else {
+        avx2_4_any(dst, src, ni, nj, di, sj);
+    }
 }
 #endif
 
@@ -219,7 +297,7 @@ static void copy_runs(char *dst, const char *src, ds_dim a, ds_dim b, int64_t ru
 
 /* ---- streaming: large results bypass the cache, because reading a line only to overwrite it costs a third ---------- */
 
-/* A tile's copy in cache: pitches along I and K, rows of `row` bytes that the destination has too. */
+/* A tile's copy in cache: pitches along I and K (L follows I), rows of `row` bytes that the destination has too. */
 typedef struct {
     int64_t i, k, row, bytes;
     int k_outside, joined;
@@ -233,7 +311,7 @@ static ds_mirror mirror(const ds_dim axis[DS_AXES], int esize) {
     const ds_dim *inner = k_outside ? &i : &k;
     int joined = inner->d == row;
     int64_t near_pitch = joined ? row : full;
-    int64_t far_pitch = (inner->n * near_pitch + LINE - 1) / LINE * LINE;
+    int64_t far_pitch = (inner->n * axis[DS_L].n * near_pitch + LINE - 1) / LINE * LINE;
     ds_mirror m = {near_pitch, far_pitch, row, far_pitch * (k_outside ? k.n : i.n), k_outside, joined};
     if (!k_outside) m.i = far_pitch, m.k = near_pitch;
     return m;
@@ -269,14 +347,43 @@ AVX2 static void stream_row(char *dst, const char *src, int64_t bytes) {
     copy_short(dst, src, bytes);
 }
 
-/* Ask for the lines of one block of the source. */
-static void prefetch(const char *src, int64_t rows, int64_t step, int64_t bytes) {
-    if (step == bytes) { /* the rows follow each other */
-        bytes *= rows;
-        rows = 1;
+/* What is still to be asked for of the next tile's source: `groups` of `rows` of `bytes`; now in `row` of `group`. */
+typedef struct {
+    const char *group;
+    int64_t groups, jump, rows, step, bytes, row, at;
+    int near;
+} ds_cursor;
+
+/* The source of a tile in as few and as long rows as possible. */
+static ds_cursor cursor(const char *src, const ds_dim axis[DS_AXES], int esize) {
+    ds_dim j = axis[DS_J], k = axis[DS_K], l = axis[DS_L];
+    int64_t row = axis[DS_I].n * esize;
+    ds_cursor next = {src, k.n, k.s, j.n * l.n, j.s, row, 0, 0, row * j.n * k.n * l.n <= NEAR_UNIT};
+    if (j.s == row) { /* the rows of a block follow each other */
+        next.rows = 1, next.bytes = row * j.n * l.n;
+    } else if (k.s == row) { /* the repeats of a row do */
+        next.groups = 1, next.bytes = row * k.n;
     }
-    for (int64_t j = 0; j < rows; j++) {
-        for (int64_t b = 0; b < bytes; b += LINE) _mm_prefetch(src + j * step + b, _MM_HINT_T0);
+    return next;
+}
+
+/* Ask for so many bytes more. Requests keep pace with the work: those that come in bursts wait for each other. */
+static void prefetch(ds_cursor *next, int64_t bytes) {
+    while (bytes > 0 && next->groups > 0) {
+        const char *line = next->group + next->row * next->step + next->at;
+        if (next->near) {
+            _mm_prefetch(line, _MM_HINT_T0);
+        } else {
+            _mm_prefetch(line, _MM_HINT_T1);
+        }
+        bytes -= smaller(LINE, next->bytes - next->at);
+        next->at += LINE;
+        if (next->at < next->bytes) continue;
+        next->at = 0;
+        if (++next->row < next->rows) continue;
+        next->row = 0;
+        next->group += next->jump;
+        next->groups--;
     }
 }
 
@@ -284,18 +391,24 @@ static void prefetch(const char *src, int64_t rows, int64_t step, int64_t bytes)
 static void stream_tile(tile_fn tile, char *dst, const char *src, const ds_dim axis[DS_AXES], int esize, int64_t ahead) {
     _Alignas(LINE) char scratch[SCRATCH];
     ds_mirror m = mirror(axis, esize);
-    ds_dim i = axis[DS_I], k = axis[DS_K];
+    ds_dim i = axis[DS_I], j = axis[DS_J], k = axis[DS_K], l = axis[DS_L];
     ds_dim outer = m.k_outside ? k : i, inner = m.k_outside ? i : k;
     int64_t outer_pitch = m.k_outside ? m.k : m.i, inner_pitch = m.k_outside ? m.i : m.k;
-    for (int64_t n = 0; n < k.n; n++) {
-        if (ahead) prefetch(src + n * k.s + ahead, axis[DS_J].n, axis[DS_J].s, i.n * esize);
-        tile(scratch + n * m.k, src + n * k.s, i.n, axis[DS_J].n, m.i, axis[DS_J].s);
+    ds_cursor next = cursor(src + ahead, axis, esize);
+    if (!ahead) next.groups = 0;
+    for (int64_t p = 0; p < l.n; p++) {
+        for (int64_t n = 0; n < k.n; n++) {
+            prefetch(&next, i.n * m.row / 2);
+            tile(scratch + n * m.k + p * i.n * m.i, src + n * k.s + p * l.s, i.n, j.n, m.i, j.s);
+        }
     }
     for (int64_t a = 0; a < outer.n; a++) {
         if (m.joined) {
-            stream_row(dst + a * outer.d, scratch + a * outer_pitch, m.row * inner.n);
+            prefetch(&next, m.row * inner.n * l.n);
+            stream_row(dst + a * outer.d, scratch + a * outer_pitch, m.row * inner.n * l.n);
         } else {
             for (int64_t b = 0; b < inner.n; b++) {
+                prefetch(&next, m.row);
                 stream_row(dst + a * outer.d + b * inner.d, scratch + a * outer_pitch + b * inner_pitch, m.row);
             }
         }
@@ -427,12 +540,15 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
     memset(job, 0, sizeof *job);
     job->esize = esize;
     job->level = level;
+    int64_t total = esize;
     for (int k = 0; k < ndim; k++) {
         if (dims[k].n <= 0) return 0; /* nothing to copy: no units */
+        total *= dims[k].n;
     }
     int n = normalise(dim, dims, ndim);
     ds_dim *axis = job->axis;
-    int64_t tile[DS_AXES] = {1, 1, 1};
+    int64_t tile[DS_AXES] = {1, 1, 1, 1};
+    axis[DS_L] = take(dim, &n, -1);
     int i = find_unit(dim, n, 0, esize), j = find_unit(dim, n, esize, 0);
     int both = find_unit(dim, n, esize, esize);
     if (i >= 0 && j >= 0 && both < 0) {
@@ -452,6 +568,14 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
         tile[DS_I] = (wide_j <= NARROW ? TILE_WIDE : TILE_SQUARE) / esize;
         tile[DS_J] = (wide_i <= NARROW ? TILE_WIDE : TILE_SQUARE) / esize;
         int64_t block = smaller(tile[DS_I], axis[DS_I].n) * smaller(tile[DS_J], axis[DS_J].n) * esize;
+        int by_rows = k >= 0 && repeats == SOURCE_REPEATS && magnitude(axis[DS_K].d) >= wide_j;
+        if (by_rows && axis[DS_I].d == wide_j && axis[DS_I].n * wide_j <= PANEL) {
+            /* the block is whole and contiguous in the destination: join what follows it there and its rows here */
+            int l = find_unit(dim, n, axis[DS_I].n * wide_j, axis[DS_J].n * axis[DS_J].s);
+            axis[DS_L] = take(dim, &n, l);
+            tile[DS_L] = smaller(axis[DS_L].n, larger(1, JOINED / block));
+            block *= tile[DS_L];
+        }
         tile[DS_K] = larger(1, smaller(repeats, UNIT / block));
         if (tile[DS_K] > 4) tile[DS_K] -= tile[DS_K] % 4; /* whole cache lines for blocks of 16 */
     } else {
@@ -474,17 +598,18 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
     /* walk along the side that has the shorter stretches: the other one copes without its neighbours */
     int64_t least = job->kind == DS_COPY ? 1 : esize;
     int64_t stretch_d = contiguous(axis, tile, least, 0), stretch_s = contiguous(axis, tile, least, 1);
-    int by_source = stretch_s < stretch_d;
-    job->ahead = by_source && axis[DS_K].n > 1;
-    for (int k = 0; k < DS_AXES; k++) add_loop(job, k, axis[k], tile[k], by_source);
-    for (int k = 0; k < n; k++) add_loop(job, -1, dim[k], 1, by_source);
-    for (int k = 0; k < job->nloops; k++) job->units *= job->loop[k].count;
-    job->stream = level >= DS_AVX2 && stream != 0 && (stream > 0 || job->units * job->unit_bytes >= STREAM_FROM);
+    job->stream = level >= DS_AVX2 && stream != 0 && (stream > 0 || total >= STREAM_FROM);
     if (job->kind == DS_TRANSPOSE && job->stream) {
         ds_dim part[DS_AXES];
         for (int k = 0; k < DS_AXES; k++) part[k] = (ds_dim){tile[k], axis[k].d, axis[k].s};
         job->stream = stretch_d >= LINE && mirror(part, esize).bytes <= SCRATCH;
     }
+    int repeated = job->kind == DS_TRANSPOSE && axis[DS_K].n > 1;
+    int by_source = stretch_s < stretch_d || (repeated && job->stream); /* such stores do not wait: reads go first */
+    job->ahead = by_source && repeated;
+    for (int k = 0; k < DS_AXES; k++) add_loop(job, k, axis[k], tile[k], by_source);
+    for (int k = 0; k < n; k++) add_loop(job, -1, dim[k], 1, by_source);
+    for (int k = 0; k < job->nloops; k++) job->units *= job->loop[k].count;
     return 0;
 }
 
@@ -518,8 +643,10 @@ void ds_layout_run(const ds_job *job, char *dst, const char *src, int64_t begin,
             } else
 #endif
                 for (int64_t k = 0; k < axis[DS_K].n; k++) {
-                    tile(to + k * axis[DS_K].d, from + k * axis[DS_K].s, axis[DS_I].n, axis[DS_J].n, axis[DS_I].d,
-                         axis[DS_J].s);
+                    for (int64_t l = 0; l < axis[DS_L].n; l++) {
+                        tile(to + k * axis[DS_K].d + l * axis[DS_L].d, from + k * axis[DS_K].s + l * axis[DS_L].s,
+                             axis[DS_I].n, axis[DS_J].n, axis[DS_I].d, axis[DS_J].s);
+                    }
                 }
         } else {
 #if DS_X86_LEVELS

@@ -4,7 +4,7 @@
 
 #include "dumpsim_ext.h"
 
-enum { DS_MAX_DIMS = 16, DS_MAX_LOOPS = DS_MAX_DIMS + 3 };
+enum { DS_MAX_DIMS = 16, DS_MAX_LOOPS = DS_MAX_DIMS + 4 };
 
 /* One axis of a copy: extent, and byte strides in the destination and in the source. */
 typedef struct {
@@ -17,12 +17,13 @@ typedef struct {
     int64_t n, tile, d, s, count;
 } ds_loop;
 
-enum { DS_I, DS_J, DS_K, DS_AXES };
+enum { DS_I, DS_J, DS_K, DS_L, DS_AXES };
 enum { DS_COPY, DS_TRANSPOSE };
 
 /* A copy made ready: `loops` from the outermost to the innermost; one unit is one pass through all of them.
  *
  * DS_TRANSPOSE  source is contiguous along I, destination along J; K repeats the block.
+ *               L, if there is one, goes on with the destination's rows where the block ends: a longer I.
  * DS_COPY       contiguous runs, whose bytes are axis K, tiled along I and J.                                */
 typedef struct {
     int kind, esize, level, stream, ahead, nloops;

@@ -85,6 +85,31 @@ def test_runs_that_join_in_the_destination(rows, blocks, run, gap, start):
 
 @pytest.mark.parametrize("stream", [0, 1])
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("pixels", [4, 8, 9, 10, 25])
+def test_panels_of_weights(pixels, size, stream):
+    """FRACTAL_Z of small kernels both ways: blocks that join, panels of 16 x 9, ends of tiles."""
+    for kernels, blocks, start in product((1, 3, 17, 70), (1, 2, 3, 5), (0, 1)):
+        dims = [
+            (blocks, pixels * kernels * 16, 16 * pixels),
+            (16, 1, pixels),
+            (kernels, 16, blocks * 16 * pixels),
+            (pixels, kernels * 16, 1),
+        ]
+        count = kernels * blocks * 16 * pixels
+        host = (np.arange(count) * 40503 >> 3).astype(f"u{size}")
+        device = expected(host, dims, 0, start, start + count, host.dtype)
+        for level in LEVELS:
+            out = np.zeros_like(device)
+            kernel.copy(out, host, size, [(start, 0, tuple(dims))], level=level, stream=stream)
+            assert (out == device).all(), (kernels, blocks, level)
+            back = np.zeros(count + start, host.dtype)
+            inverse = tuple((n, s, d) for n, d, s in dims)
+            kernel.copy(back, device, size, [(start, start, inverse)], level=level, stream=stream)
+            assert (back[start:] == host).all(), (kernels, blocks, level)
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_transposes_of_every_small_size(size, stream):
     src = np.arange(40 * 40, dtype=f"u{size}") if size > 1 else (np.arange(1600) % 251).astype("u1")
     for rows, cols in product(range(1, 36), repeat=2):
