@@ -69,6 +69,8 @@ class GraphEvent:
     constants: tuple[TensorRef, ...] = ()
     first_constant: int = 0
     rank: int = 0
+    model_name: str = ""  # the model that a whole graph was loaded as (O2)
+    model_id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +83,57 @@ class RunEvent:
     rank: int = 0
     kind: str = "train"  # "dataset" for the graph of a data sink
     parameters: tuple[TensorRef, ...] = ()
+    model_name: str = ""
+    model_id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEvent:
-    """A kernel is about to run, or has run."""
+    """A kernel is about to run, or has run.
+
+    Attributes
+    ----------
+    op_type, full_name : str
+        The name as files and `kernels` show it; in whole graphs (O2) the node name of the model.
+    graph_id, root_graph_id : int
+    model_name, model_id : the loaded model, where graphs run whole; "" and 0 elsewhere
+    original_names : tuple of str
+        Full names of the operators that a fused one replaced.
+    operands, outputs, workspaces : tuple of TensorRef
+    attrs : mapping
+    arguments : mapping
+        Init arguments by name, for `save_kernel_args`.
+    task_id, stream_id, time_ns, rank : int
+    error : str or None
+        Text of the device error that this task ended with; `error_code` is its number.
+    overflow : bool
+        The device raised its overflow flag in this task; `overflow_status` holds the AI Core status bits.
+    defer : callable or None
+        Puts a piece of work on the kernel's stream, behind the kernel; the tensors that the event names stay alive
+        until that work ran. None where the machine has no such task: the work is then done at once.
+    """
 
     op_type: str
-    full_name: str  # the name in files and `kernels`
+    full_name: str
     graph_id: int
     root_graph_id: int
     operands: tuple[TensorRef, ...]
     outputs: tuple[TensorRef, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
-    arguments: Mapping[str, Any] = field(default_factory=dict)  # init arguments by name, for save_kernel_args
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     task_id: int = 0
     stream_id: int = 0
     time_ns: int = 0
     rank: int = 0
-    error: str | None = None  # text of an AI Core error
-    overflow: bool = False  # the device raised its overflow flag in this task
+    error: str | None = None
+    error_code: int = 0
+    overflow: bool = False
+    overflow_status: int = 0
+    model_name: str = ""
+    model_id: int = 0
+    original_names: tuple[str, ...] = ()
+    workspaces: tuple[TensorRef, ...] = ()
+    defer: "Callable[[Callable[[], None]], None] | None" = None
 
 
 class Tap(Protocol):
