@@ -1,6 +1,7 @@
 """Streams: queues of tasks that run in order."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dumpsim.core.errors import DeviceError
@@ -49,6 +50,25 @@ class Stream:
         task.launched_ns = device.clock.now_ns
         self.tasks.append(task)
         return task
+
+    def follow(self, tasks: Sequence[Task]) -> None:
+        """Put tasks in front of the others: behind the one that runs now. They take ids of the stream, never a model's.
+
+        This is how the work of a running kernel, such as its asynchronous dump, has more work done on its stream.
+
+        Raises
+        ------
+        DeviceError
+            Where the stream has stopped.
+        """
+        if self.error is not None:
+            raise self.error
+        for task in tasks:
+            task.stream_id = self.stream_id
+            task.task_id, task.flip = self.ids.take()
+            task.serial = self.device.next_serial()
+            task.launched_ns = self.device.clock.now_ns
+        self.tasks.extendleft(reversed(tasks))
 
     def record(self, event: Event, ids: TaskIds | None = None) -> Task:
         """Record an event behind everything that was launched so far."""

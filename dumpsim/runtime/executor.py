@@ -36,6 +36,8 @@ class Executor:
     observers : Observers
     find : callable
         The definition of an operator type.
+    first_model : int
+        Number of the first model where graphs run whole (O2): each kernel graph is a model; 0 elsewhere.
 
     Attributes
     ----------
@@ -60,6 +62,7 @@ class Executor:
         weights: Weights,
         observers: Observers,
         find: Callable[[str], OpDef],
+        first_model: int = 0,
     ) -> None:
         self.program = program
         self.options = options
@@ -68,7 +71,8 @@ class Executor:
         self._kernels = Kernels(device, observers, memory_reuse=options.memory_reuse)
         self._ids: TaskIds | None = None
         self.graphs = tuple(
-            LoadedGraph(graph, device, options, weights, self._kernels, find) for graph in program.kernel_graphs
+            LoadedGraph(graph, device, options, weights, self._kernels, find, first_model and first_model + at)
+            for at, graph in enumerate(program.kernel_graphs)
         )
         try:
             for graph in self.graphs:
@@ -80,7 +84,9 @@ class Executor:
     def announce(self) -> None:
         """Tell the taps of the kernel graphs."""
         for graph in self.graphs:
-            self._observers.graph_compiled(graph.kernel_graph, graph.nodes, graph.plan)
+            self._observers.graph_compiled(
+                graph.kernel_graph, graph.nodes, graph.plan, model_name=graph.model_name, model_id=graph.model_id
+            )
 
     def release(self) -> None:
         """Give the memory of constants back; the program cannot run again."""

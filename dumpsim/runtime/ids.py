@@ -21,12 +21,18 @@ class Ids:
     next_graph: int = 0
     next_cnode: int = 1
     resolved: set[str] = field(default_factory=set)  # operators that have taken a number
+    next_model: int = 1
     _ops: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def graph(self) -> int:
         """The next graph id."""
         self.next_graph += 1
         return self.next_graph - 1
+
+    def models(self, count: int) -> int:
+        """The first of `count` numbers for models: graphs that the device holds whole."""
+        self.next_model += count
+        return self.next_model - count
 
     def op(self, scope: str, op_type: str) -> int:
         """The next number of an operator type in a scope: the N of ``-opN``."""

@@ -12,7 +12,7 @@ from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL, Buffer
 from dumpsim.device.overflow import narrow
 from dumpsim.device.stream import TaskFailure
-from dumpsim.device.task import Task
+from dumpsim.device.task import Task, TaskKind
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
@@ -79,14 +79,18 @@ class Kernels:
         overflow = False
         for place in call.conversions:
             overflow |= place.refresh(mode)
-        wanted = self.observers.task(plan, call, task) if self.observers.taps else None
+        later: list[Callable[[], None]] = []
+        wanted = self.observers.task(plan, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
             self.observers.before(wanted)
         for fault in faults:
             if fault.kind == "aicore_error":
                 error = aicore_error(device, task, fault.code)
                 if wanted is not None:
-                    self.observers.after(wanted, call, plan, error=str(error))
+                    # the stream stops here: nothing can be put behind this kernel
+                    self.observers.after(wanted, call, plan, error=str(error), error_code=fault.code, defer=None)
+                    for deferred in later:
+                        deferred()
                 raise TaskFailure(error)
         operands = [_operand(argument, at in call.definition.updates) for at, argument in enumerate(call.arguments)]
         attrs = call.attrs
@@ -116,6 +120,16 @@ class Kernels:
                 self._stomp(call, fault)
         if wanted is not None:
             self.observers.after(wanted, call, plan, overflow=overflow)
+        if later:
+            kind, name = TaskKind.CALLBACK, f"callback of {call.node.full_name}"
+            behind = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
+            behind.append(Task(kind=kind, name=name, work=lambda _: self._bury(call)))  # alive until all of that ran
+            device.stream(task.stream_id).follow(behind)
+        else:
+            self._bury(call)
+
+    def _bury(self, call: Call) -> None:
+        """The tensors that nobody needs behind this kernel."""
         for place in call.deaths:
             self._end(place)
 
@@ -171,6 +185,11 @@ class Kernels:
                 f"no tensor of the program matches {pattern!r}", where="fault plan: stomp.target", code="DS-FLT-004"
             )
         return buffer
+
+
+def _callback(deferred: Callable[[], None]) -> Callable[[Task], None]:
+    """Work that a listener put behind a kernel, as a task."""
+    return lambda _: deferred()
 
 
 def aicore_error(device: Device, task: Task, code: int) -> DeviceError:

@@ -66,6 +66,13 @@ class LoadedGraph:
     kernels : Kernels
     find : callable
         The definition of an operator type.
+    model_id : int
+        Number of the model in the process where graphs run whole (O2), else 0.
+
+    Attributes
+    ----------
+    model_name : str
+        Name of the model, "" where graphs do not run whole.
     """
 
     def __init__(
@@ -76,7 +83,10 @@ class LoadedGraph:
         weights: Weights,
         kernels: Kernels,
         find: Callable[[str], OpDef],
+        model_id: int = 0,
     ) -> None:
+        self.model_id = model_id
+        self.model_name = f"kernel_graph{kernel_graph.graph_id}" if model_id else ""
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
         self.plan: GraphPlan | None = None
@@ -122,6 +132,7 @@ class LoadedGraph:
             self._unload(next(iter(self._plans)))
         chip = self._device.chip
         plan = plan_graph(self.kernel_graph, chip, self._options, self._find, shapes if self._dynamic else None)
+        plan.model_name, plan.model_id = self.model_name, self.model_id
         for place in plan.weights:
             self._weights.bind(place)
         try:

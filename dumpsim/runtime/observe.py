@@ -34,7 +34,15 @@ class Observers:
         self.constants_told = 0
         self.compiled_root = -1
 
-    def graph_compiled(self, kernel_graph: KernelGraph, kernels: Sequence[Node], plan: GraphPlan | None = None) -> None:
+    def graph_compiled(
+        self,
+        kernel_graph: KernelGraph,
+        kernels: Sequence[Node],
+        plan: GraphPlan | None = None,
+        *,
+        model_name: str = "",
+        model_id: int = 0,
+    ) -> None:
         """Tell of a compiled kernel graph that runs these kernels; graphs of open shapes have no plan yet."""
         if not self.taps:
             return
@@ -45,6 +53,8 @@ class Observers:
             is_root=kernel_graph.is_root,
             execution_order=tuple(node.ir_name or node.full_name for node in kernels),
             rank=self.rank,
+            model_name=model_name,
+            model_id=model_id,
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
@@ -84,7 +94,9 @@ class Observers:
             kind=kind,
         )
 
-    def task(self, plan: GraphPlan, call: Call, task: Task) -> "tuple[list[Tap], TaskEvent] | None":
+    def task(
+        self, plan: GraphPlan, call: Call, task: Task, defer: Callable[[Callable[[], None]], None] | None = None
+    ) -> "tuple[list[Tap], TaskEvent] | None":
         """The event of a task and the taps that want it, None where none does."""
         if not self.taps:
             return None
@@ -101,6 +113,9 @@ class Observers:
             stream_id=task.stream_id,
             time_ns=task.end_ns,
             rank=self.rank,
+            model_name=plan.model_name,
+            model_id=plan.model_id,
+            defer=defer,
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if not wanting:

@@ -100,6 +100,8 @@ class GraphPlan:
         Bytes of the workspace.
     rule : str
         Block rule of the tensors in it.
+    model_name, model_id
+        The model that the graph was loaded as (O2); "" and 0 elsewhere.
     """
 
     kernel_graph: KernelGraph
@@ -112,6 +114,8 @@ class GraphPlan:
     results: tuple[Argument, ...]
     workspace: int
     rule: str
+    model_name: str = ""
+    model_id: int = 0
 
 
 def is_dynamic(kernel_graph: KernelGraph) -> bool:

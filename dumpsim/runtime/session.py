@@ -267,7 +267,8 @@ class Session:
         assert self._weights is not None
         self._weights.sweep()
         options = self.options() if options is None else options
-        executor = Executor(program, device, options, self._weights, self.observers, self._find)
+        first_model = self.ids.models(len(program.kernel_graphs)) if options.jit_level == "O2" else 0
+        executor = Executor(program, device, options, self._weights, self.observers, self._find, first_model)
         self._executors[id(program)] = executor
         executor.announce()
         return executor
