@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import dumpsim
-from dumpsim.cli import check, ls, run, show, stat
+from dumpsim.cli import check, explain, ls, run, show, stat
 
 __all__ = ["app"]
 
@@ -41,3 +41,4 @@ app.command("check")(check.check)
 app.command("ls")(ls.ls)
 app.command("show")(show.show)
 app.command("stat")(stat.stat)
+app.command("explain")(explain.explain)

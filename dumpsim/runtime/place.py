@@ -103,7 +103,7 @@ class Place:
     def __post_init__(self) -> None:
         if self.device_dtype.bits < 8 or self.device_dtype.name == "hifloat8":
             raise UnsupportedError(
-                f"tensors of {self.device_dtype} in device memory are not emulated", where=self.name, code="DS-RUN-001"
+                f"tensors of {self.device_dtype} in device memory are not emulated", where=self.name, code="DS-DEV-004"
             )
         self._numpy = self.device_dtype.numpy
         if self.device_format == PLAIN:

@@ -72,7 +72,7 @@ class Weights:
         """
         storage = place.storage
         if getattr(storage, "_array", None) is None:
-            raise BadInputError("the weight has no value on the host", where=place.name, code="DS-RUN-002")
+            raise BadInputError("the weight has no value on the host", where=place.name, code="DS-DEV-005")
         weight = self._held.get(id(storage))
         if weight is not None and (not weight.alive() or weight.buffer.size != place.nbytes):
             self._drop(id(storage))

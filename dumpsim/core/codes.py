@@ -1,0 +1,221 @@
+"""What the stable codes of our errors mean; ``dumpsim explain`` prints it.
+
+Most codes of the config dialects (``DS-CFG-...``) stand in the dialects' own tables.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["MEANINGS", "RUNTIME_CODES", "Meaning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A code: what has happened, what helps, where the rule comes from, and how the vendor's message begins."""
+
+    what: str
+    help: str = ""
+    source: str = ""
+    says: tuple[str, ...] = ()
+
+
+_M = Meaning
+MEANINGS: dict[str, Meaning] = {
+    # configs, where no row of a dialect tells
+    "DS-CFG-013": _M(
+        "path holds a character other than letters, digits, - _ and /; a dot is one.",
+        "mktemp -d makes such names; take another directory.",
+        "spec mindspore 1.2",
+        ("Dump path only support alphabets",),
+    ),
+    "DS-CFG-014": _M("path is relative.", "", "spec mindspore 1.2", ("Dump path only support absolute path",)),
+    "DS-CFG-041": _M(
+        "statistic_category names a statistic that there is not.",
+        "",
+        "spec mindspore 4.1",
+        ("The following statistic_category is invalid",),
+    ),
+    "DS-CFG-080": _M(
+        "MINDSPORE_DUMP_CONFIG names a file that does not exist.",
+        "",
+        "spec mindspore 1.1",
+        ("Get dump config file failed",),
+    ),
+    "DS-CFG-081": _M(
+        "The config's file name has no suffix.",
+        "It must end in .json.",
+        "spec mindspore 1.1",
+        ("Invalid json file name",),
+    ),
+    "DS-CFG-082": _M(
+        "The config's file name ends in something else than .json, capitals included.",
+        "",
+        "spec mindspore 1.1",
+        ("[DataDump] dump config file suffix only supports json",),
+    ),
+    "DS-CFG-083": _M("The config cannot be opened.", "", "spec mindspore 1.1", ("Dump file:",)),
+    "DS-CFG-084": _M(
+        "The config is not JSON: comments, trailing commas and single quotes are none.",
+        "dumpsim check FILE shows line and column.",
+        "spec mindspore 1.1",
+        ("Parse dump json failed", "[json.exception.parse_error", "[json.exception.out_of_range"),
+    ),
+    # reading dumps
+    "DS-ANA-001": _M(
+        "Values were asked of a tensor of which only statistics were dumped.",
+        "Use the statistics, or dump with saved_data full.",
+    ),
+    "DS-ANA-002": _M("The path does not exist."),
+    "DS-ANA-003": _M(
+        "Nothing below the directory looks like a dump.", "Give the root of a dump or any directory inside one."
+    ),
+    "DS-ANA-004": _M("The file is none that a dump consists of."),
+    "DS-ANA-005": _M("A text file of the tree is too large to be what its name says; it was not read."),
+    "DS-ARC-001": _M(
+        "A file name does not follow the naming rule.",
+        "A short number as name needs its line in mapping.csv.",
+        "spec mindspore 3.4",
+    ),
+    "DS-CSV-001": _M("The first line is not the header of a statistic.csv."),
+    "DS-CSV-002": _M(
+        "A row is shorter than the header.", "The run may have ended while it wrote; rows before it are good."
+    ),
+    "DS-CSV-003": _M("A cell cannot be read as what its column holds."),
+    "DS-NPY-001": _M(
+        "The number type has no npy form; only its bits or its statistics can be saved.", "", "spec mindspore 3.5"
+    ),
+    "DS-NPY-002": _M("The npy file is damaged; the message gives the byte."),
+    "DS-IR-001": _M("The text is not a graph: its first lines are missing."),
+    "DS-IR-002": _M("A line among the graph's parameters is none."),
+    "DS-IR-003": _M("A line of a graph is no node."),
+    "DS-IR-004": _M("A comment that should name a source line does not."),
+    "DS-IR-005": _M("A bracket of a graph's text is never closed."),
+    "DS-IR-006": _M("A type of a graph's text is not known."),
+    "DS-IR-007": _M("A node has another number of types than of shapes."),
+    "DS-IR-008": _M("A type of a graph's text names an unknown number type."),
+    "DS-IR-009": _M("A shape of a graph's text cannot be read."),
+    "DS-IR-011": _M("The protobuf file is not a graph of the dump.", "", "spec mindspore 8.2"),
+    # writing dumps
+    "DS-ARC-010": _M(
+        "The directory of the dump cannot be written.",
+        "A run never goes on blind; the profile field unwritable=log goes on as releases do.",
+        "decisions",
+    ),
+    "DS-ARC-011": _M(
+        "The manifest cannot be written; the dump itself is whole.", "--manifest PATH, or --manifest none."
+    ),
+    "DS-DMP-001": _M(
+        "The directory already holds this rank's dump, and the virtual clock would give the same names again.",
+        "Another path, --append to go on behind it, or --clock wall.",
+    ),
+    "DS-DMP-002": _M(
+        "The graph has complex tensors, which this release's dump refuses at compile.",
+        "--set complex_numbers=save",
+        "spec mindspore 8.2",
+    ),
+    "DS-DMP-003": _M("Dump on a GPU does not go together with a data sink.", "dataset_sink_mode=False", "seed 001"),
+    "DS-DMP-004": _M(
+        "Operators of two kinds of devices in one net cannot be dumped.",
+        "--set heterogeneous=allowed dumps those of the main device.",
+        "seed 001",
+    ),
+    # values, types, layouts
+    "DS-CST-001": _M("The bytes and the shape do not belong together."),
+    "DS-CST-002": _M("The number type has no such rounding."),
+    "DS-CST-003": _M("A value does not fit the packed type."),
+    "DS-DIG-001": _M("There is no such digest.", "md5 or sha1"),
+    "DS-FMT-003": _M("The length of the innermost block (C0) does not fit the layout.", "", "spec mindspore 10.1"),
+    "DS-FMT-004": _M("The number of groups does not fit the layout or the channels.", "", "spec mindspore 10.4"),
+    "DS-FMT-005": _M("The shape does not fit the layout."),
+    "DS-FMT-006": _M("A layout of recurrent cells needs input_size and hidden_size.", "", "spec mindspore 10.2"),
+    "DS-FMT-007": _M("There is no conversion between these two layouts."),
+    "DS-FMT-008": _M(
+        "Elements of this size have no device layout; 1, 2, 4 and 8 bytes have.", "", "spec mindspore 10.1"
+    ),
+    "DS-FMT-009": _M("The layout is a name in the vendors' lists; no index rule of it is documented."),
+    "DS-FMT-010": _M("The array that should take the result cannot."),
+    "DS-FMT-011": _M("The bytes are not as many as the layout of this shape has."),
+    "DS-FMT-012": _M("The layout cannot be converted in this direction."),
+    "DS-SIMD-001": _M("DUMPSIM_SIMD asks for instructions that this CPU lacks, or that do not exist."),
+    "DS-STA-001": _M("Device statistics have the precisions high and low only.", "", "spec mindspore 4.4"),
+    "DS-TYP-001": _M("There is no such number type."),
+    "DS-TYP-002": _M("The operation does not exist for this number type."),
+    # the machine
+    "DS-DEV-001": _M(
+        "The device has no room for the tensors; the message shows who holds what.",
+        "A smaller batch, memory reuse (asynchronous dump), or another chip.",
+    ),
+    "DS-DEV-002": _M("No stream can go on and work is left; the message says who waits for whom."),
+    "DS-DEV-003": _M(
+        "The hardware stopped a kernel; it is seen at the next synchronisation.",
+        "op_debug_mode 4 saves the inputs of the operator.",
+        "spec parallel 4.5",
+    ),
+    "DS-DEV-004": _M("The number type cannot lie in the emulated device's memory."),
+    "DS-DEV-005": _M("A weight has no value that could be copied to the device."),
+    "DS-FLT-001": _M("The fault plan does not follow its schema.", "dumpsim check --schema faults"),
+    "DS-FLT-002": _M("The fault plan cannot be read."),
+    "DS-FLT-003": _M("The fault plan is not JSON."),
+    "DS-FLT-004": _M("The fault plan names a tensor, an output or an element that the program does not have."),
+    # scripts and commands
+    "DS-API-001": _M("The real package has this name and the emulation does not."),
+    "DS-EMU-001": _M("The real package has this module and the emulation does not."),
+    "DS-GRD-001": _M("The operator has no gradient."),
+    "DS-GRD-002": _M("The gradient of this control flow is not emulated."),
+    "DS-OPS-001": _M("The operator is not emulated."),
+    "DS-PRO-001": _M("--set names a field that profiles do not have."),
+    "DS-PRO-002": _M("--set gives a field a value that it cannot have."),
+    "DS-PRO-003": _M("There is no such release or device."),
+    "DS-RUN-001": _M("The script does not exist."),
+    "DS-RUN-002": _M("dumpsim run was given neither a script nor a module."),
+    "DS-RUN-003": _M("--set takes FIELD=VALUE."),
+    "DS-RUN-004": _M("There is no such device."),
+    "DS-RUN-005": _M("dumpsim check was given no config."),
+    "DS-RUN-006": _M("The config cannot be read."),
+    "DS-RUN-007": _M("There is no such schema."),
+    "DS-RUN-008": _M("The config of --config does not exist."),
+    "DS-RUN-009": _M("dumpsim explain knows nothing of the word."),
+}
+
+# codes of the vendor's runtime that scripts see in error texts [spec parallel 4.5]
+RUNTIME_CODES: dict[int, str] = {
+    107002: "the context is empty",
+    107003: "the stream is not in the context",
+    107019: "a wait took longer than its time-out",
+    107020: "a task took longer than its time-out",
+    107022: "a task of the device was aborted",
+    207001: "host memory could not be allocated",
+    207003: "an AI Core task overflowed; MindSpore only warns",
+    207016: "a vector core task overflowed",
+    207017: "a task overflowed",
+    207018: "device memory could not be allocated",
+    507000: "an internal error",
+    507002: "the task queue of the stream is full",
+    507010: "the device gives no heartbeat",
+    507011: "a model failed to execute",
+    507012: "a report did not come in time",
+    507014: "an AI Core task took longer than its time-out",
+    507015: "an AI Core task failed",
+    507016: "an AI Core task was trapped",
+    507017: "an AI CPU task took longer than its time-out",
+    507018: "an AI CPU task failed",
+    507019: "the AI CPU's answer to a data dump was an error",
+    507034: "a vector core task took longer than its time-out",
+    507035: "a vector core task failed",
+    507036: "a vector core task was trapped",
+    507042: "a task was trapped by an out-of-bounds read or write",
+    507043: "a task was trapped by an out-of-bounds read or write",
+    507044: "a task was trapped by an out-of-bounds read or write",
+    507045: "a task was trapped by an out-of-bounds read or write",
+    507046: "a stream took longer to synchronise than its time-out",
+    507047: "an event took longer to synchronise than its time-out",
+    507048: "an FFTS+ task took longer than its time-out",
+    507049: "an FFTS+ task failed",
+    507050: "an FFTS+ task was trapped",
+    507053: "device memory has a fault",
+    507054: "device memory has an error that its code cannot correct",
+    507056: "a link between devices failed",
+    507057: "a remote device is suspect",
+    507899: "an internal error of the driver",
+    507900: "an internal error of the AI CPU",
+    507904: "the retry of a collective failed",
+}

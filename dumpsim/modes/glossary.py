@@ -1,0 +1,298 @@
+"""What a field, a variable, a code or a message of the vendor means: the answers of ``dumpsim explain``.
+
+All of it is read off the tables that runs and checks read, so it cannot say something else than they do.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from dumpsim.core.codes import MEANINGS, RUNTIME_CODES
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.modes.dialect import Field, Row, Rule, Section
+from dumpsim.modes.kernelbykernel import EFFECTS, ROWS
+from dumpsim.modes.profile import CHOICES, Profile, find, names
+
+__all__ = ["Topic", "explain"]
+
+# variable -> what it does, and where that is known from
+_VARIABLES: dict[str, tuple[str, str]] = {
+    "MINDSPORE_DUMP_CONFIG": (
+        "Path of the dump config; turns dump on. Read when the first graph is compiled, before communication.init.",
+        "seed 001, spec mindspore 1.5",
+    ),
+    "MS_DIAGNOSTIC_DATA_PATH": (
+        "Directory whose debug_dump is the path where the config gives none.",
+        "seed 001, spec mindspore 1.5",
+    ),
+    "ENABLE_MS_GE_DUMP": ("1: dump by GE's own options, jit_level O2 only, gone since 2.6.", "seed 001, decisions"),
+    "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT": (
+        "1 (default): outputs that are known to be useless are left out; 0: they are kept.",
+        "spec mindspore 1.5, 3.9",
+    ),
+    "MS_DEV_SAVE_GRAPHS": ("0 to 3: save the graphs of each stage; independent of dump.", "spec mindspore 1.5"),
+    "MS_DEV_SAVE_GRAPHS_PATH": ("Where the graphs are saved.", "spec mindspore 1.5"),
+    "DUMP_GE_GRAPH": ("1 to 3: save GE's graphs (jit_level O2); names in them are those of the dump.", "seed 001"),
+    "DUMP_GRAPH_LEVEL": ("1 to 3: of all stages, of the important ones, or of the last one.", "seed 001"),
+    "DUMP_GRAPH_PATH": ("Where GE's graphs are saved.", "seed 001"),
+    "MS_KERNEL_LAUNCH_SKIP": ("Operators that are not launched; all of them with ALL.", "spec mindspore 1.5"),
+    "MS_DUMP_SLICE_SIZE": ("MB (0 to 2048) of a slice that TensorDump sends.", "spec mindspore 1.5"),
+    "MS_DUMP_WAIT_TIME": ("Seconds (0 to 600) that TensorDump waits for its channel.", "spec mindspore 1.5"),
+    "MS_ASCEND_CHECK_OVERFLOW_MODE": (
+        "SATURATION_MODE or INFNAN_MODE: what a chip of the 910B class stores for a result that is too large.",
+        "spec parallel 4.4",
+    ),
+    "ASCEND_WORK_PATH": ("Where exception dumps go, after ASCEND_DUMP_PATH.", "spec ge 2.4"),
+    "ASCEND_DUMP_PATH": ("Where exception dumps go.", "spec ge 2.4"),
+    "ASCEND_DUMP_SCENE": ("Kind of exception dump where no config gives one.", "spec ge 2.4"),
+    "NPU_COLLECT_PATH": ("Turns the full exception dump on, and says where it goes.", "spec ge 2.4"),
+    "HCCL_EXEC_TIMEOUT": ("Seconds that a collective waits; raise it where dump makes ranks slow.", "seed 001"),
+    "DUMPSIM_SIMD": ("baseline, avx2 or avx512: the instructions that kernels use.", "dumpsim"),
+}
+
+# what the vendor's libraries say, which name no field: the field that they were given [spec observed 2]
+_LIBRARIES = {
+    "[json.exception.type_error.302] type must be number": "support_device",
+    "[json.exception.type_error.302] type must be string": "statistic_category",
+    "Parenthesis": "kernels",
+    "parenthesis": "kernels",
+    "regex": "kernels",
+    "regular expression": "kernels",
+    "brace expression": "kernels",
+    "MS_DIAGNOSTIC_DATA_PATH": "path",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """An answer.
+
+    Attributes
+    ----------
+    name, kind : str
+        What was asked for, and what it is.
+    text : str
+        What it means.
+    facts : tuple of (str, str)
+        Titled facts: allowed values, defaults, what is forced when, where it has no effect.
+    source : str
+    """
+
+    name: str
+    kind: str
+    text: str
+    facts: tuple[tuple[str, str], ...] = field(default=())
+    source: str = ""
+
+
+def explain(word: str) -> tuple[Topic, ...]:
+    """What a word means.
+
+    Parameters
+    ----------
+    word : str
+        A config field, a profile field, an environment variable, a code of ours or of the vendor's runtime, or a
+        message of the vendor as a log or an exception shows it.
+
+    Returns
+    -------
+    tuple of Topic
+        More than one where a word means several things.
+
+    Raises
+    ------
+    BadInputError
+        For a word that nothing is known of; it names the nearest.
+
+    Examples
+    --------
+    >>> [topic.kind for topic in explain("saved_data")]
+    ['config field']
+    >>> explain("507015")[0].text
+    'An AI Core task failed.'
+    """
+    found = list(_topics(word.strip()))
+    if not found:
+        known = _known()
+        raise BadInputError(
+            f"nothing is known of {word!r}",
+            where="dumpsim explain",
+            allowed=("a config field", "a field of --set", "a variable", "a code", "a message"),
+            nearest=nearest(word, known),
+            code="DS-RUN-009",
+        )
+    return tuple(found)
+
+
+def _topics(word: str) -> Iterator[Topic]:
+    name = word.rsplit(".", 1)[-1].lower()
+    for row in _rows():
+        if isinstance(row, Field) and row.name == name:
+            yield _field(row)
+    if name in _profile_fields():
+        yield _profile_field(name)
+    if word.upper() in _VARIABLES:
+        text, source = _VARIABLES[word.upper()]
+        yield Topic(name=word.upper(), kind="environment variable", text=text, source=source)
+    code = re.search(r"DS-[A-Z]+-\d+", word.upper())
+    if code:
+        yield from _code(code[0])
+        return
+    for number in re.findall(r"\b[1-5]0\d{4}\b", word):
+        if int(number) in RUNTIME_CODES:
+            text = RUNTIME_CODES[int(number)]
+            yield Topic(
+                name=number, kind="runtime code", text=f"{text[:1].upper()}{text[1:]}.", source="spec parallel 4.5"
+            )
+    if " " in word:
+        said = [*_messages(word)]
+        yield from said or _mentioned(word)
+
+
+def _rows() -> tuple[Row, ...]:
+    """The rows of all dialects; a row that two of them share once."""
+    return ROWS
+
+
+def _known() -> list[str]:
+    fields = [row.name for row in _rows() if isinstance(row, Field)]
+    return [*fields, *_profile_fields(), *_VARIABLES, *MEANINGS, *(row.code for row in _rows())]
+
+
+def _field(row: Field) -> Topic:
+    """A config field, with the rules that look at it."""
+    facts = [("place", row.where), ("type", row.kind)]
+    if row.allowed:
+        facts.append(("allowed", ", ".join(map(_shown, row.allowed))))
+    if row.tolerated:
+        facts.append(("accepted, though not documented", ", ".join(map(_shown, row.tolerated))))
+    if row.default is not None:
+        facts.append(("default", _shown(row.default)))
+    for rule in _rows():
+        if isinstance(rule, Rule) and (rule.where == row.where or row.name in rule.force):
+            forced = ", ".join(f"{name} becomes {_shown(value)}" for name, value in rule.force.items())
+            facts.append((rule.level, f"{_neutral(rule.what)}{f' ({forced})' if forced else ''} [{rule.code}]"))
+    facts += [("no effect", effect.why) for effect in EFFECTS if effect.name == row.name]
+    return Topic(
+        name=row.name, kind="config field", text=row.about, facts=tuple(facts), source="seed 001, spec mindspore 1"
+    )
+
+
+def _code(code: str) -> Iterator[Topic]:
+    """A code of ours."""
+    meaning = MEANINGS.get(code)
+    if meaning is not None:
+        facts = (("what helps", meaning.help),) if meaning.help else ()
+        yield Topic(name=code, kind="code", text=meaning.what, facts=facts, source=meaning.source)
+    for row in _rows():
+        if row.code == code:
+            yield _row(row)
+
+
+def _row(row: Row) -> Topic:
+    """A row of a dialect by its code or its message."""
+    if isinstance(row, Section):
+        return Topic(
+            name=row.code, kind="config error", text=f"The section {row.name} is missing.", facts=_says(row.vendor)
+        )
+    if isinstance(row, Field):
+        topic = _field(row)
+        return Topic(
+            name=row.code,
+            kind="config error",
+            text=f"{row.where} is missing or has an illegal value. {topic.text}",
+            facts=(*topic.facts, *_says(row.refusal)),
+            source=topic.source,
+        )
+    facts = [("place", row.where), *_says(row.vendor)]
+    if row.allowed:
+        facts.append(("allowed", ", ".join(row.allowed)))
+    facts += [("forced", f"{name} = {_shown(value)}") for name, value in row.force.items()]
+    return Topic(
+        name=row.code,
+        kind=f"config {row.level}",
+        text=f"{_neutral(row.what)}.",
+        facts=tuple(facts),
+        source="spec mindspore 1",
+    )
+
+
+def _says(vendor: str | None) -> tuple[tuple[str, str], ...]:
+    return (("MindSpore says", vendor),) if vendor else ()
+
+
+def _messages(text: str) -> Iterator[Topic]:
+    """Codes and rows whose vendor text is in a message."""
+    for code, meaning in MEANINGS.items():
+        if any(start in text for start in meaning.says):
+            yield from _code(code)
+    for row in _rows():
+        for template in (
+            (row.refusal, row.missing if isinstance(row, Field) else "") if isinstance(row, Field) else (row.vendor,)
+        ):
+            if template and _pattern(template, getattr(row, "name", "")).search(text):
+                yield _row(row)
+                break
+
+
+def _mentioned(text: str) -> Iterator[Topic]:
+    """Fields that a message names in words that no table holds; the messages of libraries name none."""
+    words = set(re.findall(r"\w+", text))
+    words |= {name for said, name in _LIBRARIES.items() if said in text}
+    for row in _rows():
+        if isinstance(row, Field) and row.name in words:
+            yield _field(row)
+
+
+@cache
+def _pattern(template: str, name: str) -> re.Pattern[str]:
+    """A vendor's text with anything where a value stands."""
+    parts = re.split(r"\{\w+\}", template.replace("{name}", name))
+    return re.compile(".*?".join(re.escape(part.strip()) for part in parts), re.DOTALL)
+
+
+@cache
+def _profile_fields() -> dict[str, str]:
+    """Field -> what it means, from the profile's own documentation."""
+    text = inspect.getdoc(Profile) or ""
+    found: dict[str, str] = {}
+    for names_, about in re.findall(r"^([a-z_, 0-9]+) : [^\n]+\n((?:    [^\n]+\n?)+)", text, re.MULTILINE):
+        for name in names_.split(", "):
+            found[name] = " ".join(about.split())
+    return found
+
+
+def _profile_field(name: str) -> Topic:
+    """A field of a profile, with its value in each."""
+    values: dict[str, list[str]] = {}
+    for profile in names():
+        release, device = profile.split("/")
+        value = getattr(find(release, device), name)
+        values.setdefault(_shown(value), []).append(profile)
+    facts = [("allowed", ", ".join(CHOICES[name]))] if name in CHOICES else []
+    facts += [(value, ", ".join(profiles)) for value, profiles in values.items()]
+    return Topic(
+        name=name,
+        kind="field of a profile (--set)",
+        text=_profile_fields()[name],
+        facts=tuple(facts),
+        source="decisions",
+    )
+
+
+def _shown(value: Any) -> str:
+    """A value as a config has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    return str(getattr(value, "text", value))
+
+
+def _neutral(text: str) -> str:
+    """A rule's sentence without the case at hand."""
+    words = {"target": "such a device", "value": "the value", "device_id": "the device"}
+    return re.sub(r"\{(\w+)\}", lambda found: words[found[1]], text)
