@@ -9,6 +9,7 @@ from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event
 from dumpsim.device.memory import Memory
 from dumpsim.device.overflow import StatusRegister, overflow_mode
+from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import Stream
 
@@ -33,6 +34,8 @@ class Device:
         Where the overflow mode is read, by default the process's environment.
     memory : Memory, optional
         By default one of the chip's size.
+    queues : HostQueues, optional
+        Where kernels post what the host is to take, by default queues of its own.
 
     Examples
     --------
@@ -58,13 +61,16 @@ class Device:
         scheduler: Scheduler | None = None,
         environment: Mapping[str, str] | None = None,
         memory: Memory | None = None,
+        queues: HostQueues | None = None,
     ) -> None:
         self.chip = chip
         self.device_id = device_id
         self.rank = rank
         self.clock: Clock = VirtualClock() if clock is None else clock
         self.memory = Memory(chip.memory, device_id=device_id) if memory is None else memory
-        self.overflow = overflow_mode(chip, os.environ if environment is None else environment)
+        environment = os.environ if environment is None else environment
+        self.overflow = overflow_mode(chip, environment)
+        self.queues = HostQueues(environment, self.clock.advance) if queues is None else queues
         self.status = StatusRegister()
         self.streams: list[Stream] = []
         self.scheduler = Scheduler() if scheduler is None else scheduler
@@ -99,14 +105,17 @@ class Device:
         return self._serial - 1
 
     def synchronize(self) -> None:
-        """Wait until all streams are empty.
+        """Wait until all streams are empty, and hand over what kernels posted to the host.
 
         Raises
         ------
         DeviceError
             The error of a task that failed since the last synchronisation, or the deadlock report.
         """
-        self.scheduler.run()
+        try:
+            self.scheduler.run()
+        finally:
+            self.queues.deliver()
         for stream in self.streams:
             if stream.error is not None:
                 raise stream.error

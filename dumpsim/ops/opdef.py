@@ -104,6 +104,11 @@ class OpDef:
     random : bool
         The kernel takes a keyword `counter`, the number of times that this node ran before, so that each step draws
         other numbers.
+    device : bool
+        The kernel takes a keyword `device`, the device that runs it, and its operands as they are stored: nothing is
+        widened.
+    targets : tuple of str
+        Device targets that have a kernel for it in graphs; empty: all of them.
     unwritten : mapping of str to tuple of int
         Device target -> outputs that the vendor's kernel never writes there; they read as zeros.
     formats : mapping
@@ -132,6 +137,8 @@ class OpDef:
     stop: bool = False
     composite: bool = False
     random: bool = False
+    device: bool = False
+    targets: tuple[str, ...] = ()
     input_names: Sequence[str] = ()
     output_names: Sequence[str] = ()
     unwritten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -65,8 +65,12 @@ def run_op(
             if fault.kind == "out_of_memory":
                 size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, TensorType))
                 raise device.memory.out_of_memory(size, full_name)
-        values = [_widened(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
+        if definition.device:
+            values = list(operands)
+        else:
+            values = [_widened(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
         keywords = {**attrs, "counter": counter} if definition.random else attrs
+        keywords = {**keywords, "device": device} if definition.device else keywords
         with np.errstate(all="ignore"):
             exact = list(_flat(definition.kernel(*values, **keywords)))
         if len(exact) != len(leaves):

@@ -92,8 +92,13 @@ class Kernels:
                     for deferred in later:
                         deferred()
                 raise TaskFailure(error)
-        operands = [_operand(argument, at in call.definition.updates) for at, argument in enumerate(call.arguments)]
-        attrs = call.attrs
+        definition, attrs = call.definition, call.attrs
+        operands = [
+            _operand(argument, at in definition.updates, stored=definition.device)
+            for at, argument in enumerate(call.arguments)
+        ]
+        if definition.device:
+            attrs = {**attrs, "device": device}
         if call.definition.random:
             count = self._counts.get(id(call.node), 0)
             self._counts[id(call.node)] = count + 1
@@ -203,13 +208,13 @@ def aicore_error(device: Device, task: Task, code: int) -> DeviceError:
     )
 
 
-def _operand(argument: Argument, writable: bool) -> Any:
-    """An operand as a kernel takes it: arrays in host layout, low precision widened to float32."""
+def _operand(argument: Argument, writable: bool, *, stored: bool = False) -> Any:
+    """An operand as a kernel takes it: arrays in host layout, low precision widened to float32 unless `stored`."""
     if isinstance(argument, Place):
         array = argument.array()
         if argument.scalar:
             return array.item()
-        if argument.device_dtype.name in HALVES:
+        if argument.device_dtype.name in HALVES and not stored:
             return to_single(array)
         if not writable:
             array = array.view()
@@ -219,7 +224,7 @@ def _operand(argument: Argument, writable: bool) -> Any:
         return argument.value
     if argument is None:
         return None
-    return tuple(_operand(item, writable) for item in argument)
+    return tuple(_operand(item, writable, stored=stored) for item in argument)
 
 
 def _flat(result: Any) -> Iterator[Any]:

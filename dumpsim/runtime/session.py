@@ -19,6 +19,7 @@ from dumpsim.device.chip import Chip, chip, chip_for
 from dumpsim.device.device import Device
 from dumpsim.device.disk import DiskFaults
 from dumpsim.device.injector import Injector
+from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
@@ -69,6 +70,8 @@ class Session:
         Graph ids, operator numbers, CNode numbers.
     clock : Clock
         The rank's clock.
+    queues : HostQueues
+        What kernels hand to the host: TensorDump, Print.
     seed : int
         Seed of everything random that the script does not seed itself.
     memory_reuse : bool
@@ -101,6 +104,7 @@ class Session:
         self.device_id = device_id
         self.clock: Clock = WallClock() if self.settings.clock == "wall" else VirtualClock()
         self.ids = Ids()
+        self.queues = HostQueues(self.environment, self.clock.advance)
         self.seed = self.settings.seed
         self.observers = Observers(rank)
         self._scheduler = scheduler
@@ -176,6 +180,7 @@ class Session:
                 clock=self.clock,
                 scheduler=self._scheduler,
                 environment=self.environment,
+                queues=self.queues,
             )
             if self._injector is not None and self._injector.memory_limit is not None:
                 self._device.memory.limit = min(self._device.memory.limit, self._injector.memory_limit)
