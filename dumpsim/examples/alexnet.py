@@ -1,6 +1,6 @@
 """Three training steps of AlexNet on random pictures.
 
-    dumpsim run --config alexnet.json alexnet.py [--narrow N] [--batch N] [--steps N]
+    dumpsim run --config alexnet.json alexnet.py [--narrow N] [--batch N] [--steps N] [--jit-level O0|O1|O2]
 
 `--narrow 16` leaves a sixteenth of the channels, for machines that have little time.
 """
@@ -78,9 +78,10 @@ def main():
     parser.add_argument("--narrow", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--jit-level", default="O0", choices=("O0", "O1", "O2"))
     options = parser.parse_args()
 
-    context.set_context(mode=context.GRAPH_MODE)
+    context.set_context(mode=context.GRAPH_MODE, jit_level=options.jit_level)
     ms.set_seed(1)
     net = AlexNet(narrow=options.narrow)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
