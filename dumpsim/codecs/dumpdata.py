@@ -12,12 +12,13 @@ variant of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from dumpsim.codecs import nano
 from dumpsim.codecs.protonumber import (
     DTYPES_PROTO,
     FORMATS,
@@ -54,7 +55,6 @@ __all__ = [
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 UNKNOWN_OFFSET = (1 << 64) - 1  # offset of a tensor of a dynamic shape; 0 for a static one [spec ge 3.2]
-_NANO = b"\x5a\x5a\x5a\x5a"
 _MAX_HEADER = 1 << 26  # real headers have some hundred bytes; no real operator has so many tensors, dims, attributes
 _MAX_ITEMS = 1 << 16
 _MAX_DIMS = 64
@@ -125,7 +125,12 @@ class DumpData:
     @property
     def payload(self) -> int:
         """Bytes behind the header."""
-        return sum(part.size for part in (*self.inputs, *self.outputs, *self.buffers, *self.spaces))
+        return sum(part.size for part in self.parts)
+
+    @property
+    def parts(self) -> "tuple[Item | Space, ...]":
+        """Tensors and spaces in the order of their data."""
+        return (*self.inputs, *self.outputs, *self.buffers, *self.spaces)
 
 
 # -- writing
@@ -280,7 +285,7 @@ class _Decoder:
     def item(self, span: Span, names: dict[int, str]) -> tuple[Item, Span | None]:
         found = self.message(span, names)
         data = found.pop("data", None)
-        return Item(**{"dtype": 0, "format": 0, "shape": (), "size": 0} | found), data
+        return _item(found), data
 
     def space(self, span: Span) -> tuple[Space, Span | None]:
         found = self.message(span, _SPACE)
@@ -401,11 +406,14 @@ class BinFile:
             message = file.read(length)
         if len(message) < length:
             raise bad(where, 8 + len(message), "the file was cut while it was read")
-        if message[:4] == _NANO:
-            raise bad(where, 8, "is the nano container")
         view = memoryview(bytes(8) + message)  # offsets are the file's
-        data, _ = _Decoder(view, where).dump_data((8, 8 + length))
-        return cls(path=where, kind="bin", data=data, spans=_spans(data, 8 + length, size, where, trailing))
+        kind: Kind = "bin"
+        if message[:4] == nano.MAGIC:
+            kind, trailing = "nano", False  # sizes must add up exactly [spec ge 3.9]
+            data = _nano(view, where)
+        else:
+            data, _ = _Decoder(view, where).dump_data((8, 8 + length))
+        return cls(path=where, kind=kind, data=data, spans=_spans(data, 8 + length, size, where, trailing))
 
     @classmethod
     def _bare(cls, where: str, size: int, length: int) -> "BinFile":
@@ -456,9 +464,28 @@ class BinFile:
         return self._view("spaces", index)
 
 
+def _nano(view: memoryview, where: str) -> DumpData:
+    """A header of tags; what it leaves out, operator and time, is in the file's name."""
+    version, inputs, outputs = nano.decode(view, (8, len(view)), where)
+    name = os.path.basename(where).split(".")
+    stamp = name[-1] if len(name) > 2 and name[-1].isdecimal() else "0"
+    return DumpData(
+        op_name=name[1] if len(name) > 2 else "",
+        dump_time=int(stamp[:20]),
+        version=str(version),
+        inputs=tuple(_item(found) for found in inputs),
+        outputs=tuple(_item(found) for found in outputs),
+    )
+
+
+def _item(found: Mapping[str, Any]) -> Item:
+    blank: dict[str, Any] = {"dtype": 0, "format": 0, "shape": (), "size": 0}
+    return Item(**blank | dict(found))
+
+
 def _spans(data: DumpData, start: int, size: int, where: str, trailing: bool) -> dict[str, tuple[Span, ...]]:
     """Where each part's bytes are; parts without an address have none if only so the payload adds up. [spec ge 3.1]"""
-    items: Sequence[Item | Space] = (*data.inputs, *data.outputs, *data.buffers, *data.spaces)
+    items = data.parts
     sizes = [item.size for item in items]
     if start + sum(sizes) > size:
         held = [0 if isinstance(item, Item) and item.address == 0 else item.size for item in items]

@@ -1,0 +1,196 @@
+"""The statistics file of one operator that GE writes in place of its data. [spec ge 3.7]
+
+``{bin name}.csv`` holds a row for each input, then for each output. A device's own processor writes all columns; where
+a kernel measures, the columns behind Shape are Count and the chosen ones.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dumpsim.codecs.protonumber import DTYPES_PROTO, FORMATS
+from dumpsim.core.errors import BadInputError, UnreadableError
+
+__all__ = ["ALL", "COLUMNS", "ITEMS", "Row", "dtype_text", "format_text", "header", "line", "number", "parse"]
+
+COLUMNS = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
+
+# field of a row's statistics -> its title
+TITLES = {
+    "max": "Max Value",
+    "min": "Min Value",
+    "avg": "Avg Value",
+    "count": "Count",
+    "nan": "Nan Count",
+    "negative_inf": "Negative Inf Count",
+    "positive_inf": "Positive Inf Count",
+    "l2norm": "l2norm",
+}
+ALL = ("max", "min", "avg", "count", "nan", "negative_inf", "positive_inf")  # what the device's processor writes
+ITEMS = ("max", "min", "avg", "nan", "negative_inf", "positive_inf", "l2norm")  # what may be chosen, in its fixed order
+_INTEGER = frozenset({"count", "nan", "negative_inf", "positive_inf"})
+_BY_TITLE = {title.lower(): name for name, title in TITLES.items()}
+
+# types and layouts above these are unknown to the writer and print as "-" [spec ge 3.7]
+_LAST_DTYPE = next(row.number for row in DTYPES_PROTO.values() if row.name == "DUAL")
+_DTYPE_BY_TEXT = {f"DT_{row.name}": row.dtype for row in DTYPES_PROTO.values()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One tensor.
+
+    Attributes
+    ----------
+    io : str
+        ``input`` or ``output``.
+    slot, nbytes : int
+    dtype, format : str
+        Our name of the type and the vendor's of the layout; empty where the file does not tell.
+    shape : tuple of int
+    values : tuple of pairs
+        Statistics by field name; None where they were not or could not be measured.
+    """
+
+    io: str
+    slot: int
+    nbytes: int
+    dtype: str
+    format: str
+    shape: tuple[int, ...]
+    values: tuple[tuple[str, "float | int | None"], ...] = ()
+
+
+def dtype_text(number: int) -> str:
+    """A type's text by its number in dump files.
+
+    Examples
+    --------
+    >>> dtype_text(1), dtype_text(27)
+    ('DT_FLOAT', '-')
+    """
+    return f"DT_{DTYPES_PROTO[number].name}" if 0 <= number <= _LAST_DTYPE else "-"
+
+
+def format_text(number: int) -> str:
+    """A layout's text by its number."""
+    return FORMATS.get(number, "-")
+
+
+def number(value: float | int | None) -> str:
+    """A number as a C++ stream prints it; nothing for None.
+
+    Examples
+    --------
+    >>> [number(x) for x in (1234567.0, 65504.0, float("-inf"), 12, None)]
+    ['1.23457e+06', '65504', '-inf', '12', '']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return str(value)
+    return "nan" if math.isnan(value) else f"{value:.6g}"
+
+
+def header(chosen: Sequence[str] | None = None) -> str:
+    """The first line: all columns, or Count and the chosen items in their fixed order.
+
+    Examples
+    --------
+    >>> header(["l2norm", "max"]).rstrip().removeprefix(",".join(COLUMNS))
+    ',Count,Max Value,l2norm'
+    """
+    return ",".join((*COLUMNS, *(TITLES[name] for name in _fields(chosen)))) + "\n"
+
+
+def _fields(chosen: Sequence[str] | None) -> tuple[str, ...]:
+    if chosen is None:
+        return ALL
+    if unknown := [name for name in chosen if name not in ITEMS]:
+        raise BadInputError(f"{unknown[0]!r} is not a statistic of GE", allowed=ITEMS, code="DS-CSV-011")
+    return ("count", *(name for name in ITEMS if name in chosen))
+
+
+def line(row: Row, *, dtype: int, format: int, chosen: Sequence[str] | None = None, failed: str = "") -> str:
+    """One row; types and layouts as numbers, since the text of some is lost.
+
+    Parameters
+    ----------
+    row : Row
+    dtype, format : int
+        Numbers in dump files.
+    chosen : sequence of str, optional
+        As for `header`.
+    failed : str
+        What stands for a value that could not be measured: nothing, or ``NA`` where a kernel measures.
+
+    Examples
+    --------
+    >>> row = Row(io="input", slot=0, nbytes=8, dtype="float32", format="ND", shape=(2, 1),
+    ...           values=(("max", 2.5), ("count", 2)))
+    >>> line(row, dtype=1, format=2, chosen=["max"])
+    'Input,0,8,DT_FLOAT,ND,2x1,2,2.5\\n'
+    """
+    values = dict(row.values)
+    cells = [failed if values.get(name) is None else number(values[name]) for name in _fields(chosen)]
+    shape = "x".join(map(str, row.shape)) or "-"
+    common = (row.io.capitalize(), str(row.slot), str(row.nbytes), dtype_text(dtype), format_text(format), shape)
+    return ",".join((*common, *cells)) + "\n"
+
+
+def parse(text: str, where: str = "csv") -> Iterator[Row]:
+    """Rows of a file, whichever of the two wrote it.
+
+    Raises
+    ------
+    UnreadableError
+        With the line, for a row that is no tensor's.
+
+    Examples
+    --------
+    >>> [row.shape for row in parse(header() + "Output,0,8,DT_FLOAT,ND,2x1,2.5,1,1.75,2,0,0,0\\n")]
+    [(2, 1)]
+    """
+    rows = csv.reader(io.StringIO(text))
+    try:
+        titles = next(rows, [])
+        if tuple(titles[: len(COLUMNS)]) != COLUMNS:
+            raise UnreadableError(
+                "first line is not the header of an operator's statistics", where=f"{where}:1", code="DS-CSV-012"
+            )
+        names = [_BY_TITLE.get(title.lower(), title) for title in titles[len(COLUMNS) :]]
+        for cells in rows:
+            place = f"{where}:{rows.line_num}"
+            if len(cells) != len(titles):
+                raise UnreadableError(f"{len(cells)} fields for {len(titles)} columns", where=place, code="DS-CSV-012")
+            try:
+                yield _row(cells, names)
+            except ValueError as error:
+                raise UnreadableError(str(error), where=place, code="DS-CSV-012") from None
+    except csv.Error as error:
+        raise UnreadableError(str(error), where=f"{where}:{rows.line_num}", code="DS-CSV-012") from None
+
+
+def _row(cells: Sequence[str], names: Sequence[str]) -> Row:
+    io_name, slot, size, kind, layout, shape = cells[: len(COLUMNS)]
+    if io_name not in ("Input", "Output"):
+        raise ValueError(f"{io_name!r} is neither Input nor Output")
+    values = tuple((name, _value(name, cell)) for name, cell in zip(names, cells[len(COLUMNS) :], strict=True))
+    return Row(
+        io=io_name.lower(),
+        slot=int(slot),
+        nbytes=int(size),
+        dtype=_DTYPE_BY_TEXT.get(kind, ""),
+        format="" if layout in ("-", "UNKNOW") else layout,
+        shape=() if shape == "-" else tuple(int(dim) for dim in shape.split("x")),
+        values=values,
+    )
+
+
+def _value(name: str, cell: str) -> Any:
+    if cell in ("", "NA"):
+        return None
+    return int(cell) if name in _INTEGER else float(cell)
