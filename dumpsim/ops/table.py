@@ -26,13 +26,15 @@ MODULES: dict[str, str] = {
         "Muls Divs AddScalar SubScalar PowTensorScalar RemainderTensorScalar LessScalar SumExt MeanExt ZerosLikeExt "
         "SoftmaxBackward SiLU SiLUGrad ClampScalar RemainderTensorTensor DivMod SplitWithSize InplaceScatterSrc"
     ),
-    "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient Print",
+    "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient",
     "conv": "Conv2D Conv2DBackpropInput Conv2DBackpropFilter",
     "create": "ZerosLike OnesLike Zeros Ones FillV2 FillScalar Range Eye Shape LinSpace NonZero Meshgrid",
     "crossentropy": (
         "SigmoidCrossEntropyWithLogits SigmoidCrossEntropyWithLogitsGrad BCEWithLogitsLoss "
         "BinaryCrossEntropyWithLogitsBackward NLLLoss NLLLossGrad KLDivLoss KLDivLossGrad"
     ),
+    "dataqueue": "InitDataSetQueue GetNext",
+    "debug": "TensorDump Print ScalarSummary TensorSummary ImageSummary HistogramSummary",
     "elementwise": (
         "Neg Abs Square Sign Floor Ceil Trunc Rint Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Atan Sinh "
         "Cosh Tanh Sigmoid Erf Erfc IsNan IsInf IsFinite Round SqrtGrad RsqrtGrad TanhGrad SigmoidGrad AtanGrad Cast"

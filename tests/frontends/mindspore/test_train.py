@@ -14,12 +14,10 @@ from dumpsim.frontends.mindspore import dataset as ds
 from dumpsim.frontends.mindspore.train import (
     Callback,
     CheckpointConfig,
-    DatasetHelper,
     LossMonitor,
     Model,
     ModelCheckpoint,
     TimeMonitor,
-    connect_network_with_dataset,
 )
 
 MODES = pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
@@ -184,30 +182,6 @@ def test_model_calls_callbacks_as_mindspore_does(capsys):
         f"epoch: {epoch} step: {step}" for epoch in (1, 2) for step in (1, 2, 3)
     ]
     assert sum(line.startswith("Train epoch time: ") for line in lines) == 2
-
-
-def test_sinking_takes_the_same_steps():
-    plain, sunk, log = model(), model(), Log()
-    plain.train(2, batches())
-    sunk.train(2, batches(), callbacks=log, dataset_sink_mode=True)
-    for a, b in zip(plain._network.get_parameters(), sunk._network.get_parameters(), strict=True):
-        np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
-    assert [entry for entry in log.seen if entry[0] == "step"] == [("step", 1, 3), ("step", 2, 6)]
-
-
-def test_data_sink_and_helper():
-    network = net()
-    step = nn.TrainOneStepCell(nn.WithLossCell(network, nn.MSELoss()), nn.SGD(network.trainable_params(), 0.05))
-    sunk = ms.data_sink(step, batches(), 2)
-    losses = [float(sunk()) for _ in range(6)]
-    assert losses[-1] < losses[0]
-    helper = DatasetHelper(batches(), dataset_sink_mode=False)
-    assert [len(batch) for batch in helper] == [2, 2, 2]
-    helper = DatasetHelper(batches(), dataset_sink_mode=True, sink_size=1)
-    connected = connect_network_with_dataset(step, helper)
-    assert [float(connected(*inputs)) > 0 for inputs in helper] == [True] * 3
-    with pytest.raises(ValueError, match="sink_size"):
-        ms.data_sink(step, batches(), 0)
 
 
 def test_a_callback_can_stop():

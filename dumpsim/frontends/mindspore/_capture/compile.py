@@ -12,13 +12,14 @@ from dumpsim.frontends.mindspore._capture import backward, jump, rewrite, tape, 
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
+from dumpsim.graph.graph import Graph
 from dumpsim.graph.lower import lower
 from dumpsim.graph.program import Program
 from dumpsim.ops.table import find
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
 
-__all__ = ["Compiled", "run_cell", "run_function"]
+__all__ = ["Compiled", "run_cell", "run_data_graph", "run_function"]
 
 Key = tuple[Any, ...]
 
@@ -124,6 +125,14 @@ def run_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
     if tape.is_recording():
         backward.remember(target, (*bound, *args), kwargs, result, compiled.weights())
     return result
+
+
+def run_data_graph(graph: Graph) -> None:
+    """Compile and run the graph that sets the queue of a data sink up; no script writes it, and it runs once."""
+    session = _session()
+    saver = _saver(session)
+    program = lower(graph, session.ids, find, session.options(), saver.save if saver.active else None)
+    session.execute(program, [], kind="dataset")
 
 
 def _with_flags(capture: Callable[[], Compiled]) -> Compiled:

@@ -39,6 +39,8 @@ class Dataset:
     def __init__(self, parents: "Sequence[Dataset]", columns: Sequence[str]) -> None:
         self.parents = tuple(parents)
         self._columns = list(columns)
+        self.queue: Any = None  # of a data sink, and the network that it feeds
+        self.sunk: Any = None
 
     # -- what a node must say
 

@@ -1,13 +1,16 @@
 """``DatasetHelper`` and ``data_sink``: batches for a network, with or without data sinking."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from functools import wraps
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _dumping
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
-from dumpsim.frontends.mindspore.context import get_context
+from dumpsim.frontends.mindspore.context import GRAPH_MODE, get_context
+from dumpsim.frontends.mindspore.dataset.queue import DataQueue, GetNext
+from dumpsim.frontends.mindspore.nn.cell import Cell
+from dumpsim.runtime.session import Session
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
 
@@ -16,11 +19,22 @@ class _CallError(DumpsimError, RuntimeError):
     """A data sink where there is none."""
 
 
+def _queue(dataset: Any, size: int) -> DataQueue:
+    """The queue of a data set; the first use of a data set compiles and runs the graph that sets it up."""
+    if dataset.queue is None:
+        session = Session.current()
+        session.configure(target=get_context("device_target"), jit_level=get_context("jit_level") or "O0")
+        _dumping.begin_sink()
+        dataset.queue = DataQueue(dataset, size)
+    queue: DataQueue = dataset.queue
+    return queue
+
+
 class DatasetHelper:
     """The batches of a data set, epoch by epoch.
 
-    Without sinking a ``for`` over it gives the batches of an epoch. With sinking it gives one empty batch for each
-    group of `sink_size` steps, as MindSpore does: the device fetches the data itself, here when `Model` asks for it.
+    Without sinking a ``for`` over it gives the batches of an epoch. With sinking it gives an empty batch for each call
+    of the network that `connect_network_with_dataset` returns: one call takes `sink_size` steps, in PYNATIVE one step.
 
     Parameters
     ----------
@@ -29,6 +43,13 @@ class DatasetHelper:
     sink_size : int
         Steps between two returns to the host, -1 for an epoch.
     epoch_num : int
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For arguments of other types and ranges.
+    RuntimeError
+        For a sink in GRAPH_MODE on the CPU. [observed 2.10]
     """
 
     def __init__(self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1) -> None:
@@ -38,49 +59,40 @@ class DatasetHelper:
             raise ScriptTypeError(f"The argument 'sink_size' must be int, but got {type(sink_size)}.")
         if sink_size < -1 or sink_size == 0:
             raise ScriptValueError(f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.")
-        if dataset_sink_mode:
-            if get_context("device_target") == "CPU":
-                raise _CallError(
-                    "Currently dataset sink mode is not supported when the device target is CPU, "
-                    "please set dataset_sink_mode to False in Model.train()"
-                )
-            _dumping.begin_sink()
+        if dataset_sink_mode and get_context("device_target") == "CPU":
+            raise _CallError(
+                "Currently dataset sink mode is not supported when the device target is CPU, "
+                "please set dataset_sink_mode to False in Model.train()"
+            )
         self._dataset = dataset
         self._sink = dataset_sink_mode
-        self._size = sink_size
-        self._rows = dataset.create_tuple_iterator(num_epochs=-1)
-        self._endless: Iterator[Any] | None = None
+        self._size = dataset.get_dataset_size() if sink_size == -1 else sink_size
+        self._calls = 1  # of the network in an epoch
+        self._rows: Any = None
+        if dataset_sink_mode:
+            self._queue = _queue(dataset, self._size)
+            if get_context("mode") != GRAPH_MODE:
+                self._calls, self._size = self._size, 1
+        else:
+            self._rows = dataset.create_tuple_iterator(num_epochs=-1)
+
+    @classmethod
+    def stepwise(cls, dataset: Any) -> "DatasetHelper":
+        """A sink that returns to the host after every step of an epoch, as evaluation does."""
+        helper = cls(dataset, True, 1)
+        helper._calls = int(dataset.get_dataset_size())
+        return helper
 
     def sink_size(self) -> int:
         """Steps between two returns to the host: 1 without sinking."""
-        if not self._sink:
-            return 1
-        return int(self._dataset.get_dataset_size()) if self._size == -1 else self._size
+        return int(self._size) if self._sink else 1
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._sink:
-            return iter(self._rows)
-        groups = max(int(self._dataset.get_dataset_size()) // self.sink_size(), 1)
-        return iter([()] * groups)
-
-    def next_batches(self) -> Iterator[Any]:
-        """The batches of the next group of steps, going on over the ends of epochs."""
-        if self._endless is None:
-            self._endless = self._forever()
-        return islice(self._endless, self.sink_size())
-
-    def _forever(self) -> Iterator[Any]:
-        while True:
-            count = 0
-            for batch in self._rows:
-                count += 1
-                yield batch
-            if not count:
-                return
+        return iter([()] * self._calls) if self._sink else iter(self._rows)
 
     def types_shapes(self) -> tuple[list[Any], list[Any]]:
         """Number types and shapes of the columns."""
-        return self._dataset.output_types(), self._dataset.output_shapes()
+        return self._queue.kinds() if self._sink else (self._dataset.output_types(), self._dataset.output_shapes())
 
     def stop_send(self) -> None:
         """Stop feeding the device: nothing runs ahead here."""
@@ -96,8 +108,41 @@ class DatasetHelper:
         return self.types_shapes()
 
 
+class _DataWrapper(Cell):
+    """A network that fetches its arguments from the queue of a data set.
+
+    It is compiled for the types and shapes of the row that comes next: a smaller batch at the end of an epoch has a
+    graph of its own.
+    """
+
+    def __init__(self, network: Any, queue: DataQueue, steps: int) -> None:
+        super().__init__(auto_prefix=False, flags=network.get_flags())
+        self.queue = queue
+        self.steps = steps
+        self.get_next = _get_next(queue)
+        self.network = network
+        self._get_attr_from_cell(network)
+
+    def __call__(self) -> Any:
+        output = None
+        for _ in range(self.steps):
+            self.get_next = _get_next(self.queue)
+            self.add_flags(dataset=str(self.queue.kinds()))  # what the graph is compiled for
+            output = super().__call__()
+        return output
+
+    def construct(self) -> Any:
+        outputs = self.get_next()
+        return self.network(*outputs)
+
+
+def _get_next(queue: DataQueue) -> GetNext:
+    types, shapes = queue.kinds()
+    return GetNext(types, shapes, len(types), queue.name)
+
+
 def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) -> Any:
-    """A function of no arguments that runs the network on the next batch of a sinking data set.
+    """A cell of no arguments that runs the network on the next batches of a sinking data set.
 
     Raises
     ------
@@ -105,6 +150,8 @@ def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) ->
         For a second argument that is no DatasetHelper.
     RuntimeError
         For a helper that does not sink.
+    ScriptValueError
+        For a data set that feeds another network.
     """
     if not isinstance(dataset_helper, DatasetHelper):
         raise ScriptTypeError(
@@ -112,14 +159,13 @@ def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) ->
         )
     if not dataset_helper._sink:
         raise _CallError("The API 'connect_network_with_dataset' should be called in dataset sink mode.")
-
-    def fetched() -> Any:
-        output = None
-        for batch in dataset_helper.next_batches():
-            output = network(*batch)
-        return output
-
-    return fetched
+    dataset = dataset_helper._dataset
+    if dataset.sunk is None:
+        dataset.sunk = _DataWrapper(network, dataset_helper._queue, dataset_helper.sink_size())
+    if dataset.sunk.network is not network:
+        raise ScriptValueError("The dataset has been connected to other network, please check the code.")
+    dataset.sunk.steps = dataset_helper.sink_size()
+    return dataset.sunk
 
 
 def data_sink(
@@ -136,10 +182,11 @@ def data_sink(
     fn : callable
         Takes a batch.
     dataset : Dataset
+        Its graph is compiled and run here.
     sink_size : int
         Batches of one call.
     jit_config : JitConfig, optional
-        Compile `fn`.
+        Compile `fn` together with what fetches the batch.
 
     Returns
     -------
@@ -149,25 +196,44 @@ def data_sink(
     Raises
     ------
     ScriptValueError
-        For a size below 1, and on the CPU, which has no data sink.
+        For a size below 1, on the CPU, which has no data sink, and for a data set that is used already.
     """
+    if isinstance(sink_size, bool) or not isinstance(sink_size, int):
+        raise ScriptTypeError(
+            f"For 'Data sink', the type of 'sink_size' should be 'int', but got '{sink_size}' with type "
+            f"'{type(sink_size).__name__}'."
+        )
+    if sink_size <= 0:
+        raise ScriptValueError(f"The 'sink_size' must be positive, but got sink_size {sink_size}.")
     if get_context("device_target") == "CPU":
         raise ScriptValueError("Data sinking supports ascend or gpu device target, but device target is CPU.")
-    if isinstance(sink_size, bool) or not isinstance(sink_size, int) or sink_size <= 0:
-        raise ScriptValueError(f"The 'sink_size' must be positive, but got sink_size {sink_size}.", where="data_sink")
+    if dataset.queue is not None:
+        raise ScriptValueError("The dataset has been used with network.")
     if input_signature is not None:
         raise UnsupportedError("input_signature", where="data_sink")
-    function = fn
-    if jit_config is not None:
+    queue = _queue(dataset, 1 if jit_config is None else sink_size)
+    compiled: dict[str, Callable[[], Any]] = {}
+
+    def fetching() -> Callable[[], Any]:
+        """`fn` on the next row; compiled for the row's types and shapes where asked for."""
+        next_op = _get_next(queue)
+
+        def sink_fun() -> Any:
+            data = next_op()
+            out = fn(*data)
+            return out  # noqa: RET504 - the IR shows the name
+
+        if jit_config is None:
+            return sink_fun
         from dumpsim.frontends.mindspore.common.api import jit
 
-        function = jit(fn, jit_config=jit_config)
-    helper = DatasetHelper(dataset, True, sink_size)
+        return compiled.setdefault(str(queue.kinds()), jit(sink_fun, jit_config=jit_config))
 
-    def sunk() -> Any:
+    @wraps(fn)
+    def sink_process() -> Any:
         output = None
-        for batch in helper.next_batches():
-            output = function(*batch)
+        for _ in range(sink_size):
+            output = fetching()()
         return output
 
-    return sunk
+    return sink_process

@@ -1,6 +1,6 @@
 """``Model``: training, evaluation and prediction."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
@@ -9,7 +9,7 @@ from dumpsim.frontends.mindspore.amp import FixedLossScaleManager
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_auto_parallel_context, get_context
 from dumpsim.frontends.mindspore.train.callback._callback import CallbackList, InternalCallbackParam, RunContext
-from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper
+from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 
 __all__ = ["Model"]
 
@@ -120,9 +120,10 @@ class Model:
             Batches of what the network (and the loss) take.
         callbacks : Callback or list, optional
         dataset_sink_mode : bool
-            Return to the host once in `sink_size` steps; the steps are the same.
+            Let the device fetch the batches: a graph of the data set comes first, and the host sees one step in
+            `sink_size`. The CPU has no data sink and takes ordinary steps.
         sink_size : int
-            -1 for an epoch.
+            Steps of an epoch, -1 for as many as the data set has.
         initial_epoch : int
             Number of epochs that were trained before.
 
@@ -164,36 +165,32 @@ class Model:
         )  # fmt: skip
         context = RunContext(params)
         self._network.set_train(True)
-        self.train_network.set_train(True)
+        network = connect_network_with_dataset(self.train_network, helper) if sink else self.train_network
+        network.set_train(True)
         listed.tell("train", "begin", context)
         for number in range(initial_epoch, epoch):
             params.cur_epoch_num = number + 1
             listed.tell("train", "epoch_begin", context)
-            for group in self._groups(helper, sink):
-                self._step(group, params, listed, context)
+            for batch in helper:
+                self._step(network, batch, helper.sink_size(), params, listed, context)
                 if context.get_stop_requested():
                     break
             if evaluate is not None:
                 evaluate(number + 1, params)
                 self._network.set_train(True)
-                self.train_network.set_train(True)
+                network.set_train(True)
             listed.tell("train", "epoch_end", context)
             if context.get_stop_requested():
                 break
         listed.tell("train", "end", context)
 
     @staticmethod
-    def _groups(helper: DatasetHelper, sink: bool) -> Iterator[list[Any]]:
-        """The batches between two returns to the host."""
-        for batch in helper:
-            yield list(helper.next_batches()) if sink else [batch]
-
-    def _step(self, group: list[Any], params: Any, listed: CallbackList, context: RunContext) -> None:
-        params.cur_step_num += len(group)
-        params.train_dataset_element = group[-1]
+    def _step(network: Any, batch: Any, steps: int, params: Any, listed: CallbackList, context: RunContext) -> None:
+        """One call of the network: one step, or those of a data sink."""
+        params.cur_step_num += steps
+        params.train_dataset_element = batch
         listed.tell("train", "step_begin", context)
-        for batch in group:
-            params.net_outputs = self.train_network(*batch)
+        params.net_outputs = network(*batch)
         listed.tell("train", "step_end", context)
 
     def _params(self, mode: str, dataset: Any, batches: int, callbacks: Any) -> Any:
@@ -228,19 +225,25 @@ class Model:
         network = self.eval_network
         if network is None:
             raise _NoNetworkError("loss_fn and eval_network are both None", where="Model.eval")
-        batches = valid_dataset.get_dataset_size()
+        sink = dataset_sink_mode and get_context("device_target") != "CPU"
         listed = CallbackList(callbacks)
-        params = self._params("eval", valid_dataset, batches, callbacks)
+        params = self._params("eval", valid_dataset, valid_dataset.get_dataset_size(), callbacks)
         params.update(valid_dataset=valid_dataset, eval_network=network, network=self._network)
         if _epoch:
             params.cur_epoch_num = _epoch
         context = RunContext(params)
         for metric in self._metric_fns.values():
             metric.clear()
+        batches: Iterable[Any]
+        if sink:
+            batches = DatasetHelper.stepwise(valid_dataset)
+            network = connect_network_with_dataset(network, batches)
+        else:
+            batches = valid_dataset.create_tuple_iterator(num_epochs=1)
         network.set_train(False)
         listed.tell("eval", "begin", context)
         listed.tell("eval", "epoch_begin", context)
-        for batch in valid_dataset.create_tuple_iterator(num_epochs=1):
+        for batch in batches:
             params.cur_step_num += 1
             listed.tell("eval", "step_begin", context)
             params.net_outputs = outputs = network(*batch)

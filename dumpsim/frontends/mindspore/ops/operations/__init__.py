@@ -27,6 +27,10 @@ def primitive(name: str) -> type[Primitive]:
         if name in module.__all__:
             found: type[Primitive] = getattr(module, name)
             return found
+    if name == "GetNext":  # its queues are those of data sets
+        from dumpsim.frontends.mindspore.dataset.queue import GetNext
+
+        return GetNext
     return primitive_class(name)
 
 
