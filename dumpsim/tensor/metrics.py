@@ -1,0 +1,499 @@
+"""How far a tensor is from a golden one: the ten measures of the vendor's comparison tool. [spec ge 4.5]
+
+Both tensors are cast to float32, differences and ratios are taken there, as the tool does; sums are in double. The work
+is done on blocks of a fixed size in two passes (the second one for the Kullback-Leibler divergence, which needs the
+extrema of the first), and blocks are merged in the shape of one fixed tree. So the result depends neither on how the
+tensors lie in memory nor on the number of threads, and memory is bounded by a few blocks a thread.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dumpsim.core.errors import BadInputError, DtypeError, nearest
+from dumpsim.tensor.slab import slabs
+
+__all__ = ["METRICS", "Distance", "Metric", "distance", "metrics", "selected"]
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+T = TypeVar("T")
+
+# by index [spec ge 4.5]
+METRICS = (
+    "CosineSimilarity",
+    "MaxAbsoluteError",
+    "AccumulatedRelativeError",
+    "RelativeEuclideanDistance",
+    "KullbackLeiblerDivergence",
+    "StandardDeviation",
+    "MeanAbsoluteError",
+    "RootMeanSquareError",
+    "MaxRelativeError",
+    "MeanRelativeError",
+)
+EPS64 = 2.22e-16  # [spec ge 4.5]
+EPS32 = 1.19e-7
+BLOCK = 1 << 16  # elements; a block of both tensors and its temporaries stay in the cache
+_LEAST_DEVIATION = 0.001  # smaller means and deviations print as 0 [spec ge 4.5]
+ZERO_NOTE = "Cannot compare by Cosine Similarity. All the data is zero in {}."
+_SCALAR_NOTE = "This tensor is scalar."
+_EMPTY_NOTE = "There is no element to compare."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A measure as the tool prints it: ``1.000000``, and what it says beside it, empty for nothing."""
+
+    text: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One tensor of the pair: mean and squared deviations in double, which merge without cancellation."""
+
+    mean: float
+    deviations: float
+    squares: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moments:
+    """What the first pass finds in some elements."""
+
+    count: int
+    own: _Side
+    golden: _Side
+    products: float
+    absolute: float
+    absolute_max: float
+    squares: float
+    relative: float
+    relative_max: float
+
+    def merge(self, other: "_Moments") -> "_Moments":
+        """These elements followed by the other ones."""
+        return _Moments(
+            count=self.count + other.count,
+            own=_merge_side(self.own, self.count, other.own, other.count),
+            golden=_merge_side(self.golden, self.count, other.golden, other.count),
+            products=self.products + other.products,
+            absolute=self.absolute + other.absolute,
+            absolute_max=_greater(self.absolute_max, other.absolute_max),
+            squares=self.squares + other.squares,
+            relative=self.relative + other.relative,
+            relative_max=_greater(self.relative_max, other.relative_max),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distance:
+    """All measures of a pair as numbers, unrounded.
+
+    Attributes
+    ----------
+    count : int
+        Elements compared.
+    own_zero, golden_zero : bool
+        Whether a side's norm is as good as zero; the cosine has no meaning then.
+    cosine, max_absolute, accumulated_relative, relative_euclidean, kullback_leibler, mean_absolute, root_mean_square,
+    max_relative, mean_relative : float
+        NaN for what no elements have; `kullback_leibler` is NaN if it was not asked for.
+    own_mean, own_deviation, golden_mean, golden_deviation : float
+        Of each side; the deviation is that of the population.
+    """
+
+    count: int
+    own_zero: bool
+    golden_zero: bool
+    cosine: float
+    max_absolute: float
+    accumulated_relative: float
+    relative_euclidean: float
+    kullback_leibler: float
+    own_mean: float
+    own_deviation: float
+    golden_mean: float
+    golden_deviation: float
+    mean_absolute: float
+    root_mean_square: float
+    max_relative: float
+    mean_relative: float
+
+
+def metrics(
+    own: ArrayLike,
+    golden: ArrayLike,
+    names: Sequence[str] = METRICS,
+    *,
+    threads: int = 1,
+    own_name: str = "the own data",
+    golden_name: str = "the golden data",
+) -> dict[str, Metric]:
+    """The measures of a pair of tensors as the vendor's tool prints them.
+
+    Parameters
+    ----------
+    own, golden : array_like
+        Numbers or booleans of the same shape.
+    names : sequence of str
+        Of `METRICS`.
+    threads : int
+        Threads that share the work; the result is the same for any number.
+    own_name, golden_name : str
+        How the notes name the two.
+
+    Returns
+    -------
+    dict of str to Metric
+        In the order of `names`. Six decimals; ``nan`` and ``inf`` where the numbers are; ``NaN`` where a measure has no
+        meaning, with a note that says why.
+
+    Raises
+    ------
+    BadInputError
+        For an unknown measure, or tensors of different shapes.
+    DtypeError
+        For tensors that are not of numbers.
+
+    Notes
+    -----
+    Formulas and texts are the tool's [spec ge 4.5]. Complex tensors are compared by both of their parts (the tool drops
+    the imaginary ones).
+
+    Examples
+    --------
+    >>> for name, metric in metrics([2.0] * 4, [3.0] * 4).items():
+    ...     print(f"{name}: {metric}")
+    CosineSimilarity: 1.000000
+    MaxAbsoluteError: 1.000000
+    AccumulatedRelativeError: 1.333333
+    RelativeEuclideanDistance: 0.333333
+    KullbackLeiblerDivergence: 0.000000
+    StandardDeviation: (2.000;0.000),(3.000;0.000)
+    MeanAbsoluteError: 1.000000
+    RootMeanSquareError: 1.000000
+    MaxRelativeError: 0.333333
+    MeanRelativeError: 0.333333
+    """
+    for name in names:
+        if name not in _TEXTS:
+            raise BadInputError(
+                f"{name!r} is no measure", where="names", allowed=METRICS, nearest=nearest(name, METRICS)
+            )
+    found = distance(own, golden, divergence="KullbackLeiblerDivergence" in names, threads=threads)
+    texts = {name: _TEXTS[name](found) for name in names}
+    if "CosineSimilarity" in texts:
+        texts["CosineSimilarity"] = _cosine(found, own_name, golden_name)
+    return texts
+
+
+def distance(own: ArrayLike, golden: ArrayLike, *, divergence: bool = True, threads: int = 1) -> Distance:
+    """All measures of a pair of tensors as numbers.
+
+    Parameters
+    ----------
+    own, golden, threads
+        As in `metrics`.
+    divergence : bool
+        Whether to make the second pass, which the Kullback-Leibler divergence alone needs.
+
+    Returns
+    -------
+    Distance
+
+    Raises
+    ------
+    BadInputError, DtypeError
+        As in `metrics`.
+
+    Examples
+    --------
+    >>> round(distance([1.0, 0.0], [1.0, 1.0]).cosine, 6)
+    0.707107
+    """
+    left, right = np.asarray(own), np.asarray(golden)
+    if left.shape != right.shape:
+        raise BadInputError(f"{left.shape} and {right.shape} are different shapes", where="own, golden")
+    for where, array in (("own", left), ("golden", right)):
+        if array.dtype.kind not in "biufc" and array.dtype.kind != "V":
+            raise DtypeError(f"no measures of {array.dtype}", where=where, code="DS-TYP-002")
+    if threads < 1:
+        raise BadInputError(f"{threads} threads", where="threads", allowed=("1 or more",))
+    if left.dtype.kind == "c" or right.dtype.kind == "c":
+        left, right = _parts(left), _parts(right)
+    first = _tree(_spread(_moments, left, right, threads), _Moments.merge)
+    if first is None:
+        return _nothing()
+    kullback = math.nan
+    if divergence:
+        kullback = _divergence(left, right, first, threads)
+    return _finish(first, kullback)
+
+
+def _parts(array: Array) -> Array:
+    """Real and imaginary parts as elements of their own."""
+    wide = np.ascontiguousarray(array, np.complex128 if array.dtype.itemsize > 8 else np.complex64)
+    return wide.reshape(-1).view(np.float64 if wide.dtype == np.complex128 else np.float32)
+
+
+def _blocks(array: Array, start: int, stop: int) -> Floats:
+    """Elements `start` to `stop` as float32; a view where that is possible."""
+    if array.flags.c_contiguous and array.flags.aligned:
+        return np.asarray(array.reshape(-1)[start:stop], np.float32)
+    (piece,) = slabs(array, array.dtype.newbyteorder("="), stop - start, start, stop)
+    return piece.astype(np.float32)
+
+
+def _spread(
+    work: Callable[[Floats, Floats], T], own: Array, golden: Array, threads: int
+) -> list[T]:
+    """`work` of every block, in order."""
+
+    def block(start: int) -> T:
+        stop = min(start + BLOCK, own.size)
+        with np.errstate(all="ignore"):
+            return work(_blocks(own, start, stop), _blocks(golden, start, stop))
+
+    starts = range(0, own.size, BLOCK)
+    if threads == 1 or len(starts) < 2:
+        return [block(start) for start in starts]
+    with ThreadPoolExecutor(min(threads, len(starts)), thread_name_prefix="dumpsim-metrics") as pool:
+        return list(pool.map(block, starts))
+
+
+def _tree(parts: Sequence[T], merge: Callable[[T, T], T]) -> T | None:
+    """Merge neighbours in rounds, so that the tree depends on the number of parts only."""
+    rest = list(parts)
+    while len(rest) > 1:
+        paired = [merge(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
+        rest = paired + rest[len(paired) * 2 :]
+    return rest[0] if rest else None
+
+
+def _sum(values: Array) -> float:
+    return float(np.add.reduce(values, dtype=np.float64))
+
+
+def _side(values: NDArray[np.float64], source: Floats) -> _Side:
+    mean = _sum(values) / values.size
+    return _Side(
+        mean=mean,
+        deviations=_sum(np.square(values - mean)),
+        squares=_sum(np.square(values)),
+        low=float(np.minimum.reduce(source)),
+        high=float(np.maximum.reduce(source)),
+    )
+
+
+def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
+    """Chan's rule for means and squared deviations; infinities and NaN stay what they are."""
+    share = other / (count + other)
+    step = right.mean - left.mean
+    return _Side(
+        mean=left.mean + step * share,
+        deviations=left.deviations + right.deviations + step * step * count * share,
+        squares=left.squares + right.squares,
+        low=_less(left.low, right.low),
+        high=_greater(left.high, right.high),
+    )
+
+
+def _greater(a: float, b: float) -> float:
+    """The maximum, NaN if one is."""
+    return a if a != a or not b > a and b == b else b
+
+
+def _less(a: float, b: float) -> float:
+    return a if a != a or not b < a and b == b else b
+
+
+def _moments(own: Floats, golden: Floats) -> _Moments:
+    """The first pass over a block."""
+    absolute = np.abs(own - golden)
+    relative = np.divide(own, golden)
+    relative -= np.float32(1)
+    np.abs(relative, out=relative)
+    relative[~(np.abs(golden) > EPS64)] = 0  # nothing can be relative to zero, nor to NaN
+    wide, wide_golden = own.astype(np.float64), golden.astype(np.float64)
+    return _Moments(
+        count=own.size,
+        own=_side(wide, own),
+        golden=_side(wide_golden, golden),
+        products=_sum(wide * wide_golden),
+        absolute=_sum(absolute),
+        absolute_max=float(np.maximum.reduce(absolute)),
+        squares=_sum(np.square(absolute, dtype=np.float64)),
+        relative=_sum(relative),
+        relative_max=float(np.maximum.reduce(relative)),
+    )
+
+
+def _divergence(own: Array, golden: Array, first: _Moments, threads: int) -> float:
+    """Kullback-Leibler divergence of the two as distributions: the second pass. [spec ge 4.5]
+
+    With p = x / X and q = y / Y it is the sum of x ln(x / y), over X, plus ln(Y / X).
+    """
+
+    def scaled(values: Floats, side: _Side) -> NDArray[np.float64]:
+        wide = values.astype(np.float64)
+        if side.high != side.low:
+            wide -= side.low
+            wide /= side.high - side.low
+        return np.maximum(wide, EPS32, out=wide)
+
+    def block(left: Floats, right: Floats) -> tuple[float, float, float]:
+        x, y = scaled(left, first.own), scaled(right, first.golden)
+        return _sum(x), _sum(y), _sum(x * np.log(x / y))
+
+    total = _tree(
+        _spread(block, own, golden, threads), lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+    )
+    assert total is not None
+    x, y, mixed = total
+    with np.errstate(all="ignore"):
+        result = float(np.float64(mixed) / x + np.log(np.float64(y) / x))
+    return 0.0 if abs(result) < EPS64 else result
+
+
+def _finish(first: _Moments, kullback: float) -> Distance:
+    """The measures from the sums."""
+    own, golden, count = first.own, first.golden, first.count
+    own_norm, golden_norm = math.sqrt(own.squares), math.sqrt(golden.squares)
+    own_zero, golden_zero = own_norm <= EPS64**2, golden_norm <= EPS64**2
+    cosine = math.nan
+    if not (own_zero or golden_zero):
+        with np.errstate(all="ignore"):
+            cosine = float(np.float64(first.products) / own_norm / golden_norm)
+        cosine = min(cosine, 1.0) if cosine == cosine else cosine
+    return Distance(
+        count=count,
+        own_zero=own_zero,
+        golden_zero=golden_zero,
+        cosine=cosine,
+        max_absolute=first.absolute_max,
+        accumulated_relative=first.relative,
+        relative_euclidean=_euclidean(first.squares, golden.squares),
+        kullback_leibler=kullback,
+        own_mean=own.mean,
+        own_deviation=math.sqrt(own.deviations / count),
+        golden_mean=golden.mean,
+        golden_deviation=math.sqrt(golden.deviations / count),
+        mean_absolute=first.absolute / count,
+        root_mean_square=math.sqrt(first.squares / count),
+        max_relative=first.relative_max,
+        mean_relative=first.relative / count,
+    )
+
+
+def _euclidean(squares: float, golden: float) -> float:
+    if math.sqrt(golden) <= EPS64:
+        return 0.0
+    if math.isinf(golden):
+        return math.nan if not math.isfinite(squares) else 0.0
+    return math.sqrt(squares / golden)
+
+
+def _nothing() -> Distance:
+    """Measures of no elements: sums are 0, means are NaN. [spec ge 4.5]"""
+    nan = math.nan
+    return Distance(
+        count=0,
+        own_zero=True,
+        golden_zero=True,
+        cosine=nan,
+        max_absolute=nan,
+        accumulated_relative=0.0,
+        relative_euclidean=0.0,
+        kullback_leibler=0.0,
+        own_mean=nan,
+        own_deviation=nan,
+        golden_mean=nan,
+        golden_deviation=nan,
+        mean_absolute=nan,
+        root_mean_square=nan,
+        max_relative=nan,
+        mean_relative=nan,
+    )
+
+
+def _cosine(found: Distance, own_name: str, golden_name: str) -> Metric:
+    """The cosine has rules of its own: scalars are alike, two zeros are, one zero is like nothing. [spec ge 4.5]"""
+    if found.count == 1:
+        return Metric(text="1.000000", note=_SCALAR_NOTE)
+    if found.own_zero and found.golden_zero:
+        return Metric(text="1.0")
+    if found.own_zero or found.golden_zero:
+        return Metric(text="NaN", note=ZERO_NOTE.format(own_name if found.own_zero else golden_name))
+    return Metric(text=_six(found.cosine))
+
+
+def _six(value: float) -> str:
+    return f"{value:.6f}"
+
+
+def _extreme(value: float, count: int) -> Metric:
+    return Metric(text=_six(value)) if count else Metric(text="NaN", note=_EMPTY_NOTE)
+
+
+def _deviations(found: Distance) -> Metric:
+    """``(mean;deviation),(mean;deviation)``, three decimals."""
+    values = (found.own_mean, found.own_deviation, found.golden_mean, found.golden_deviation)
+    a, b, c, d = (f"{0.0 if abs(value) < _LEAST_DEVIATION else value:.3f}" for value in values)
+    return Metric(text=f"({a};{b}),({c};{d})")
+
+
+def _plain(field: str) -> Callable[[Distance], Metric]:
+    return lambda found: Metric(text=_six(getattr(found, field)))
+
+
+_TEXTS: MappingProxyType[str, Callable[[Distance], Metric]] = MappingProxyType(
+    {
+        "CosineSimilarity": _plain("cosine"),
+        "MaxAbsoluteError": lambda found: _extreme(found.max_absolute, found.count),
+        "AccumulatedRelativeError": _plain("accumulated_relative"),
+        "RelativeEuclideanDistance": _plain("relative_euclidean"),
+        "KullbackLeiblerDivergence": _plain("kullback_leibler"),
+        "StandardDeviation": _deviations,
+        "MeanAbsoluteError": _plain("mean_absolute"),
+        "RootMeanSquareError": _plain("root_mean_square"),
+        "MaxRelativeError": lambda found: _extreme(found.max_relative, found.count),
+        "MeanRelativeError": _plain("mean_relative"),
+    }
+)
+
+
+def selected(choice: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Measures of a list such as ``0,MaxAbsoluteError,4`` or ``all``, and the words that name none.
+
+    Examples
+    --------
+    >>> selected("0,MaxAbsoluteError,MyOwn")
+    (('CosineSimilarity', 'MaxAbsoluteError'), ('MyOwn',))
+    """
+    if choice.strip().lower() == "all":
+        return METRICS, ()
+    known: list[str] = []
+    unknown: list[str] = []
+    for word in _words(choice):
+        name = METRICS[int(word)] if word.isdigit() and int(word) < len(METRICS) else word
+        target = known if name in METRICS else unknown
+        if name not in target:
+            target.append(name)
+    return tuple(known), tuple(unknown)
+
+
+def _words(choice: str) -> Iterable[str]:
+    return (word.strip() for word in choice.split(",") if word.strip())
