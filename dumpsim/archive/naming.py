@@ -1,26 +1,62 @@
 """File names of a dump: written from a record, read back into one.
 
-``{op_type}.{op_name}.{task_id}.{stream_id}.{timestamp}.{input|output}.{slot}.{format}.{dtype}.npy`` [spec mindspore
-3.4]
+========================  ==========================================================================================
+bin                       ``{op_type}.{op_name}.{task_id}.{stream_id}.{timestamp}`` [spec mindspore 3.7, spec ge 3.4]
+bin of an FFTS+ sub-task  the same and ``.4.{context_id}.{thread_id}.{device_id}``
+npy                       a bin name and ``.{input|output}.{slot}.{format}.{dtype}.npy`` [spec mindspore 3.4]
+overflow                  ``Opdebug.Node_OpDebug.{task_id}.{stream_id}.{timestamp}``, ``.output.0.json`` [spec ge 3.8]
+exception                 ``{op_type}.{op_name}.{task_id}.{time}``, ``exception_info.{stream_id}.{task_id}.{time}``
+tensordump                ``{base}_{dtype}_{id}.npy``, or ``{id}_{base}.npy`` [spec mindspore 9]
+========================  ==========================================================================================
 """
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from dumpsim.codecs.mapping import string_hash
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 
-__all__ = ["MAX_NAME", "NameRule", "escape", "parse_npy"]
+__all__ = [
+    "MAX_NAME",
+    "OPDEBUG",
+    "UNKNOWN_ID",
+    "BinName",
+    "NameRule",
+    "bin_short_name",
+    "calendar",
+    "escape",
+    "exception_info_name",
+    "exception_name",
+    "parse_bin",
+    "parse_npy",
+    "parse_tensordump",
+]
 
 MAX_NAME = 255  # bytes of a file name; one more goes to mapping.csv [spec observed 1.2]
+UNKNOWN_ID = 65535  # task and stream ids that could not be had [spec mindspore 3.7]
+OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's file; tools heed the case [spec ge 3.8]
+_EXCEPTION_INFO = "exception_info"
+_FFTS_PLUS = 4  # the task type in names of sub-tasks
 _ESCAPES = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})  # [spec mindspore 3.4]
 _TITLES = {row.title: row.name for row in DTYPES.values()}
 _NPY = re.compile(
-    r"(?P<head>.+?)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<stamp>\d+)\.(?P<io>input|output)\.(?P<slot>\d+)"
-    r"\.(?P<format>[A-Za-z0-9_]+)(?:\.(?P<dtype>[A-Za-z0-9_]+))?\.npy"
+    r"(?P<head>.+?)\.(?P<task>\d{1,20})\.(?P<stream>\d{1,20})\.(?P<stamp>\d{1,20})(?:\.4\.\d+\.\d+\.\d+)?"
+    r"\.(?P<io>input|output)\.(?P<slot>\d{1,20})"
+    r"\.(?P<format>[A-Za-z0-9_]+)(?:\.(?P<dtype>[A-Za-z0-9_]+))?\.npy",
+    re.ASCII,
 )
+_BIN = re.compile(
+    r"(?P<type>[^./]+)\.(?P<name>[^./]+)\.(?P<task>\d{1,20})(?:\.(?P<stream>\d{1,20}))?\.(?P<stamp>\d{1,20})"
+    r"(?P<part>\.4\.\d{1,20}\.\d{1,20}\.\d{1,20})?",
+    re.ASCII,
+)
+_INFO = re.compile(r"exception_info\.(?P<stream>\d{1,20})\.(?P<task>\d{1,20})\.(?P<stamp>\d{1,20})", re.ASCII)
+_TENSORDUMP = re.compile(rf"(?P<base>.+)_(?P<dtype>{'|'.join(DTYPES)})_(?P<id>\d{{1,20}})\.npy", re.ASCII)
+_TENSORDUMP_FIRST = re.compile(r"(?P<id>\d{1,20})_(?P<base>.+)\.npy", re.ASCII)
+_CALENDAR = "%Y%m%d%H%M%S"
 
 
 def escape(name: str) -> str:
@@ -90,6 +126,228 @@ class NameRule:
         if self.over_long == "random":
             raw = f"{salt}/{name}".encode()
         return f"{string_hash(raw) % 2**31}.npy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinName:
+    """The name of a bin file.
+
+    Attributes
+    ----------
+    op_type, op_name : str
+        As the graph has them when written; escaped when read.
+    task_id : int
+    stream_id : int or None
+        None in the four fields of older toolkits and of exceptions.
+    timestamp : int
+        Microseconds since 1970.
+    part : tuple of int
+        Context, thread and device of an FFTS+ sub-task; empty for other tasks.
+    time : str
+        The calendar time (``20231114221320123``) that exception files carry in place of microseconds.
+    """
+
+    op_type: str
+    op_name: str
+    task_id: int
+    stream_id: int | None
+    timestamp: int
+    part: tuple[int, ...] = ()
+    time: str = ""
+
+    @property
+    def opdebug(self) -> bool:
+        """Whether the file tells of an overflow."""
+        return (self.op_type, self.op_name) == OPDEBUG
+
+    def __str__(self) -> str:
+        """The file name.
+
+        Examples
+        --------
+        >>> str(BinName(op_type="Add", op_name="Default/Add_1", task_id=3, stream_id=5, timestamp=1700000000000000))
+        'Add.Default_Add_1.3.5.1700000000000000'
+        """
+        stamp = self.time or str(self.timestamp)
+        if self.op_type == _EXCEPTION_INFO:
+            return f"{_EXCEPTION_INFO}.{self.stream_id}.{self.task_id}.{stamp}"
+        ids = [self.task_id] if self.stream_id is None else [self.task_id, self.stream_id]
+        fields = [escape(self.op_type), escape(self.op_name), *map(str, ids), stamp]
+        if self.part:
+            fields += map(str, (_FFTS_PLUS, *self.part))
+        return ".".join(fields)
+
+    def npy(self, io: str, slot: int, format: str, dtype: str, *, style: str = "title") -> str:
+        """The name of one tensor of the operator as npy; the type as ``Float32`` or, in `style` ``lower``, ``float32``.
+
+        Examples
+        --------
+        >>> name = BinName(op_type="Add", op_name="Add_1", task_id=3, stream_id=5, timestamp=1700000000000000)
+        >>> name.npy("output", 0, "NC1HWC0", "float16")
+        'Add.Add_1.3.5.1700000000000000.output.0.NC1HWC0.Float16.npy'
+        """
+        shown = {"title": DTYPES[dtype].title, "lower": dtype}[style]
+        return f"{self}.{io}.{slot}.{format}.{shown}.npy"
+
+    def json(self, slot: int = 0) -> str:
+        """The name of an overflow's facts beside npy files.
+
+        Examples
+        --------
+        >>> BinName(op_type="Opdebug", op_name="Node_OpDebug", task_id=1, stream_id=2, timestamp=3).json()
+        'Opdebug.Node_OpDebug.1.2.3.output.0.json'
+        """
+        return f"{self}.output.{slot}.json"
+
+    def record(self, io: str, slot: int) -> Record:
+        """What the name tells of one of the operator's tensors."""
+        return Record(
+            op_type=self.op_type,
+            op_name=self.op_name,
+            io=io,
+            slot=slot,
+            dtype="",
+            shape=(),
+            timestamp=self.timestamp,
+            task_id=self.task_id,
+            stream_id=self.stream_id or 0,
+        )
+
+
+def calendar(timestamp: int) -> str:
+    """A time stamp as exception files have it: UTC to the millisecond.
+
+    Examples
+    --------
+    >>> calendar(1700000000123456)
+    '20231114221320123'
+    """
+    when = datetime.fromtimestamp(timestamp // 10**6, UTC)
+    return f"{when:{_CALENDAR}}{timestamp // 1000 % 1000:03d}"
+
+
+def exception_name(op_type: str, op_name: str, task_id: int, timestamp: int) -> str:
+    """The file of an operator that failed. [spec ge 2.9]
+
+    Examples
+    --------
+    >>> exception_name("Add", "Default/Add_1", 3, 1700000000123456)
+    'Add.Default_Add_1.3.20231114221320123'
+    """
+    time = calendar(timestamp)
+    return str(
+        BinName(op_type=op_type, op_name=op_name, task_id=task_id, stream_id=None, timestamp=timestamp, time=time)
+    )
+
+
+def exception_info_name(stream_id: int, task_id: int, timestamp: int) -> str:
+    """The short file of a failure: arguments without names. [spec ge 2.9]
+
+    Examples
+    --------
+    >>> exception_info_name(2, 3, 1700000000123456)
+    'exception_info.2.3.20231114221320123'
+    """
+    return f"{_EXCEPTION_INFO}.{stream_id}.{task_id}.{calendar(timestamp)}"
+
+
+def bin_short_name(name: str, directory: str = "") -> str | None:
+    """The number that stands for an over-long bin name, without suffix; None where the name fits.
+
+    Parameters
+    ----------
+    name : str
+    directory : str
+        Where the file goes, for the recorder that hashes the whole path; the other hashes the name. [spec ge 3.5]
+
+    Examples
+    --------
+    >>> bin_short_name("Add.Add_1.3.5.1700000000000000") is None, bin_short_name("Add." + "x" * 260 + ".3.5.1")
+    (True, '13221173902839922592')
+    """
+    raw = name.encode()
+    if len(raw) <= MAX_NAME:
+        return None
+    return str(string_hash(f"{directory}/{name}".encode() if directory else raw))
+
+
+def parse_bin(name: str, *, where: str | None = None) -> BinName:
+    """What the name of a bin file tells; all forms of the table above are read.
+
+    Raises
+    ------
+    UnreadableError
+        For a name that is no bin file's.
+
+    Examples
+    --------
+    >>> parse_bin("Add.Add_1.3.5.1700000000000000").stream_id
+    5
+    >>> parse_bin("Add.Add_1.3.20231114221320123").timestamp
+    1700000000123000
+    """
+    if found := _INFO.fullmatch(name):
+        timestamp, time = _stamp(found["stamp"])
+        return BinName(
+            op_type=_EXCEPTION_INFO,
+            op_name="",
+            task_id=int(found["task"]),
+            stream_id=int(found["stream"]),
+            timestamp=timestamp,
+            time=time,
+        )
+    found = _BIN.fullmatch(name)
+    if found is None:
+        raise UnreadableError("is not the name of a dump file", where=where or name, code="DS-ARC-002")
+    timestamp, time = _stamp(found["stamp"])
+    return BinName(
+        op_type=found["type"],
+        op_name=found["name"],
+        task_id=int(found["task"]),
+        stream_id=int(found["stream"]) if found["stream"] else None,
+        timestamp=timestamp,
+        part=tuple(int(number) for number in (found["part"] or "").split(".")[2:]),
+        time=time,
+    )
+
+
+def _stamp(text: str) -> tuple[int, str]:
+    """Microseconds, and the text where it is a calendar time."""
+    if len(text) == len("YYYYMMDDHHMMSSmmm"):
+        try:
+            when = datetime.strptime(text[:-3], _CALENDAR).replace(tzinfo=UTC)
+        except ValueError:
+            return int(text), ""
+        return int(when.timestamp()) * 10**6 + int(text[-3:]) * 1000, text
+    return int(text), ""
+
+
+def parse_tensordump(name: str, *, where: str | None = None) -> tuple[Record, int]:
+    """The tensor that a script dumped by itself, and its number in the run.
+
+    Raises
+    ------
+    UnreadableError
+        For a name that holds no number.
+
+    Examples
+    --------
+    >>> record, number = parse_tensordump("dense_in_float16_7.npy")
+    >>> record.op_name, record.io, record.dtype, number
+    ('dense_in', 'input', 'float16', 7)
+    >>> parse_tensordump("3_dense.npy")[1]
+    3
+    """
+    found = _TENSORDUMP.fullmatch(name)
+    dtype = found["dtype"] if found else ""
+    if found is None:
+        found = _TENSORDUMP_FIRST.fullmatch(name)
+    if found is None:
+        raise UnreadableError("is not the name of a dumped tensor", where=where or name, code="DS-ARC-001")
+    base = found["base"]
+    io = "input" if base.endswith("_in") else "output"
+    record = Record(op_type="TensorDump", op_name=base, io=io, slot=0, dtype=dtype, shape=(), timestamp=0)
+    return record, int(found["id"])
 
 
 def parse_npy(name: str, *, where: str | None = None) -> Record:
