@@ -1,6 +1,5 @@
 """`dumpsim.open`: any dump as records, lazily, its tensors memory-mapped."""
 
-import builtins
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -10,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
-from dumpsim.analysis.place import Place, places
-from dumpsim.archive.naming import parse_npy
-from dumpsim.codecs import mapping, statcsv
+from dumpsim.analysis.listing import entries
+from dumpsim.analysis.place import Place, place_of, places
+from dumpsim.archive.naming import is_dump_file
+from dumpsim.codecs.dumpdata import BinFile
 from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
 from dumpsim.core.irdoc import SourceLine
-from dumpsim.core.record import STATISTICS, Record
+from dumpsim.core.record import STATISTICS
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 __all__ = ["DumpSet", "open"]
-
-_MAPPING_LIMIT = 1 << 28  # bytes of a mapping.csv or statistic.csv that are read at once
 
 
 def open(path: "str | Path") -> "DumpSet":
@@ -34,7 +32,7 @@ def open(path: "str | Path") -> "DumpSet":
     Parameters
     ----------
     path : path
-        Root of the dump, any directory inside it, an npy file or a statistic.csv.
+        Root of the dump, any directory inside it, an npy or bin file or a statistic.csv.
 
     Returns
     -------
@@ -64,12 +62,12 @@ def open(path: "str | Path") -> "DumpSet":
     if root.is_dir():
         if next(places(root), None) is None:
             raise UnreadableError(
-                "holds no dump: no .npy file and no statistic.csv in it or below it", where=str(root), code="DS-ANA-003"
+                "holds no dump: no .npy file, bin file or statistic.csv in it or below it",
+                where=str(root),
+                code="DS-ANA-003",
             )
-    elif root.suffix != ".npy" and root.name != "statistic.csv":
-        raise UnreadableError(
-            "is not a file of a dump", where=str(root), allowed=("*.npy", "statistic.csv"), code="DS-ANA-004"
-        )
+    elif not is_dump_file(root.name):
+        _sniff(root)
     return DumpSet(root=root)
 
 
@@ -95,12 +93,12 @@ class DumpSet:
     def _all(self) -> Iterator[Entry]:
         index = cache(GraphIndex)
         if self.root.is_file():
-            place = replace(next(places(self.root.parent), Place(path=self.root.parent)), path=self.root.parent)
-            yield from _entries(place, index(_graphs_of(place)), only=self.root)
+            place = place_of(self.root.parent)
+            yield from entries(place, index(_graphs_of(place)), only=self.root)
             return
         for place in places(self.root):
             if all(test(place) for test in self.near):
-                yield from _entries(place, index(_graphs_of(place)))
+                yield from entries(place, index(_graphs_of(place)))
 
     def filter(
         self,
@@ -217,6 +215,19 @@ COLUMNS = (
 )
 
 
+def _sniff(path: Path) -> None:
+    """Make sure that a file of any other name is a bin file."""
+    try:
+        BinFile.open(path)
+    except UnreadableError as error:
+        raise UnreadableError(
+            f"is not a file of a dump ({error.what})",
+            where=str(path),
+            allowed=("*.npy", "statistic.csv", "bin files"),
+            code="DS-ANA-004",
+        ) from None
+
+
 def _graphs_of(place: Place) -> Path:
     return (place.rank_path or place.path) / "graphs"
 
@@ -244,41 +255,3 @@ def _source_test(source: str) -> Test:
 def _frame(line: SourceLine) -> bool:
     """Whether a source line stands for a whole function, whose lines are not the operator's own."""
     return line.code.lstrip().startswith(("def ", "class ", "@"))
-
-
-def _entries(place: Place, graphs: GraphIndex, only: Path | None = None) -> Iterator[Entry]:
-    """Tensors of one directory by time, statistics rows joined to their files."""
-    shorts = mapping.parse(_small_text(place.path / "mapping.csv"))
-    rows: dict[tuple[str, str, int, int], tuple[Record, dict[str, Any]]] = {}
-    csv_path = place.path / "statistic.csv"
-    if only is None or only == csv_path:
-        for record, values in statcsv.parse(_small_text(csv_path), str(csv_path)):
-            rows[record.op_type, record.io, record.slot, record.timestamp] = (record, values)
-    found: list[tuple[Record, Path | None, dict[str, Any]]] = []
-    paths = (
-        [only]
-        if only is not None and only != csv_path
-        else []
-        if only is not None
-        else sorted(place.path.glob("*.npy"))
-    )
-    for path in paths:
-        try:
-            record = parse_npy(shorts.get(path.name, path.name), where=str(path))
-        except UnreadableError:  # a loose npy file: its name is all there is
-            record = Record(op_type="", op_name=path.stem, io="output", slot=0, dtype="", shape=(), timestamp=0)
-        joined = rows.pop((record.op_type, record.io, record.slot, record.timestamp), None)
-        found.append((record, path, joined[1] if joined else {}))
-    found.extend((record, None, values) for record, values in rows.values())
-    for record, entry_path, values in sorted(found, key=lambda item: (item[0].timestamp, item[0].op_name)):
-        yield Entry(name=record, place=place, path=entry_path, row=values, graphs=graphs)
-
-
-def _small_text(path: Path) -> str:
-    """A text file of the tree, empty where there is none."""
-    if not path.is_file():
-        return ""
-    if path.stat().st_size > _MAPPING_LIMIT:
-        raise UnreadableError(f"is larger than {_MAPPING_LIMIT} bytes", where=str(path), code="DS-ANA-005")
-    with builtins.open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()

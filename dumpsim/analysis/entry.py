@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.analysis.bintensor import BinTensor
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
-from dumpsim.codecs import npy
+from dumpsim.archive.naming import OPDEBUG
+from dumpsim.codecs import npy, opdebug
 from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import SourceLine
@@ -33,10 +35,12 @@ class Entry:
     place : Place
         Rank, net, graph and iteration.
     path : Path or None
-        The npy file; None where only statistics were dumped.
+        The npy or bin file; None where only statistics were dumped.
     row : mapping
         The statistics row by field (``max``, ``l2norm``, ``md5``), empty where there is none.
     graphs : GraphIndex
+    part : BinTensor or None
+        The part of a bin file: its header, its bytes, its values on the device.
     """
 
     name: Record
@@ -44,6 +48,7 @@ class Entry:
     path: Path | None
     row: Mapping[str, Any]
     graphs: GraphIndex
+    part: BinTensor | None = None
 
     @property
     def rank(self) -> int:
@@ -106,12 +111,18 @@ class Entry:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._header[1] if self.path is not None else self.name.shape
+        """Shape of the values: on the host, also of a bin file's tensor, where its layout can be converted."""
+        return self._header[1] if self.path is not None and self.part is None else self.name.shape
+
+    @property
+    def device_shape(self) -> tuple[int, ...]:
+        """Shape of what is in the file: on the device, for a bin file's tensor."""
+        return self.part.device_shape if self.part is not None else self.shape
 
     @property
     def nbytes(self) -> int:
         """Bytes of the tensor in its file, or as its statistics row counts them."""
-        if self.path is None:
+        if self.path is None or self.part is not None:
             return self.name.nbytes
         kind, shape = self._header
         return int(np.prod(shape, dtype=np.int64)) * kind.itemsize
@@ -132,13 +143,17 @@ class Entry:
         return next((line for line in reversed(self.source) if not any(mark in line.path for mark in _FRAMEWORK)), None)
 
     def array(self) -> "np.ndarray[Any, Any]":
-        """The tensor, memory-mapped and read-only.
+        """The tensor: memory-mapped and read-only, or converted where a bin file holds another layout or type.
 
         Raises
         ------
         UnreadableError
-            Where only statistics were dumped, or the file is no sound npy file.
+            Where only statistics were dumped, or the file is not sound.
+        UnsupportedError
+            For a type of a bin file whose values cannot be told from its bytes; `part.raw()` gives those.
         """
+        if self.part is not None:
+            return self.part.array()
         if self.path is None:
             _ = self._header
         assert self.path is not None
@@ -153,7 +168,27 @@ class Entry:
         """One statistic: from the row that was dumped with it, else computed."""
         if field in self.row:
             return self.row[field]
-        return getattr(self.statistics, field) if self.path is not None else None
+        return getattr(self.statistics, field) if self.measurable else None
+
+    @property
+    def measurable(self) -> bool:
+        """Whether there are values of which statistics are known: complex numbers have none. [decisions]"""
+        if self.path is None or (self.part is not None and not self.part.decodable):
+            return False
+        return not self.dtype.startswith("complex")
+
+    @property
+    def opdebug(self) -> dict[str, Any] | None:
+        """The facts of an overflow (`dumpsim.codecs.opdebug.decode`); None for the tensor of any other operator."""
+        if self.part is None or (self.name.op_type, self.name.op_name) != OPDEBUG or self.io != "output":
+            return None
+        return opdebug.decode(self.part.raw().data, self.part.label)
+
+    @property
+    def _stored_dtype(self) -> str:
+        if self.path is None:
+            return ""
+        return self.part.dtype if self.part is not None else from_numpy(self._header[0]).name
 
     @property
     def record(self) -> Record:
@@ -165,7 +200,7 @@ class Entry:
             iteration=self.iteration,
             op_name=self.op_name,
             dtype=self.dtype,
-            stored_dtype=from_numpy(self._header[0]).name if self.path is not None else "",
+            stored_dtype=self._stored_dtype,
             shape=self.shape,
             nbytes=self.name.nbytes or self.nbytes,
         )

@@ -1,6 +1,13 @@
 """Where in a dump a directory stands: rank, net, graph, iteration; told by directory names alone.
 
-``{path}/rank_{r}/{net}/{graph}/{iteration}`` for O0/O1, CPU and GPU. [spec mindspore 3.1]
+==============  =======================================================================================================
+O0/O1, CPU, GPU  ``{path}/rank_{r}/{net}/{graph}/{iteration}`` [spec mindspore 3.1]
+O2               ``{path}/{step}/{time}/{device}/{model_name}/{model_id}/{iteration}``
+GE               the same without the step; under TorchAir below ``worldsize{n}_global_rank{r}`` [spec ge 1.4]
+single operator  ``{path}/{time}/{device}`` [spec ge 3.4]
+exception        ``{path}/extra-info/data-dump/{device}`` [spec ge 2.9]
+tensordump       any directories; ``rank{r}`` and ``step{n}`` are told apart [spec mindspore 9]
+==============  =======================================================================================================
 """
 
 import os
@@ -9,15 +16,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Place", "places"]
+from dumpsim.archive.naming import is_dump_file
 
-_RANK = re.compile(r"rank_(\d+)$")
+__all__ = ["Place", "place_of", "places"]
+
+_RANK = re.compile(r"rank_(\d{1,9})", re.ASCII)
+_LOOSE_RANK = re.compile(r"rank(\d{1,9})|worldsize\d+_global_rank(\d{1,9})", re.ASCII)
+_LOOSE_STEP = re.compile(r"step(\d{1,18})", re.ASCII)
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_TIME = re.compile(r"20\d{11,12}", re.ASCII)  # the documents' sample lacks a zero [spec ge 1.4]
 _AUXILIARY = {"graphs", "execution_order", ".dump_metadata"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A directory that holds tensors or statistics."""
+    """A directory that holds tensors or statistics.
+
+    Attributes
+    ----------
+    path : Path
+    rank : int
+        Rank, or the device where a tree has no ranks.
+    net : str
+        Net, or the name of the model in O2 and GE trees.
+    graph_id, iteration : int or None
+        Graph or model, and the iteration that the device counts.
+    rank_path : Path or None
+        Directory of the rank, beside whose data the graphs are.
+    step : int or None
+        The training step that O2 counts.
+    time : str
+        When the model was loaded, in trees that tell: ``20231114221320``.
+    """
 
     path: Path
     rank: int = 0
@@ -25,10 +55,12 @@ class Place:
     graph_id: int | None = None
     iteration: int | None = None
     rank_path: Path | None = None
+    step: int | None = None
+    time: str = ""
 
 
 def places(root: Path) -> Iterator[Place]:
-    """Directories below `root` that hold npy or csv data, in the order of rank, graph and iteration.
+    """Directories below `root` that hold tensors or statistics, in the order of rank, graph and iteration.
 
     `root` may be the dump's root or any directory inside it. Links are not followed: a hostile tree leads nowhere else.
     """
@@ -42,29 +74,59 @@ def places(root: Path) -> Iterator[Place]:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in _AUXILIARY:
                         children.append(Path(entry.path))
-                elif entry.name.endswith(".npy") or entry.name == "statistic.csv":
+                elif not data and is_dump_file(entry.name) and entry.is_file(follow_symlinks=False):
                     data = True
         stack.extend(sorted(children, key=_order, reverse=True))
         if data:
-            yield _place(directory)
+            yield place_of(directory)
 
 
 def _order(path: Path) -> tuple[bool, int, str]:
     """Numbers by value, then names."""
-    digits = path.name.removeprefix("rank_")
-    return (not digits.isdigit(), int(digits) if digits.isdigit() else 0, path.name)
+    digits = re.sub(r"^(rank_?|step|worldsize\d+_global_rank)(?=\d+$)", "", path.name)
+    return (not _NUMBER.fullmatch(digits), int(digits) if _NUMBER.fullmatch(digits) else 0, path.name)
 
 
-def _place(directory: Path) -> Place:
+def place_of(directory: Path) -> Place:
+    """What the names of a directory and those above it tell."""
     path = directory.resolve()
     lineage = [path, *path.parents]
-    rank_path = next((p for p in lineage if _RANK.fullmatch(p.name)), None)
-    found = _RANK.fullmatch(rank_path.name) if rank_path is not None else None
-    rank = int(found.group(1)) if found else 0
-    if path.name == "constants" and path.parent.name.isdigit():
-        graph, iteration, net = int(path.parent.name), None, path.parent.parent.name
-    elif path.name.isdigit() and path.parent.name.isdigit():
-        graph, iteration, net = int(path.parent.name), int(path.name), path.parent.parent.name
-    else:
-        graph, iteration, net = None, None, ""
-    return Place(path=directory, rank=rank, net=net, graph_id=graph, iteration=iteration, rank_path=rank_path)
+    names = [p.name for p in lineage]
+    time = next((level for level, name in enumerate(names) if _TIME.fullmatch(name) and 1 <= level <= 4), None)
+    if time is not None and _NUMBER.fullmatch(names[time - 1]):
+        return _model(directory, names, time)
+    if names[1:3] == ["data-dump", "extra-info"] and _NUMBER.fullmatch(names[0]):
+        return Place(path=directory, rank=int(names[0]))
+    level = next((n for n, name in enumerate(names) if _RANK.fullmatch(name)), None)
+    if level is None:
+        return Place(path=directory, rank=_loose(_LOOSE_RANK, names) or 0, step=_loose(_LOOSE_STEP, names))
+    graph, iteration, net = None, None, ""
+    if names[0] == "constants" and _NUMBER.fullmatch(names[1]):
+        graph, net = int(names[1]), names[2]
+    elif _NUMBER.fullmatch(names[0]) and _NUMBER.fullmatch(names[1]):
+        graph, iteration, net = int(names[1]), int(names[0]), names[2]
+    rank = int(names[level].removeprefix("rank_"))
+    return Place(path=directory, rank=rank, net=net, graph_id=graph, iteration=iteration, rank_path=lineage[level])
+
+
+def _model(directory: Path, names: list[str], time: int) -> Place:
+    """A directory of O2, GE or single operators; `time` is the level of the time's directory above it."""
+    below = names[:time][::-1]  # device, model name, model id, iteration
+    numbers = [int(name) if _NUMBER.fullmatch(name) else None for name in below]
+    above = names[time + 1] if len(names) > time + 1 else ""
+    world = _loose(_LOOSE_RANK, names[time:])
+    return Place(
+        path=directory,
+        rank=world if world is not None else numbers[0] or 0,
+        net=below[1] if len(below) > 1 else "",
+        graph_id=numbers[2] if len(below) > 2 else None,
+        iteration=numbers[3] if len(below) > 3 else None,
+        step=int(above) if _NUMBER.fullmatch(above) else None,
+        time=names[time],
+    )
+
+
+def _loose(pattern: re.Pattern[str], names: list[str]) -> int | None:
+    """The number in the innermost name that has one."""
+    found = next((match for name in names if (match := pattern.fullmatch(name))), None)
+    return int(next(group for group in found.groups() if group)) if found else None

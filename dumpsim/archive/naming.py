@@ -30,6 +30,7 @@ __all__ = [
     "escape",
     "exception_info_name",
     "exception_name",
+    "is_dump_file",
     "parse_bin",
     "parse_npy",
     "parse_tensordump",
@@ -38,6 +39,7 @@ __all__ = [
 MAX_NAME = 255  # bytes of a file name; one more goes to mapping.csv [spec observed 1.2]
 UNKNOWN_ID = 65535  # task and stream ids that could not be had [spec mindspore 3.7]
 OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's file; tools heed the case [spec ge 3.8]
+_OLDEST = 10**9  # a time stamp that is one, whatever its unit
 _EXCEPTION_INFO = "exception_info"
 _FFTS_PLUS = 4  # the task type in names of sub-tasks
 _ESCAPES = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})  # [spec mindspore 3.4]
@@ -309,6 +311,27 @@ def parse_bin(name: str, *, where: str | None = None) -> BinName:
         part=tuple(int(number) for number in (found["part"] or "").split(".")[2:]),
         time=time,
     )
+
+
+def is_dump_file(name: str) -> bool:
+    """Whether a file of this name may be part of a dump: npy, statistics, overflow, bin, or what mapping.csv explains.
+
+    A name that only looks like a bin file's (``libfoo.so.1.2``) is told by its time stamp, which is none.
+
+    Examples
+    --------
+    >>> [is_dump_file(name) for name in ("Add.Add_1.3.5.1700000000000000", "libfoo.so.1.2", "acl_dump_0.json")]
+    [True, False, False]
+    """
+    if name.endswith(".npy") or name in ("statistic.csv", "mapping.csv"):
+        return True
+    name = name.removesuffix(".csv")
+    if name.startswith(".".join(OPDEBUG)) and name.endswith(".json"):
+        return True
+    try:
+        return parse_bin(name).timestamp >= _OLDEST
+    except UnreadableError:
+        return False
 
 
 def _stamp(text: str) -> tuple[int, str]:

@@ -57,7 +57,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 UNKNOWN_OFFSET = (1 << 64) - 1  # offset of a tensor of a dynamic shape; 0 for a static one [spec ge 3.2]
 _MAX_HEADER = 1 << 26  # real headers have some hundred bytes; no real operator has so many tensors, dims, attributes
 _MAX_ITEMS = 1 << 16
-_MAX_DIMS = 64
+_MAX_DIMS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

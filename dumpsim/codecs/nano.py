@@ -16,7 +16,7 @@ __all__ = ["MAGIC", "Fields", "decode"]
 
 MAGIC = b"\x5a\x5a\x5a\x5a"
 _INPUTS, _OUTPUTS = 4, 5
-_MAX_DIMS = 64
+_MAX_DIMS = 32
 
 # one tensor: names and values of `dumpsim.codecs.dumpdata.Item`
 Fields = dict[str, int | str | tuple[int, ...]]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.dtype import DTYPES, DType, dtype
 from dumpsim.core.errors import DtypeError, UnreadableError
 
 __all__ = ["MAGIC", "encode", "header", "info", "read"]
@@ -149,7 +149,7 @@ def _parse(path: Any, text: str) -> tuple["np.dtype[Any]", tuple[int, ...], bool
         kind = np.dtype(descr)
     except (TypeError, ValueError):
         raise _bad(path, 10, f"descr {descr!r} is not a number type") from None
-    if kind.kind not in "biufc":
+    if kind.kind not in "biufc" or kind.newbyteorder("=").name not in DTYPES:
         raise _bad(path, 10, f"descr {descr!r} is not a number type (objects and strings are refused)")
     return kind, shape, fortran
 
