@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.listing import entries
+from dumpsim.analysis.overflow import Overflow, overflows
 from dumpsim.analysis.place import Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.dumpdata import BinFile
@@ -111,6 +112,7 @@ class DumpSet:
         rank: int | None = None,
         graph: int | None = None,
         iteration: int | None = None,
+        step: int | None = None,
         source: str | None = None,
         where: Test | None = None,
     ) -> "DumpSet":
@@ -122,7 +124,8 @@ class DumpSet:
             Glob on the full operator name, any case: ``*conv3*``; a name without wildcard must be the whole name.
         op_type, io, dtype : str
             ``Conv2D``, ``output``, ``float16``; any case.
-        slot, rank, graph, iteration : int
+        slot, rank, graph, iteration, step : int
+            `step` is the training step that O2 trees count beside the device's iteration.
         source : str
             ``train.py:175`` or ``train.py``: operators that this line of the script made.
         where : callable
@@ -140,6 +143,8 @@ class DumpSet:
             near.append(lambda place: place.graph_id == graph)
         if iteration is not None:
             near.append(lambda place: place.iteration == iteration)
+        if step is not None:
+            near.append(lambda place: place.step == step)
         if op_type is not None:
             tests.append(lambda entry: entry.op_type.lower() == op_type.lower())
         if io is not None:
@@ -157,6 +162,21 @@ class DumpSet:
         if where is not None:
             tests.append(where)
         return replace(self, tests=tuple(tests), near=tuple(near))
+
+    def overflows(self) -> Iterator[Overflow]:
+        """The overflows that the dump tells of, by directory and time; `filter` narrows by rank, graph and iteration.
+
+        Raises
+        ------
+        UnreadableError
+            For an Opdebug file that is none.
+        """
+        root = self.root if self.root.is_dir() else self.root.parent
+        for place in places(root):
+            if all(test(place) for test in self.near):
+                for overflow in overflows(place):
+                    if self.root in (root, overflow.path):
+                        yield overflow
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
@@ -185,6 +205,7 @@ class DumpSet:
             row: dict[str, Any] = {
                 "rank": entry.rank,
                 "net": entry.place.net,
+                "step": entry.place.step,
                 "graph": entry.graph_id,
                 "iteration": entry.iteration,
                 "op_type": entry.op_type,
@@ -209,8 +230,8 @@ class DumpSet:
 
 
 COLUMNS = (
-    *("rank", "net", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", "format"),
-    *("nbytes", "task_id", "stream_id", "timestamp", "path"),
+    *("rank", "net", "step", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape"),
+    *("format", "nbytes", "task_id", "stream_id", "timestamp", "path"),
     *STATISTICS,
 )
 

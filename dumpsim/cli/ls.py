@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ls"]
 
 _COLUMNS = ("rank", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", "format")
+_OVERFLOW = ("rank", "step", "iteration", "unit", "task_id", "stream_id", "status", "meaning", "operators")
 _SUMMARY = ("rank", "net", "graph", "iteration", "operators", "tensors", "bytes")
 
 
@@ -22,20 +23,24 @@ def ls(
     dump: "DumpSet",
     paths: Annotated[bool, typer.Option("--paths", "-p", help="File names only.")] = False,
     summary: Annotated[bool, typer.Option("--summary", "-s", help="One line an iteration.")] = False,
+    overflow: Annotated[bool, typer.Option("--overflow", help="The overflows that the dump tells of.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the tensors of a dump in the order in which they were written."""
     if paths:
-        for entry in dump:
-            if entry.path is not None:
-                typer.echo(entry.path)
+        for path in dict.fromkeys(entry.path for entry in dump if entry.path is not None):
+            typer.echo(path)
         return
-    if summary:
+    if overflow:
+        rows = [row for found in dump.overflows() for row in found.rows()]
+        count = print_rows(_OVERFLOW, rows, as_json=as_json)
+    elif summary:
         count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
     else:
         rows = list(dump.rows())
+        steps = ["step"] if any(row["step"] is not None for row in rows) else []
         dumped = [name for name in ("max", "min", "avg", "l2norm") if any(row[name] is not None for row in rows)]
-        count = print_rows((*_COLUMNS, *dumped), rows, as_json=as_json)
+        count = print_rows((*steps, *_COLUMNS, *dumped), rows, as_json=as_json)
     if count == 0:
         typer.echo("nothing matches", err=True)
         raise typer.Exit(1)

@@ -21,9 +21,10 @@ _OPTIONS: dict[str, Any] = {
     "rank": Annotated[int | None, typer.Option(help="Rank.")],
     "graph": Annotated[int | None, typer.Option(help="Graph id.")],
     "iteration": Annotated[int | None, typer.Option(help="Iteration.")],
+    "step": Annotated[int | None, typer.Option(help="Training step, in O2 trees.")],
     "source": Annotated[str | None, typer.Option(help="Line of the script that made the operator: train.py:175.")],
 }
-_PATH = Annotated[Path, typer.Argument(help="Root of a dump, a directory inside it, an .npy or a statistic.csv.")]
+_PATH = Annotated[Path, typer.Argument(help="Root of a dump, a directory inside it, or one of its files.")]
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:

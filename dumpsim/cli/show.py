@@ -64,7 +64,11 @@ def _facts(entry: "Entry", bins: int, values: int) -> dict[str, Any]:
         "source": [source_text(line) for line in entry.source],
     }
     facts |= {name: entry.statistic(name) for name in STATISTICS}
-    if entry.path is not None:
+    if entry.part is not None:
+        facts["device_shape"] = entry.device_shape
+    if entry.opdebug is not None:
+        facts["overflow"] = entry.opdebug
+    elif entry.path is not None and (entry.part is None or entry.part.decodable):
         array = entry.array()
         if array.dtype.kind != "c":
             edges, counts = histogram(array, bins)
@@ -80,14 +84,23 @@ def _head(array: "np.ndarray[Any, Any]", count: int) -> "np.ndarray[Any, Any]":
 
 def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
     """The facts for people."""
+    from dumpsim.codecs.opdebug import overflows
+
     facts = _facts(entry, bins, values)
     lines = [
         f"{entry.op_type}  {entry.label}",
         f"  rank {entry.rank}, graph {entry.graph_id}, iteration {entry.iteration}, time {entry.timestamp}",
         f"  {entry.dtype} {entry.shape}, {entry.format}, {human_bytes(entry.nbytes)}",
     ]
+    if entry.device_shape != entry.shape:
+        lines[-1] += f"; {entry.device_shape} on the device"
     if entry.path is not None:
         lines.append(f"  {entry.path}")
+    if "overflow" in facts:
+        return lines + [
+            f"  {unit}: {', '.join(f'{key} {value}' for key, value in fields.items())}: {', '.join(said)}"
+            for unit, fields, said in overflows(facts["overflow"])
+        ]
     line = entry.script_line
     if line is not None:
         lines.append(f"  made by {line.path}:{line.line}  {line.code.strip()}")

@@ -12,7 +12,19 @@ from typing import Any, Literal
 
 from dumpsim.core.errors import BadInputError, UnreadableError
 
-__all__ = ["SIZE", "UNITS", "Block", "NewOpDebug", "OpDebug", "decode", "encode", "meanings", "overflows", "to_json"]
+__all__ = [
+    "SIZE",
+    "UNITS",
+    "Block",
+    "NewOpDebug",
+    "OpDebug",
+    "decode",
+    "encode",
+    "meanings",
+    "overflows",
+    "parse_json",
+    "to_json",
+]
 
 SIZE = 2048
 _MAGIC = 0x5A5A5A5A
@@ -285,3 +297,53 @@ def overflows(facts: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any], t
             said = dict.fromkeys(text for word in words for text in meanings(unit, word))
             found.append((unit, block, tuple(said)))
     return tuple(found)
+
+
+_MAX_JSON = 1 << 20  # characters; real ones have some hundred
+
+
+def parse_json(text: str, where: str = "Opdebug") -> dict[str, Any]:
+    """The facts from a JSON file of either style, checked: what `decode` gives, in its order.
+
+    Raises
+    ------
+    UnreadableError
+        Where the text is no JSON, or a field is missing or of another type.
+
+    Examples
+    --------
+    >>> facts = decode(encode(OpDebug(l2=Block(task_id=3, status=1 << 16))))
+    >>> parse_json(to_json(facts, "mindspore")) == parse_json(to_json(facts, "msaccucmp")) == facts
+    True
+    """
+    try:
+        if len(text) > _MAX_JSON:
+            raise ValueError(f"{len(text)} characters are no overflow's facts")
+        read = json.loads(text)
+        if "acc_list" not in read:
+            return {
+                name: _parsed(read[name], (*_INFO, *(_AI_CORE if name == "AI Core" else ("status",)))) for name in _OLD
+            }
+        acc = read["acc_list"]
+        data = _parsed(acc["data"], _FIELDS[acc["acc_type"]])
+        head = {name: _parsed(acc, (name,))[name] for name in ("valid", "rsv", "data_len")}
+        acc = {"valid": head["valid"], "acc_type": acc["acc_type"], "rsv": head["rsv"], "data_len": head["data_len"]}
+        return {"magic": hex(int(read["magic"], 16)), **_parsed(read, ("version",)), "acc_list": acc | {"data": data}}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        what = f"is not the JSON of an overflow ({type(error).__name__}: {error})"
+        raise UnreadableError(what, where=where, code="DS-OVF-004") from None
+
+
+def _parsed(block: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Fields of a block, numbers as numbers and addresses as text."""
+    found: dict[str, Any] = {}
+    for name in names:
+        value = block[name]
+        if name in _HEX:
+            found[name] = hex(int(value, 16))
+            continue
+        for word in value if name == "status" and isinstance(value, list) else [value]:
+            if type(word) is not int or not 0 <= word < 1 << 64:
+                raise ValueError(f"{name} is {value!r}")
+        found[name] = value
+    return found
