@@ -70,8 +70,6 @@ OPS = (
         kernel=_init,
         # names of the attributes: spec and source of 2.10; the vendor makes the node without a script
         attrs={"queue_name": "", "size": 0, "batch_size": 1, "types": (), "shapes": (), "input_indexes": ()},
-        random=False,
-        side_effect="io",
         stop=True,
         engine="host",
     ),

@@ -3,15 +3,23 @@
 from typing import Any, ClassVar
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "LayerNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "LayerNorm",
+    "SyncBatchNorm",
+]
 
 
 class _BatchNorm(Cell):
@@ -110,6 +118,95 @@ class BatchNorm2d(_BatchNorm):
     """
 
     ranks, ranks_text = (4,), "in_shape must have 4 dims"
+
+
+class BatchNorm3d(Cell):
+    """Normalisation over batch, depth, height and width of ``(N, C, D, H, W)``; takes what BatchNorm2d takes."""
+
+    def __init__(self, num_features: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self.bn2d = BatchNorm2d(num_features, *args, **kwargs)
+        self.shape = ops.Shape()
+        self.reshape = ops.Reshape()
+
+    def construct(self, x: Any) -> Any:
+        x_shape = self.shape(x)
+        if len(x_shape) != 5:
+            raise ScriptValueError(f"For '{self.cls_name}', the in_shape must have 5 dims, but got {len(x_shape)}.")
+        x = self.reshape(x, (x_shape[0], x_shape[1], x_shape[2] * x_shape[3], x_shape[4]))
+        bn2d_out = self.bn2d(x)
+        bn3d_out = self.reshape(bn2d_out, x_shape)
+        return bn3d_out  # noqa: RET504 - the IR shows the name
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Normalisation over the batches of all ranks: those of one, as BatchNorm2d does it.
+
+    Raises
+    ------
+    UnsupportedError
+        With several ranks.
+    """
+
+    ranks, ranks_text = (2, 4), "must have 2 dims or 4 dims"
+
+    def __init__(self, num_features: int, *args: Any, process_groups: Any = None, **kwargs: Any) -> None:
+        from dumpsim.frontends.mindspore.communication import get_group_size
+
+        if process_groups != 0 and get_group_size() > 1:
+            raise UnsupportedError("batch statistics over several ranks", where="nn.SyncBatchNorm")
+        super().__init__(num_features, *args, **kwargs)
+        self.process_groups = process_groups
+
+
+class GroupNorm(Cell):
+    """Groups of channels normalised, every channel scaled and shifted.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+    eps : float
+    affine : bool
+        Train the scale and the shift.
+    gamma_init, beta_init : Tensor, str, Initializer or number
+    dtype : number type
+
+    Examples
+    --------
+    >>> [p.name for p in GroupNorm(2, 4).trainable_params()]
+    ['gamma', 'beta']
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__()
+        self.num_groups = _check.positive_int(num_groups, "num_groups", self.cls_name)
+        self.num_channels = _check.positive_int(num_channels, "num_channels", self.cls_name)
+        if num_channels % num_groups:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'num_channels' must be divided by 'num_groups', "
+                f"but got 'num_channels': {num_channels}, 'num_groups': {num_groups}."
+            )
+        self.eps = _check.typed(eps, "eps", [float], self.cls_name)
+        self.affine = _check.bool_value(affine, "affine", self.cls_name)
+        self.gamma = _vector(gamma_init, num_channels, dtype, "gamma", trained=affine)
+        self.beta = _vector(beta_init, num_channels, dtype, "beta", trained=affine)
+
+    def construct(self, x: Any) -> Any:
+        gamma, beta = self.gamma.astype(x.dtype), self.beta.astype(x.dtype)
+        output, _, _ = call("GroupNorm", [x, self.num_groups, gamma, beta, self.eps])
+        return output
+
+    def extend_repr(self) -> str:
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
 class LayerNorm(Cell):

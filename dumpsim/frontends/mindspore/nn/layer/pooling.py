@@ -8,7 +8,15 @@ from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
-__all__ = ["AvgPool2d", "MaxPool2d"]
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool1d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "MaxPool1d",
+    "MaxPool2d",
+]
 
 
 class _PoolNd(Cell):
@@ -113,3 +121,159 @@ class AvgPool2d(_PoolNd):
         if expand_batch:
             res = res.squeeze(0)
         return res
+
+
+class MaxPool1d(_PoolNd):
+    """Largest elements of windows of ``(N, C, L)`` or ``(C, L)``.
+
+    Parameters
+    ----------
+    kernel_size, stride : int
+    pad_mode : {"valid", "same"}
+    """
+
+    def __init__(
+        self,
+        kernel_size: int = 1,
+        stride: int = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, "NCHW")
+        if padding != 0 or dilation != 1 or return_indices or ceil_mode:
+            raise ScriptValueError(
+                "For MaxPool1d, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' can not be set to "
+                f"non-default value when pad_mode is not 'pad', but got pad_mode:{pad_mode}."
+            )
+        self.kernel_size, self.stride = (1, kernel_size), (1, stride)
+        self.max_pool = ops.MaxPool(kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode)
+        self.expand = ops.ExpandDims()
+        self.squeeze = ops.Squeeze(2)
+
+    def construct(self, x: Any) -> Any:
+        expand_batch = False
+        if x.ndim == 2:
+            x = x.unsqueeze(0)
+            expand_batch = True
+        x = self.expand(x, 2)
+        output = self.max_pool(x)
+        output = self.squeeze(output)
+        if expand_batch:
+            output = output.squeeze(0)
+        return output
+
+
+class AvgPool1d(_PoolNd):
+    """Means of windows of ``(N, C, L)`` or ``(C, L)``.
+
+    Parameters
+    ----------
+    kernel_size, stride : int
+    pad_mode : {"valid", "same"}
+    """
+
+    def __init__(
+        self,
+        kernel_size: int = 1,
+        stride: int = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, "NCHW")
+        if padding != 0 or ceil_mode or not count_include_pad:
+            raise UnsupportedError("padding, ceil_mode or another divisor", where="nn.AvgPool1d")
+        self.kernel_size, self.stride = (1, kernel_size), (1, stride)
+        self.avg_pool = ops.AvgPool(kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode)
+        self.shape = ops.shape
+        self.reduce_mean = ops.ReduceMean(keep_dims=True)
+        self.slice = ops.Slice()
+        self.expand = ops.ExpandDims()
+        self.squeeze = ops.Squeeze(2)
+
+    def construct(self, x: Any) -> Any:
+        expand_batch = False
+        if x.ndim == 2:
+            x = x.unsqueeze(0)
+            expand_batch = True
+        batch, channel, width = self.shape(x)
+        if width == self.kernel_size[1]:
+            x = self.reduce_mean(x, 2)
+        elif width - self.kernel_size[1] < self.stride[1]:  # one window: the rest is cut off
+            x = self.slice(x, (0, 0, 0), (batch, channel, self.kernel_size[1]))
+            x = self.reduce_mean(x, 2)
+        else:
+            x = self.expand(x, 2)
+            x = self.avg_pool(x)
+            x = self.squeeze(x)
+        if expand_batch:
+            x = x.squeeze(0)
+        return x
+
+
+class AdaptiveAvgPool2d(Cell):
+    """Means of as many windows as asked for.
+
+    Parameters
+    ----------
+    output_size : int, None or pair of them
+        Rows and columns of the output; None for those of the input.
+    """
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.adaptive_avgpool2d = ops.AdaptiveAvgPool2D(output_size)
+
+    def construct(self, input: Any) -> Any:
+        return self.adaptive_avgpool2d(input)
+
+
+class _AdaptivePool1d(Cell):
+    """Windows of one size that give so many outputs."""
+
+    def __init__(self, output_size: int) -> None:
+        super().__init__()
+        self.output_size = _check.positive_int(output_size, "output_size", self.cls_name)
+        self.shape = ops.shape
+        self.expand = ops.ExpandDims()
+        self.squeeze = ops.Squeeze(2)
+
+    def _windows(self, shape: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Window and step."""
+        if len(shape) != 3:
+            raise ScriptValueError(f"For '{self.cls_name}', input must has 3 dim, but got {len(shape)}.")
+        if self.output_size > shape[2] or shape[2] % self.output_size:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the input's last dimension must be greater or equal to 'output_size' and "
+                f"divisible by it, but got 'output_size': {self.output_size} and the last input dimension: {shape[2]}."
+            )
+        step = shape[2] // self.output_size
+        return (1, shape[2] - (self.output_size - 1) * step), (1, step)
+
+
+class AdaptiveAvgPool1d(_AdaptivePool1d):
+    """Means of as many windows of ``(N, C, L)`` as asked for."""
+
+    def construct(self, input: Any) -> Any:
+        kernel_size, stride = self._windows(self.shape(input))
+        input = self.expand(input, 2)
+        avg_pool = ops.AvgPool(kernel_size=kernel_size, strides=stride)
+        input = avg_pool(input)
+        input = self.squeeze(input)
+        return input  # noqa: RET504 - the IR shows the name
+
+
+class AdaptiveMaxPool1d(_AdaptivePool1d):
+    """Largest elements of as many windows of ``(N, C, L)`` as asked for."""
+
+    def construct(self, x: Any) -> Any:
+        kernel_size, stride = self._windows(self.shape(x))
+        max_pool = ops.MaxPool(kernel_size=kernel_size, strides=stride)
+        x = self.expand(x, 2)
+        x = max_pool(x)
+        x = self.squeeze(x)
+        return x  # noqa: RET504 - the IR shows the name

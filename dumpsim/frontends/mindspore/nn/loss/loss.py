@@ -1,5 +1,6 @@
 """``mindspore.nn.loss.loss``."""
 
+import math
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
@@ -9,15 +10,29 @@ from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
+from dumpsim.frontends.mindspore.nn.layer.activation import LogSoftmax, get_activation
 
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CosineEmbeddingLoss",
     "CrossEntropyLoss",
+    "DiceLoss",
+    "FocalLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
     "L1Loss",
     "LossBase",
+    "MAELoss",
     "MSELoss",
+    "MarginRankingLoss",
+    "MultiClassDiceLoss",
+    "MultiLabelSoftMarginLoss",
     "NLLLoss",
+    "PoissonNLLLoss",
+    "RMSELoss",
     "SmoothL1Loss",
     "SoftmaxCrossEntropyWithLogits",
 ]
@@ -61,7 +76,7 @@ class LossBase(Cell):
         x = self.cast(x, input_dtype)
         return x  # noqa: RET504 - the IR shows the name
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
 
@@ -203,3 +218,290 @@ class BCEWithLogitsLoss(LossBase):
         _tensor("input", input, self.cls_name)
         _tensor("target", target, self.cls_name)
         return ops.binary_cross_entropy_with_logits(input, target, self.weight, self.pos_weight, self.reduction)
+
+
+class RMSELoss(LossBase):
+    """Root of the mean of squared differences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.MSELoss = MSELoss()
+
+    def construct(self, logits: Any, label: Any) -> Any:
+        for value in (logits, label):
+            if value.dtype.kind == "uint":
+                raise ScriptTypeError(
+                    f"For 'RMSELoss', the parameters data type must not be unsigned, but got {value.dtype!r}."
+                )
+        rmse_loss = ops.sqrt(self.MSELoss(logits, label))
+        return rmse_loss  # noqa: RET504 - the IR shows the name
+
+
+class MAELoss(LossBase):
+    """Absolute differences."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.abs = ops.Abs()
+
+    def construct(self, logits: Any, label: Any) -> Any:
+        _tensor("logits", logits, self.cls_name)
+        _tensor("labels", label, self.cls_name)
+        x = self.abs(logits - label)
+        return self.get_loss(x)
+
+
+class _Reduced(LossBase):
+    """A loss whose reduction is a plain mean or sum of its elements."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.reduction = reduction
+
+    def _reduced(self, loss: Any) -> Any:
+        if self.reduction == "mean":
+            return self.reduce_mean(loss, self.get_axis(loss))
+        if self.reduction == "sum":
+            return self.reduce_sum(loss, self.get_axis(loss))
+        return loss
+
+
+class HuberLoss(_Reduced):
+    """Half of the squares near 0, absolute differences further away."""
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        if delta <= 0:
+            raise ScriptValueError(f"For 'huber_loss', the 'delta' must be greater than 0, but got {delta}.")
+        self.delta = delta
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        z = ops.abs(ops.sub(logits, labels))
+        cond = ops.less(z, self.delta)
+        l1 = ops.mul(0.5, ops.square(z))
+        l2 = ops.mul(self.delta, ops.sub(z, 0.5 * self.delta))
+        return self._reduced(ops.select(cond, l1, l2))
+
+
+class MarginRankingLoss(_Reduced):
+    """How far two scores are from the wanted order."""
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = _check.typed(margin, "margin", [float], self.cls_name)
+
+    def construct(self, input1: Any, input2: Any, target: Any) -> Any:
+        x = ops.maximum(-target * (input1 - input2) + self.margin, 0.0)
+        return self._reduced(x)
+
+
+class CosineEmbeddingLoss(LossBase):
+    """How far the cosine of two rows is from 1, or above a margin."""
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.maximum = ops.Maximum()
+        self.margin = _check.typed(margin, "margin", [float], self.cls_name)
+        if not -1.0 <= margin <= 1.0:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'margin' must be in range of [-1.0, 1.0], but got {margin}."
+            )
+
+    def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Any:
+        for name, value in (("logits_x1", logits_x1), ("logits_x2", logits_x2), ("labels", labels)):
+            _tensor(name, value, self.cls_name)
+        prod_sum = self.reduce_sum(logits_x1 * logits_x2, (1,))
+        square1 = self.reduce_sum(ops.square(logits_x1), (1,))
+        square2 = self.reduce_sum(ops.square(logits_x2), (1,))
+        denom = ops.sqrt(square1) * ops.sqrt(square2)
+        cosine = prod_sum / denom
+        pos_value = 1.0 - cosine
+        neg_value = self.maximum(cosine - self.margin, 0.0)
+        zeros = ops.zeros_like(cosine)
+        pos_part = ops.select(labels == 1, pos_value, zeros)
+        neg_part = ops.select(labels == -1, neg_value, zeros)
+        output_unreduced = pos_part + neg_part
+        return self.get_loss(output_unreduced)
+
+
+class KLDivLoss(LossBase):
+    """Kullback-Leibler divergence of log-probabilities from probabilities."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__("none" if reduction == "batchmean" else reduction)
+        self.reduction = reduction
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        _tensor("logits", logits, self.cls_name)
+        _tensor("labels", labels, self.cls_name)
+        return ops.kl_div(logits, labels, self.reduction)
+
+
+class PoissonNLLLoss(LossBase):
+    """Negative log-likelihood of counts."""
+
+    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+        self.maximum = ops.Maximum()
+
+    def construct(self, input: Any, target: Any) -> Any:
+        _tensor("input", input, self.cls_name)
+        _tensor("target", target, self.cls_name)
+        target = self.cast(target, input.dtype)
+        if self.log_input:
+            loss = ops.exp(input) - target * input
+        else:
+            loss = input - target * ops.log(input + self.eps)
+        if self.full:
+            target = self.maximum(target, self.eps)
+            stirling_term = (target > 1) * ((target + 0.5) * ops.log(target) - target + 0.5 * math.log(2 * math.pi))
+            loss += ops.masked_fill(stirling_term, target <= 1, 0.0)
+        out = self.get_loss(loss)
+        return out  # noqa: RET504 - the IR shows the name
+
+
+class GaussianNLLLoss(_Reduced):
+    """Negative log-likelihood of normal variables with given variances."""
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        if eps <= 0:
+            raise ScriptValueError(f"For '{self.cls_name}', the 'eps' must be greater than 0, but got {eps}.")
+        self.full = _check.bool_value(full, "full", self.cls_name)
+        self.eps = eps
+
+    def construct(self, logits: Any, labels: Any, var: Any) -> Any:
+        if logits.shape != var.shape and logits.shape[:-1] == var.shape:
+            var = ops.expand_dims(var, -1)
+        maxima = ops.maximum(var, self.eps)
+        logarithm = ops.log(maxima)
+        squared_loss = ops.square(logits - labels)
+        c = 0.5 * math.log(2 * math.pi) if self.full else 0
+        loss = 0.5 * (logarithm + squared_loss / maxima) + c
+        return self._reduced(loss)
+
+
+class HingeEmbeddingLoss(_Reduced):
+    """Distances of like pairs, and what unlike pairs lack to a margin."""
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = _check.typed(margin, "margin", [float, int], self.cls_name)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        pos = (labels > 0) * logits
+        neg_index = labels < 0
+        neg = neg_index * logits
+        neg = ops.cast(self.margin, logits.dtype) * neg_index - neg
+        neg = ops.maximum(neg, 0.0)
+        return self._reduced(pos + neg)
+
+
+class MultiLabelSoftMarginLoss(_Reduced):
+    """Cross entropy of the sigmoids, as mean over the classes."""
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = weight
+
+    def construct(self, x: Any, target: Any) -> Any:
+        pos = ops.log(ops.add(ops.exp(-x), 1))
+        neg = ops.log(ops.add(ops.exp(x), 1))
+        loss = ops.mul(target, pos) + ops.mul(1 - target, neg)
+        if self.weight is not None:
+            loss = ops.mul(loss, self.weight)
+        axis = x.ndim - 1
+        loss = self.reduce_sum(loss, axis) / x.shape[axis]
+        return self._reduced(loss)
+
+
+class DiceLoss(LossBase):
+    """One minus the Dice coefficient of two masks."""
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        if smooth <= 0:
+            raise ScriptValueError(f"For '{self.cls_name}', the 'smooth' must be greater than 0, but got {smooth}.")
+        self.smooth = smooth
+
+    def construct(self, logits: Any, label: Any) -> Any:
+        _tensor("logits", logits, self.cls_name)
+        _tensor("labels", label, self.cls_name)
+        intersection = self.reduce_sum(self.mul(logits.view(-1), label.view(-1)))
+        unionset_part1 = self.reduce_sum(self.mul(logits.view(-1), logits.view(-1)))
+        unionset_part2 = self.reduce_sum(self.mul(label.view(-1), label.view(-1)))
+        unionset = ops.add(unionset_part1, unionset_part2)
+        single_dice_coeff = 2 * intersection / ops.add(unionset, self.smooth)
+        dice_loss = ops.sub(1, single_dice_coeff)
+        return dice_loss  # noqa: RET504 - the IR shows the name
+
+
+class MultiClassDiceLoss(LossBase):
+    """Mean of the Dice losses of the classes."""
+
+    def __init__(
+        self, weights: Tensor | None = None, ignore_indiex: int | None = None, activation: Any = "softmax"
+    ) -> None:
+        super().__init__()
+        self.binarydiceloss = DiceLoss(smooth=1e-5)
+        self.weights = weights
+        self.ignore_indiex = ignore_indiex
+        self.activation: Any = get_activation(activation) if isinstance(activation, str) else activation
+
+    def construct(self, logits: Any, label: Any) -> Any:
+        total_loss: Any = 0
+        if self.activation is not None:
+            logits = self.activation(logits)
+        for i in range(label.shape[1]):
+            if i != self.ignore_indiex:
+                dice_loss = self.binarydiceloss(logits[:, i], label[:, i])
+                if self.weights is not None:
+                    dice_loss = dice_loss * self.weights[i]
+                total_loss += dice_loss
+        return total_loss / label.shape[1]
+
+
+class FocalLoss(LossBase):
+    """Cross entropy that counts easy samples less."""
+
+    def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.gamma = _check.typed(gamma, "gamma", [float], self.cls_name)
+        if weight is not None and weight.ndim != 1:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the dimension of 'weight' must be 1, but got {weight.ndim}."
+            )
+        self.weight = weight
+        self.expand_dims = ops.ExpandDims()
+        self.gather_d = ops.GatherD()
+        self.squeeze = ops.Squeeze(axis=1)
+        self.tile = ops.Tile()
+        self.logsoftmax = LogSoftmax(1)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        sparse = labels.shape[1] == 1
+        if logits.ndim > 2:
+            logits = logits.view(logits.shape[0], logits.shape[1], -1)
+            labels = labels.view(labels.shape[0], labels.shape[1], -1)
+        else:
+            logits = self.expand_dims(logits, 2)
+            labels = self.expand_dims(labels, 2)
+        log_probability = self.logsoftmax(logits)
+        if sparse:
+            log_probability = self.gather_d(log_probability, 1, self.cast(labels, mstype.int32))
+            log_probability = self.squeeze(log_probability)
+        probability = ops.exp(log_probability)
+        if self.weight is not None:
+            convert_weight = self.weight[None, :, None]
+            convert_weight = self.tile(convert_weight, (labels.shape[0], 1, labels.shape[2]))
+            if sparse:
+                convert_weight = self.gather_d(convert_weight, 1, self.cast(labels, mstype.int32))
+                convert_weight = self.squeeze(convert_weight)
+            log_probability = log_probability * convert_weight
+        weight = ops.pow(-1 * probability + 1.0, self.gamma)
+        if sparse:
+            loss = (-1 * weight * log_probability).mean(axis=1)
+        else:
+            loss = (-1 * weight * labels * log_probability).mean(axis=-1)
+        return self.get_loss(loss)
