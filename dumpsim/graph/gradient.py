@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
-from dumpsim.graph.graph import Constant, Node, Value, topological
+from dumpsim.graph.gradient_control import below, control_gradients
+from dumpsim.graph.graph import Constant, Node, Value, uses
 from dumpsim.ops.opdef import GradBuilder, OpDef
 
 __all__ = ["DIFFERENTIABLE", "Builder", "Parts", "needing", "reverse"]
@@ -85,7 +86,7 @@ def reverse(
     UnsupportedError
         An operator on the way has no gradient rule.
     """
-    order = topological([output]) if nodes is None else list(nodes)
+    order = below([output]) if nodes is None else list(nodes)
     needed = needing(order, wanted)
     collected: dict[int, list[Any]] = {}
     _collect(collected, output, sens)
@@ -94,6 +95,10 @@ def reverse(
         if id(node) not in needed or id(node) not in collected:
             continue
         dout = _summed(collected, node, builder)
+        if node.blocks:
+            for value, gradient in reversed(_of_control(node, dout, needed, builder)):
+                _collect(collected, value, gradient)
+            continue
         for operand, gradient in reversed(list(zip(node.operands, _gradients(node, dout, builder), strict=True))):
             if gradient is not None and id(operand) in needed:
                 _collect(collected, operand, gradient)
@@ -104,9 +109,18 @@ def needing(order: Iterable[Node], wanted: Sequence[Value]) -> set[int]:
     """Ids of the wanted values and of the nodes (in topological order) that depend on one of them."""
     needed = {id(value) for value in wanted}
     for node in order:
-        if any(id(operand) in needed for operand in node.operands):
+        if any(id(value) in needed for value in (uses(node) if node.blocks else node.operands)):
             needed.add(id(node))
     return needed
+
+
+def _of_control(node: Node, dout: Parts, needed: set[int], builder: Builder) -> list[tuple[Value, Any]]:
+    """Gradients of what a control node uses; the nodes of its blocks are walked as those of the graph are."""
+
+    def inside(output: Value, sens: Any, wanted: Sequence[Value], nodes: Sequence[Node]) -> list[Any]:
+        return reverse(output, sens, wanted, builder, nodes=nodes)
+
+    return control_gradients(node, dout.items, needed, builder, inside)
 
 
 def _collect(collected: dict[int, list[Any]], value: Value, gradient: Any) -> None:
@@ -142,10 +156,6 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     structural = _STRUCTURE.get(node.op_type)
     if structural is not None:
         return structural(node, dout)
-    if node.blocks:
-        raise UnsupportedError(
-            f"the gradient of control flow on tensors ({node.op_type}) is not emulated", code="DS-GRD-002"
-        )
     definition = builder.definition(node.op_type)
     if definition.stop or not _differentiable(node.abstract):
         return [None] * len(node.operands)

@@ -1,14 +1,14 @@
 """Gradients as graph nodes: scopes, sums and what the compiler folds at once."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.graph.builder import NodeMaker, constant
-from dumpsim.graph.graph import Constant, Node, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Value
 from dumpsim.graph.passes.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
@@ -32,11 +32,25 @@ class NodeBuilder(NodeMaker):
     scopes : mapping
         For the id of a forward node the scope that its gradient belongs to, see `gradient_scope.shared_scopes`; for the
         id of a parameter the scope of its load.
+    block : callable, optional
+        ``block(name)`` is a context in which nodes are placed into the graph that it yields, for control flow.
+    graphs : sequence of Graph, optional
+        The graphs that are open, for control flow.
     """
 
-    def __init__(self, find: Callable[[str], OpDef], place: Callable[[Node], None], scopes: Mapping[int, str]) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], OpDef],
+        place: Callable[[Node], None],
+        scopes: Mapping[int, str],
+        *,
+        block: Callable[[str], AbstractContextManager[Graph]] | None = None,
+        graphs: Sequence[Graph] = (),
+    ) -> None:
         super().__init__(find, self._placed)
         self._into = place
+        self._block = block
+        self._graphs = graphs
         self._scopes = scopes
         self._scope = "Gradients/Default"
         self._forward: Node | None = None
@@ -77,6 +91,32 @@ class NodeBuilder(NodeMaker):
         scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
         with self._at(f"Gradients/{scope}", value if isinstance(value, Node) else None):
             return super().emit("AddN", tuple(summands))
+
+    # -- control flow
+
+    @contextmanager
+    def block(self, name: str) -> Iterator[Graph]:
+        """A graph that takes the nodes that are emitted inside."""
+        assert self._block is not None
+        with self._block(name) as graph:
+            yield graph
+
+    def add(self, node: Node) -> Node:
+        """Place a node that was made elsewhere."""
+        self._placed(node)
+        return node
+
+    def insert(self, node: Node, *, behind: Node) -> None:
+        """Place a node into the graph that holds another, behind it."""
+        pending = list(self._graphs)
+        while pending:
+            graph = pending.pop()
+            for place, other in enumerate(graph.trail):
+                if other is behind:
+                    graph.trail.insert(place + 1, node)
+                    return
+                pending.extend(other.blocks)
+        raise AssertionError(f"no graph holds {behind.op_type}")
 
     def zeros(self, abstract: Abstract) -> Any:
         """A constant tensor of zeros."""

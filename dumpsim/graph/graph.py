@@ -4,7 +4,7 @@ A `Graph` is what a front end captures and passes rewrite; cut at control flow i
 (`graph.program`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,10 +79,14 @@ class Graph:
         return topological([self.output]) if self.output is not None else []
 
 
-def topological(roots: Iterable[Value | None]) -> list[Node]:
-    """Nodes below `roots`, operands first and in operand order (depth-first, without recursion).
+def _operands(node: Node) -> "Sequence[Value]":
+    return node.operands
 
-    This is the order of the vendor's IR text. [spec observed 1.8]
+
+def topological(roots: Iterable[Value | None], needs: "Callable[[Node], Sequence[Value]]" = _operands) -> list[Node]:
+    """Nodes below `roots`, operands (or what else a node `needs`) first and in their order.
+
+    Depth-first, without recursion. This is the order of the vendor's IR text. [spec observed 1.8]
     """
     seen: set[int] = set()
     order: list[Node] = []
@@ -90,13 +94,13 @@ def topological(roots: Iterable[Value | None]) -> list[Node]:
         if not isinstance(root, Node) or id(root) in seen:
             continue
         seen.add(id(root))
-        stack: list[tuple[Node, Iterator[Value]]] = [(root, iter(root.operands))]
+        stack: list[tuple[Node, Iterator[Value]]] = [(root, iter(needs(root)))]
         while stack:
             node, operands = stack[-1]
             for operand in operands:
                 if isinstance(operand, Node) and id(operand) not in seen:
                     seen.add(id(operand))
-                    stack.append((operand, iter(operand.operands)))
+                    stack.append((operand, iter(needs(operand))))
                     break
             else:
                 stack.pop()

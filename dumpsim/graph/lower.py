@@ -93,5 +93,6 @@ def lower(
         inputs=tuple(p for p in captured.parameters if not p.is_weight),
         outputs=pieces.outputs,
         slots=pieces.slots,
+        stacks=pieces.stacks,
         name=captured.name,
     )

@@ -2,7 +2,7 @@
 
 Control flow on tensors cuts a network into kernel graphs, each a straight line of kernels. What connects them is a
 small register machine: numbered slots hold tensors, steps read and write slots. A straight-line network is one kernel
-graph and one `Run`.
+graph and one `Run`. Gradients of loops go back through the rounds: the loop keeps on stacks what they need.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter
 
-__all__ = ["Branch", "KernelGraph", "Loop", "Move", "Program", "Run", "Step"]
+__all__ = ["Branch", "Keep", "KernelGraph", "Loop", "Move", "Program", "Repeat", "Restore", "Run", "Step"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,14 +84,42 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """Run `head`; while the tensor in slot `condition` is then true, run `body` and `head` again."""
+    """Run `head`; while the tensor in slot `condition` is then true, run `body` and `head` again.
+
+    Behind the loop the number of rounds is put onto each stack of `counted`.
+    """
 
     head: "tuple[Step, ...]"
     condition: int
     body: "tuple[Step, ...]"
+    counted: tuple[int, ...] = ()
 
 
-Step = Run | Move | Branch | Loop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Put the values of `sources` onto a stack: what the gradient of a round of a loop needs."""
+
+    stack: int
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Give `targets` the values that were kept last."""
+
+    stack: int
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """Run `body` as often as a loop's `counted` says that was put onto stack `counter` last."""
+
+    counter: int
+    body: "tuple[Step, ...]"
+
+
+Step = Run | Move | Branch | Loop | Keep | Restore | Repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,6 +138,8 @@ class Program:
         Slots (or compile-time constants) that a call returns, tuples flattened.
     slots : int
         Number of slots.
+    stacks : int
+        Number of stacks, which are empty when a call begins.
     name : str
         Name of the network for messages.
     """
@@ -119,6 +149,7 @@ class Program:
     inputs: tuple[Parameter, ...]
     outputs: "tuple[int | Constant, ...]"
     slots: int
+    stacks: int = 0
     name: str = ""
     attrs: dict[str, str] = field(default_factory=dict)
 
@@ -146,3 +177,5 @@ class Program:
                 pending.extend(reversed((*step.then, *step.otherwise)))
             elif isinstance(step, Loop):
                 pending.extend(reversed((*step.head, *step.body)))
+            elif isinstance(step, Repeat):
+                pending.extend(reversed(step.body))

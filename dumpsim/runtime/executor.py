@@ -12,7 +12,7 @@ from dumpsim.device.injector import Injector
 from dumpsim.device.memory import Buffer
 from dumpsim.device.task import TaskIds
 from dumpsim.graph.graph import Constant
-from dumpsim.graph.program import Branch, Loop, Move, Program, Run, Step
+from dumpsim.graph.program import Branch, Keep, Loop, Move, Program, Repeat, Restore, Run, Step
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.loaded import Lifetime, LoadedGraph
@@ -70,6 +70,7 @@ class Executor:
         self._observers = observers
         self._kernels = Kernels(device, observers, memory_reuse=options.memory_reuse)
         self._ids: TaskIds | None = None
+        self._stacks: list[list[Any]] = []  # what loops keep for their gradients
         self.graphs = tuple(
             LoadedGraph(graph, device, options, weights, self._kernels, find, first_model and first_model + at)
             for at, graph in enumerate(program.kernel_graphs)
@@ -123,6 +124,7 @@ class Executor:
             Where the device stopped.
         """
         slots = self._checked(arguments)
+        self._stacks = [[] for _ in range(self.program.stacks)]
         self._kernels.follow(injector, self._locate)
         self._ids = TaskIds() if self.options.jit_level == "O2" else None
         root = self.graphs[0] if self.graphs and self._observers.taps else None
@@ -137,6 +139,7 @@ class Executor:
             self._kernels.follow(None, None)
             for graph in self.graphs:
                 graph.unclaim()
+            self._stacks.clear()
         return [_constant(o) if isinstance(o, Constant) else _filled(slots, o) for o in self.program.outputs]
 
     def _checked(self, arguments: Sequence[Any]) -> list[Array | None]:
@@ -178,10 +181,22 @@ class Executor:
                 case Branch():
                     self._steps(step.then if _true(_filled(slots, step.condition)) else step.otherwise, slots)
                 case Loop():
+                    rounds = 0
                     self._steps(step.head, slots)
                     while _true(_filled(slots, step.condition)):
+                        rounds += 1
                         self._steps(step.body, slots)
                         self._steps(step.head, slots)
+                    for stack in step.counted:
+                        self._stacks[stack].append(rounds)
+                case Keep():
+                    self._stacks[step.stack].append([_filled(slots, at) for at in step.sources])
+                case Restore():
+                    for target, value in zip(step.targets, self._stacks[step.stack].pop(), strict=True):
+                        slots[target] = value
+                case Repeat():
+                    for _ in range(self._stacks[step.counter].pop()):
+                        self._steps(step.body, slots)
 
     def _locate(self, pattern: str, slot: int) -> Buffer | None:
         for graph in self.graphs:

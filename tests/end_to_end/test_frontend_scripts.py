@@ -46,8 +46,6 @@ DIFFERENT = {
         "with": "captured",
         "branch-shapes-differ": "an error with its line",
         "while-shape-change": "an error with its line, of another type",
-        "grad-while": "no gradients through loops on tensors",
-        "grad-if": "no gradients through branches on tensors",
     },
     "data_sink": {"build": "Model.build is not emulated"},
     "methods": {

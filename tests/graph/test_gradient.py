@@ -166,12 +166,14 @@ def test_operator_without_rule_is_named(scene):
         scene.gradients(output, [x])
 
 
-def test_control_flow_is_named(scene):
+def test_the_second_gradient_of_a_loop_is_named(scene):
     x = parameter(2)
-    branch = Node(op_type="If", operands=[x], abstract=x.abstract, blocks=(Graph(), Graph()))
+    kind = TupleType(items=(x.abstract,))
+    loop = Node(op_type="Unwind", operands=[x, x], abstract=kind, blocks=(Graph(),))
+    output = Node(op_type="TupleGetItem", operands=[loop, constant(0)], abstract=x.abstract)
 
-    with pytest.raises(UnsupportedError, match="control flow on tensors"):
-        scene.gradients(branch, [x])
+    with pytest.raises(UnsupportedError, match="gradient of the gradient of a loop"):
+        scene.gradients(output, [x])
 
 
 class TestSharedScopes:

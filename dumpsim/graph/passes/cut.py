@@ -13,13 +13,13 @@ from dumpsim.core.abstract import MonadType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable, uses
 from dumpsim.graph.passes.sequence import is_kernel, listed, parameter_order
-from dumpsim.graph.program import Branch, Loop, Move, Run, Step
+from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
 
 __all__ = ["CALL_RESULT", "Pieces", "cut"]
 
 CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or loop to the segment behind it
 
-_CONTROL = frozenset({"If", "While"})
+_CONTROL = frozenset({"If", "While", "Unwind"})
 # what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
 _FOREIGN_TOKEN = Constant(
     value=np.array(2, np.int32), abstract=TensorType(dtype=dtype("int32"), shape=(), constant=True)
@@ -37,6 +37,8 @@ class Pieces:
     steps : tuple of Step
     outputs : tuple of int or Constant
     slots : int
+    stacks : int
+        What loops keep for their gradients, see `program.Keep`.
     functions : int
         Number of function graphs that the vendor's front end has for the network.
     roots : set of int
@@ -47,6 +49,7 @@ class Pieces:
     steps: tuple[Step, ...] = ()
     outputs: tuple[int | Constant, ...] = ()
     slots: int = 0
+    stacks: int = 0
     functions: int = 1
     roots: set[int] = field(default_factory=set)
 
@@ -144,7 +147,7 @@ class _Cutter:
                 steps.append(run)
             if index < len(controls):
                 control = controls[index]
-                steps += self._branch(control, in_loop) if control.op_type == "If" else self._loop(control)
+                steps += self._control(control, in_loop)
         if loop is not None and (rest or tail is not None):
             steps += self._stretch(rest, result, in_loop=in_loop, wrapped=wrapped, root=False) if rest else []
         if tail is not None:
@@ -227,6 +230,11 @@ class _Cutter:
 
     # -- control
 
+    def _control(self, node: Node, in_loop: bool) -> list[Step]:
+        if node.op_type == "If":
+            return self._branch(node, in_loop)
+        return self._loop(node) if node.op_type == "While" else self._unwind(node)
+
     def _announce(self, control: Node, nodes: list[Node]) -> None:
         """Give the outputs of a control node their slots."""
         slots = [self.slot() for _ in tensors_of(control.abstract)]
@@ -278,8 +286,41 @@ class _Cutter:
         test: list[Step] = []
         condition = self._slot_of(head.output, test)
         body_steps = self.function(body, in_loop=True, wrapped=False)
+        outputs = self.sources(body.output)
+        back = self._moves(slots, outputs[: len(slots)])
+        kept = [self._keep(memory, outputs) for memory in node.flags.get("memories", ())]
+        steps = (*body_steps, *(step for steps in kept for step in steps), *back)
+        counted = tuple(memory.flags["stack"] for memory in node.flags.get("memories", ()))
+        return [*start, Loop(head=(*head_steps, *test), condition=condition, body=steps, counted=counted)]
+
+    def _keep(self, unwind: Node, outputs: list[int | Constant]) -> list[Step]:
+        """Keep what the gradient of a round needs: outputs of the loop's body behind the variables."""
+        unwind.flags["stack"] = self.pieces.stacks  # of the rounds' number; that of the values is the next
+        self.pieces.stacks += 2
+        steps: list[Step] = []
+        sources: list[int] = []
+        for source in (outputs[place] for place in unwind.flags["kept"]):
+            if isinstance(source, Constant):
+                steps.append(Move(target=self.slot(), source=source))
+                source = self.count - 1
+            sources.append(source)
+        return [*steps, Keep(stack=unwind.flags["stack"] + 1, sources=tuple(sources))]
+
+    def _unwind(self, node: Node) -> list[Step]:
+        """The gradient of a loop: its rounds backwards, each with the values that were kept of it."""
+        self.pieces.functions += 3
+        (body,) = node.blocks
+        slots = self.places[id(node)]
+        start = self._moves(slots, [s for operand in node.operands[1:] for s in self.sources(operand)])
+        restored = [self.slot() for _ in body.parameters[len(slots) :]]
+        for parameter, slot in zip(body.parameters, [*slots, *restored], strict=True):
+            self.give(parameter, [slot])
+        stack = node.flags["stack"]
+        first = Restore(stack=stack + 1, targets=tuple(restored))
+        steps = self.function(body, in_loop=True, wrapped=False)
+        assert body.output is not None
         back = self._moves(slots, self.sources(body.output))
-        return [*start, Loop(head=(*head_steps, *test), condition=condition, body=(*body_steps, *back))]
+        return [*start, Repeat(counter=stack, body=(first, *steps, *back))]
 
     def _moves(self, targets: list[int], sources: list[int | Constant]) -> list[Step]:
         """Assign all at once: a source that is also a target is read first."""

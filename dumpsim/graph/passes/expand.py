@@ -9,7 +9,9 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["expand_composites"]
 
-_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "StopGradient"})
+_STRUCTURAL = frozenset(
+    {"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "Unwind", "StopGradient"}
+)
 
 
 def expand_composites(graph: Graph, find: Callable[[str], OpDef]) -> Graph:

@@ -23,7 +23,9 @@ def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
     return [node for node in graph.trail if id(node) in needed]
 
 
-STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "StopGradient"})
+STRUCTURAL = frozenset(
+    {"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "Unwind", "StopGradient"}
+)
 
 
 def has_effect(node: Node, find: Callable[[str], OpDef]) -> bool:

@@ -9,7 +9,7 @@ __all__ = ["flat_operands", "kernel_order", "listed", "parameter_order"]
 
 Operands = Callable[[Node], Sequence[Value]]
 # nodes that no device runs
-_VIRTUAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return", "If", "While"})
+_VIRTUAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return", "If", "While", "Unwind"})
 
 
 def is_kernel(node: Node) -> bool:

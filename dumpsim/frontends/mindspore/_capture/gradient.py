@@ -12,9 +12,10 @@ from dumpsim.frontends.mindspore._capture import dispatch, tape, trace, values
 from dumpsim.graph.builder import constant
 from dumpsim.graph.calls import Call
 from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient_control import below, everything
 from dumpsim.graph.gradient_nodes import NodeBuilder
 from dumpsim.graph.gradient_scope import load_scopes, shared_scopes
-from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
+from dumpsim.graph.graph import Constant, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 
@@ -90,10 +91,12 @@ def _in_capture(
     value, call = _called(tracer, fn, args, kwargs)
     chosen = value[0] if has_aux else value
     output = _whole(tracer, chosen)
-    nodes = topological([output])
+    nodes = below([output])
+    tracer.refuse_foreign_control(nodes)
     outputs = [tensor._symbol for tensor in values.tensors_in(chosen) if tensor._symbol is not None]
-    scopes = {**shared_scopes(call, outputs, nodes, find), **load_scopes(nodes)}
-    builder = NodeBuilder(find, _placer(tracer), scopes)
+    forward = list(everything(nodes))
+    scopes = {**shared_scopes(call, outputs, forward, find), **load_scopes(forward)}
+    builder = NodeBuilder(find, _placer(tracer), scopes, block=tracer.block, graphs=tracer.open_graphs)
     seed = _seed(tracer, output.abstract, sens)
     leaves = [tracer.value_of(tensor) for tensor in wanted]
     found = reverse(output, seed, leaves, builder, nodes=nodes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.core.errors import CaptureError
+from dumpsim.core.errors import CaptureError, UnsupportedError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
@@ -75,6 +75,24 @@ class Tracer:
             yield graph
         finally:
             self._open.pop()
+
+    @property
+    def open_graphs(self) -> tuple[Graph, ...]:
+        """The graphs that are being recorded, innermost last."""
+        return tuple(self._open)
+
+    def refuse_foreign_control(self, nodes: Sequence[Node]) -> None:
+        """Raise where control flow among `nodes` is outside of the block that is being recorded.
+
+        What a loop keeps for its gradient is there for one run of that gradient.
+        """
+        here = {id(node) for node in self._open[-1].trail}
+        if any(node.op_type == "While" and id(node) not in here for node in nodes):
+            raise UnsupportedError(
+                "the gradient, inside of a branch or loop, of a loop in front of it is not emulated",
+                where=self.name,
+                code="DS-GRD-002",
+            )
 
     def scope_of_function(self, function: Any) -> str:
         """The scope of the nodes of a function: that of its first call, since the vendor parses a function once.

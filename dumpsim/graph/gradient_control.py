@@ -1,0 +1,305 @@
+"""Gradients of control flow: a branch on the same condition, a loop's rounds backwards.
+
+What a gradient needs of the values inside of a branch becomes further outputs of the branch. What it needs of a round
+of a loop is kept by the loop, round by round; the node ``Unwind`` walks the rounds backwards and hands on the gradients
+of the loop's variables, and sums of the gradients of what the loop uses from outside.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, topological, uses
+
+__all__ = ["ControlBuilder", "Reverse", "below", "control_gradients", "everything"]
+
+# gradients of the outputs of a block by the wanted values
+Reverse = Callable[[Value, Any, Sequence[Value], Sequence[Node]], list[Any]]
+ControlBuilder = Any  # a `gradient_nodes.NodeBuilder`
+Gradients = list[tuple[Value, Any]]
+
+
+def below(roots: Iterable[Value | None]) -> list[Node]:
+    """Nodes that `roots` need, operands first; a control node behind the values of outer graphs that its blocks use."""
+    return topological(roots, lambda node: uses(node) if node.blocks else node.operands)
+
+
+def everything(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes, and the nodes of their blocks."""
+    for node in nodes:
+        for block in node.blocks:
+            yield from everything(block.trail)
+        yield node
+
+
+def control_gradients(
+    node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse
+) -> Gradients:
+    """Gradients of the values that a control node uses.
+
+    Parameters
+    ----------
+    node : Node
+        ``If`` or ``While``.
+    dout : sequence
+        Gradients of its outputs, None where nobody uses one.
+    needed : set of int
+        Ids of the values whose gradients are asked for.
+    builder : NodeBuilder
+        Takes the nodes.
+    reverse : callable
+        `gradient.reverse` for the nodes of a block.
+
+    Raises
+    ------
+    UnsupportedError
+        For the gradient of the gradient of a loop.
+    """
+    if node.op_type == "If":
+        return _branch(node, dout, needed, builder, reverse)
+    if node.op_type == "While":
+        return _loop(node, dout, needed, builder, reverse)
+    raise UnsupportedError("the gradient of the gradient of a loop on tensors is not emulated", code="DS-GRD-002")
+
+
+def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
+    wanted = _outer(node, needed)
+    sides = []
+    for name, block in zip(("then", "else"), node.blocks, strict=True):
+        with builder.block(name) as graph:
+            found = reverse(*_seeded(block, dout), wanted, _nodes(block))
+        sides.append((graph, found))
+    places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
+    if not places:
+        return []
+    for graph, found in sides:
+        graph.output = _bundle([_or_zeros(builder, found[place], wanted[place]) for place in places])
+    backward = Node(
+        op_type="If",
+        operands=[node.operands[0]],
+        abstract=TupleType(items=tuple(_plain(wanted[place].abstract) for place in places)),
+        blocks=tuple(graph for graph, _ in sides),
+    )
+    for at, (graph, _) in enumerate(sides):
+        _give_out(node, at, graph, builder)
+    builder.add(backward)
+    return [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
+
+
+def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -> None:
+    """Let a branch give out the values that its gradient uses."""
+    block = node.blocks[side]
+
+    def given(value: Value) -> Value:
+        for at, other in enumerate(node.blocks):
+            assert isinstance(other.output, Node)
+            blank = constant(_zeros(value.abstract))
+            other.output.operands.append(value if at == side else blank)
+            items = (*_items(other.output), _plain(value.abstract))
+            other.output.abstract = TupleType(items=items)
+        node.abstract = TupleType(items=items)
+        place = constant(len(items) - 1)
+        getter = Node(op_type="TupleGetItem", operands=[node, place], abstract=items[-1], scope=node.scope)
+        builder.insert(getter, behind=node)
+        return getter
+
+    _replace(backward, block, given)
+
+
+def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
+    body = node.blocks[1]
+    count = len(node.operands)
+    outer = _outer(node, needed)
+    nodes = _nodes(body)
+    assert isinstance(body.output, Node)
+    outputs = body.output.operands[:count]
+    active = _active(node, dout, needed, nodes, outputs, [id(v) for v in outer])
+    variables = [body.parameters[i] for i in active]
+    with builder.block("unwind") as graph:
+        arrived = [_argument(graph, variable) for variable in variables]
+        sums = [_argument(graph, value) for value in outer]
+        seeds = [arrived[active.index(i)] if i in active else None for i in range(count)]
+        found = reverse(*_seeded(body, seeds), [*variables, *outer], nodes)
+        passed = [_or_zeros(builder, g, v) for g, v in zip(found, variables, strict=False)]
+        used = [(v, s, g) for v, s, g in zip(outer, sums, found[len(active) :], strict=True) if g is not None]
+        totals = [builder.total((s, g), v) for v, s, g in used]
+    graph.parameters = [*arrived, *(s for _, s, _ in used)]
+    graph.output = _bundle([*passed, *totals])
+    starts = [_or_zeros(builder, dout[i], body.parameters[i]) for i in active]
+    starts += [constant(_zeros(v.abstract)) for v, _, _ in used]
+    backward = Node(
+        op_type="Unwind",
+        operands=[node, *map(builder.value, starts)],
+        abstract=TupleType(items=tuple(_plain(p.abstract) for p in graph.parameters)),
+        blocks=(graph,),
+    )
+    _keep(node, backward)
+    builder.add(backward)
+    targets = [*(node.operands[i] for i in active), *(v for v, _, _ in used)]
+    return [(target, builder.item(backward, i)) for i, target in enumerate(targets)]
+
+
+def _active(
+    node: Node, dout: Sequence[Any], needed: set[int], nodes: Sequence[Node], outputs: Sequence[Value], outer: list[int]
+) -> list[int]:
+    """The variables of a loop that carry a gradient: what is asked for reaches them, and they reach the result."""
+    parameters = node.blocks[1].parameters
+    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and _is_float(operand)}
+    while True:
+        ids = _reached(nodes, [*outer, *(id(parameters[i]) for i in reached)])
+        more = {i for i, v in enumerate(outputs) if id(v) in ids and _is_float(v)} - reached
+        if not more:
+            break
+        reached |= more
+    live = {i for i, gradient in enumerate(dout) if gradient is not None}
+    while True:
+        more = {
+            i
+            for i, p in enumerate(parameters)
+            if i not in live and any(id(outputs[j]) in _reached(nodes, [id(p)]) for j in live)
+        }
+        if not more:
+            break
+        live |= more
+    return sorted(reached & live)
+
+
+def _reached(nodes: Sequence[Node], start: Iterable[int]) -> set[int]:
+    """Ids of what depends on the values that have the ids in `start`."""
+    found = set(start)
+    for node in nodes:
+        if any(id(v) in found for v in (uses(node) if node.blocks else node.operands)):
+            found.add(id(node))
+    return found
+
+
+def _keep(node: Node, backward: Node) -> None:
+    """Let a loop keep, round by round, the values that its gradient uses."""
+    block = node.blocks[1]
+    graph = backward.blocks[0]
+    output = block.output
+    assert isinstance(output, Node)
+    kept: list[int] = []
+
+    def given(value: Value) -> Value:
+        output.operands.append(value)
+        output.abstract = TupleType(items=(*_items(output), _plain(value.abstract)))
+        kept.append(len(output.operands) - 1)
+        abstract = _plain(value.abstract)
+        assert isinstance(abstract, TensorType)
+        parameter = Parameter(name="", abstract=abstract)
+        graph.parameters.append(parameter)
+        return parameter
+
+    _replace(graph, block, given)
+    backward.flags["kept"] = kept
+    node.flags.setdefault("memories", []).append(backward)
+
+
+# -- blocks
+
+
+def _nodes(block: Graph) -> list[Node]:
+    """The nodes of a block that its output needs, and the output."""
+    inside = {id(node) for node in block.trail} | {id(block.output)}
+    return [node for node in below([block.output]) if id(node) in inside]
+
+
+def _seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
+    """The outputs of a block, as they were captured, and their gradients."""
+    from dumpsim.graph.gradient import Parts
+
+    output = block.output
+    assert isinstance(output, Node)
+    assert isinstance(output.abstract, TupleType)
+    count = len(output.operands)
+    items = tuple(gradients[i] if i < len(gradients) else None for i in range(count))
+    return output, Parts(abstract=output.abstract, items=items)
+
+
+def _outer(node: Node, needed: set[int]) -> list[Value]:
+    """The values from outside that the blocks of a node use and whose gradients are asked for."""
+    used = uses(node)[len(node.operands) :]
+    return list({id(v): v for v in used if id(v) in needed and _is_float(v)}.values())
+
+
+def _replace(backward: Graph, block: Graph, given: Callable[[Value], Value]) -> None:
+    """Let a gradient use what stands for the values of its forward block."""
+    inside = {id(node) for node in block.trail} | {id(parameter) for parameter in block.parameters}
+    _hoist(backward, block, inside)
+    known: dict[int, Value] = {}
+
+    def new(value: Value) -> Value:
+        if id(value) not in inside or (isinstance(value, Node) and value.blocks):  # a loop, as what Unwind goes with
+            return value
+        if id(value) not in known:
+            known[id(value)] = given(value)
+        return known[id(value)]
+
+    def walk(graph: Graph) -> None:
+        for node in graph.trail:
+            node.operands = [new(operand) for operand in node.operands]
+            for inner in node.blocks:
+                walk(inner)
+        if isinstance(graph.output, Node):
+            graph.output.operands = [new(operand) for operand in graph.output.operands]
+
+    walk(backward)
+
+
+def _hoist(backward: Graph, block: Graph, inside: set[int]) -> None:
+    """Parts of tuples are taken where the tuple is: tensors can be given out, tuples cannot."""
+    kept = []
+    for node in backward.trail:
+        for inner in node.blocks:
+            _hoist(inner, block, inside)
+        if node.op_type == "TupleGetItem" and id(node.operands[0]) in inside:
+            block.trail.append(node)
+            inside.add(id(node))
+        else:
+            kept.append(node)
+    backward.trail = kept
+
+
+def _argument(graph: Graph, value: Value) -> Parameter:
+    abstract = _plain(value.abstract)
+    assert isinstance(abstract, TensorType)
+    parameter = Parameter(name="", abstract=abstract)
+    graph.parameters.append(parameter)
+    return parameter
+
+
+def _or_zeros(builder: ControlBuilder, gradient: Any, value: Value) -> Value:
+    found: Value = builder.value(gradient) if gradient is not None else constant(_zeros(value.abstract))
+    return found
+
+
+def _bundle(items: list[Value]) -> Node:
+    return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
+
+
+def _items(node: Node) -> tuple[Abstract, ...]:
+    assert isinstance(node.abstract, TupleType)
+    return node.abstract.items
+
+
+def _plain(abstract: Abstract) -> Abstract:
+    """A type without what makes it a weight or a constant."""
+    return replace(abstract, ref_key=None, constant=False) if isinstance(abstract, TensorType) else abstract
+
+
+def _zeros(abstract: Abstract) -> "np.ndarray[Any, Any]":
+    assert isinstance(abstract, TensorType)
+    return np.zeros(abstract.shape, abstract.dtype.numpy)
+
+
+def _is_float(value: Value) -> bool:
+    abstract = value.abstract
+    return not isinstance(value, Constant) and not (
+        isinstance(abstract, TensorType) and abstract.dtype.kind not in ("float", "complex")
+    )

@@ -1,0 +1,131 @@
+"""Gradients through branches and loops on tensors, against finite differences."""
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.frontends.mindspore import Parameter, Tensor, nn, ops
+
+
+class Net(nn.Cell):
+    """Branches, loops, loops in branches and branches in loops, with a weight in all of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([0.5, -0.25, 0.75], np.float32)), name="w")
+
+    def construct(self, x):
+        h = x * self.w
+        if h.sum() > 0:
+            y = ops.sin(h) * self.w
+        else:
+            y = ops.exp(h) - self.w
+        i = Tensor(0, ms.int32)
+        while i < 4:
+            if i % 2 == 0:
+                j = Tensor(0, ms.int32)
+                while j < i + 1:
+                    y = ops.tanh(y * self.w) + x
+                    j = j + 1
+            else:
+                y = y * y + self.w
+            if y.sum() > 9:
+                break
+            i = i + 1
+        return (y * x).sum()
+
+
+def differences(function, array, step):
+    """The gradient of a function of an array by central differences."""
+    found = np.zeros(array.shape)
+    for place in np.ndindex(array.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = array.astype(np.float64)
+            moved[place] += sign * step
+            ends.append(function(moved.astype(np.float32)))
+        found[place] = (ends[0] - ends[1]) / (2 * step)
+    return found
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_branches_and_loops(sign):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Net()
+    x = sign * np.array([[0.3, 0.1, 0.4], [0.25, -0.2, 0.15]], np.float32)
+
+    by_x, by_w = ops.grad(net, 0, net.w)(Tensor(x))
+
+    def of_weight(array):
+        net.w.set_data(Tensor(array))
+        return float(net(Tensor(x)).asnumpy())
+
+    weight = net.w.asnumpy().copy()
+    expected = differences(of_weight, weight, 1e-2)
+    net.w.set_data(Tensor(weight))
+    np.testing.assert_allclose(by_w.asnumpy(), expected, rtol=2e-2, atol=2e-2)
+    expected = differences(lambda array: float(net(Tensor(array)).asnumpy()), x, 1e-2)
+    np.testing.assert_allclose(by_x.asnumpy(), expected, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 5])
+def test_rounds_of_a_loop_are_walked_backwards(rounds):
+    """Each round squares and scales: the gradient needs the value of every round."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    class Loop(nn.Cell):
+        def construct(self, x, n):
+            i = Tensor(0, ms.int32)
+            while i < n:
+                x = x * x * 1.5
+                i = i + 1
+            return x
+
+    x = np.array([0.9, -0.8, 0.5], np.float64)
+    expected = np.ones(3)
+    value = x.copy()
+    for _ in range(rounds):
+        expected *= 3 * value
+        value = 1.5 * value * value
+
+    found = ops.grad(Loop())(Tensor(x.astype(np.float32)), Tensor(rounds, ms.int32))
+
+    np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5)
+
+
+def test_second_gradient_of_a_branch():
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    class Branch(nn.Cell):
+        def construct(self, x):
+            if x.sum() > 0:
+                return x * x * x
+            return ops.exp(x)
+
+    class Slope(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.net = Branch()
+
+        def construct(self, x):
+            return ops.grad(self.net)(x)
+
+    x = np.array([0.5, 1.5], np.float32)
+    twice = ops.grad(Slope())
+
+    np.testing.assert_allclose(twice(Tensor(x)).asnumpy(), 6 * x, rtol=1e-6)
+    np.testing.assert_allclose(twice(Tensor(-x)).asnumpy(), np.exp(-x), rtol=1e-6)
+
+
+def test_second_gradient_of_a_loop_is_named():
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    class Loop(nn.Cell):
+        def construct(self, x):
+            while x.sum() < 9:
+                x = x * x
+            return x
+
+    with pytest.raises(UnsupportedError, match="gradient of the gradient of a loop"):
+        ops.grad(ops.grad(Loop()))(Tensor(np.array([2.0], np.float32)))
