@@ -1,0 +1,329 @@
+"""Bin files: bytes against the documents and google.protobuf, and files that nobody should trust."""
+
+import os
+
+import numpy as np
+import pytest
+from dumpproto import dump_file, messages
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dumpsim.codecs import protonumber
+from dumpsim.codecs.dumpdata import (
+    UNKNOWN_OFFSET,
+    BinFile,
+    DumpData,
+    Item,
+    Space,
+    decode,
+    dtype_number,
+    format_number,
+    header,
+)
+from dumpsim.core.errors import BadInputError, DtypeError, FormatError, UnreadableError
+
+# the documents' example: float16 [1, 2] and float32 [3, 4.5] [spec ge 3.6]
+EXAMPLE = bytes.fromhex(
+    "3f000000000000000a03322e30108080f9c0c1c482031a13080110021a030a010230083a030a01024880402213080210021a030a0102280432"
+    "030a010240802032054164645f31003c00400000404000009040"
+)
+HALF = Item(dtype=2, format=2, shape=(2,), size=4, original_shape=(2,), address=0x1000)
+SINGLE = Item(dtype=1, format=2, shape=(2,), size=8, original_shape=(2,), address=0x2000)
+ADD = DumpData(op_name="Add_1", dump_time=1700000000000000, inputs=(HALF,), outputs=(SINGLE,))
+
+
+def write(path, data):
+    path.write_bytes(data)
+    return path
+
+
+def test_the_worked_example_is_written_and_read_to_the_byte(tmp_path):
+    assert header(ADD) == EXAMPLE[:-12]
+    file = BinFile.open(write(tmp_path / "Add.Add_1.3.5.1700000000000000", EXAMPLE))
+    assert (file.kind, file.data) == ("bin", ADD)
+    assert file.input(0).view("<f2").tolist() == [1.0, 2.0]
+    assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
+    assert isinstance(file.output(0), np.memmap)
+    assert not file.output(0).flags.writeable
+
+
+small = st.integers(0, 2**32 - 1)
+long = st.integers(0, 2**64 - 1)
+signed = st.integers(-(2**31), 2**31 - 1)
+dims = st.lists(long, max_size=5).map(tuple)
+text = st.text(max_size=12)
+some = st.none() | st.integers(1, 2**32 - 1)
+plain = {"dtype": signed, "format": signed, "shape": dims, "size": long, "original_shape": dims, "sub_format": signed}
+plain |= {"address": long, "offset": st.sampled_from([0, UNKNOWN_OFFSET]), "arg_index": some}
+inputs = st.builds(Item, **plain, input_type=some)
+outputs = st.builds(Item, **plain) | st.builds(
+    Item, **plain, original_name=text.filter(bool), original_index=small, original_dtype=signed, original_format=signed
+)
+parts = st.lists(st.builds(Space, type=signed, size=long), max_size=2).map(tuple)
+datas = st.builds(
+    DumpData,
+    op_name=text,
+    dump_time=long,
+    version=text,
+    inputs=st.lists(inputs, max_size=3).map(tuple),
+    outputs=st.lists(outputs, max_size=3).map(tuple),
+    buffers=parts,
+    spaces=parts,
+    attrs=st.lists(st.tuples(text, text), max_size=2).map(tuple),
+    dfx_message=text,
+)
+
+
+def as_message(data):
+    """The same header by google.protobuf."""
+    message = messages()["DumpData"](
+        version=data.version, dump_time=data.dump_time, op_name=data.op_name, dfx_message=data.dfx_message
+    )
+    for group, entries in ((data.inputs, message.input), (data.outputs, message.output)):
+        for item in group:
+            entry = entries.add(
+                data_type=item.dtype, format=item.format, size=item.size, sub_format=item.sub_format,
+                address=item.address, offset=item.offset, arg_index=item.arg_index or 0,
+            )  # fmt: skip
+            entry.shape.SetInParent()
+            entry.shape.dim.extend(item.shape)
+            entry.original_shape.SetInParent()
+            entry.original_shape.dim.extend(item.original_shape)
+            if item.input_type:
+                entry.input_type = item.input_type
+            if item.original_name:
+                entry.original_op.name = item.original_name
+                entry.original_op.output_index = item.original_index
+                entry.original_op.data_type = item.original_dtype
+                entry.original_op.format = item.original_format
+    for buffer in data.buffers:
+        message.buffer.add(buffer_type=buffer.type, size=buffer.size)
+    for space in data.spaces:
+        message.space.add(type=space.type, size=space.size)
+    for name, value in data.attrs:
+        message.attr.add(name=name, value=value)
+    return message
+
+
+@given(datas)
+def test_headers_are_those_of_protobuf_and_are_read_back(data):
+    written = header(data)
+    assert written[8:] == as_message(data).SerializeToString()
+    assert int.from_bytes(written[:8], "little") == len(written) - 8
+    assert decode(written[8:]) == data
+
+
+@given(st.binary(max_size=60))
+def test_whatever_protobuf_refuses_is_refused_and_what_it_reads_is_read(raw):
+    """google.protobuf is the judge of random bytes, but for groups and text, of which we are told apart below."""
+    from google.protobuf.message import DecodeError
+
+    message = messages()["DumpData"]()
+    try:
+        message.ParseFromString(raw)
+    except DecodeError:
+        return
+    try:
+        data = decode(raw)
+    except UnreadableError as error:
+        assert "wire type" in str(error) or "is a number" in str(error) or "is no number" in str(error)  # noqa: PT017
+        return
+    assert len(data.inputs) == len(message.input)
+    assert [item.shape for item in data.inputs] == [tuple(entry.shape.dim) for entry in message.input]
+    assert [(item.dtype, item.size) for item in data.outputs] == [(e.data_type, e.size) for e in message.output]
+    assert (data.op_name, data.dump_time) == (message.op_name, message.dump_time)
+
+
+def test_messages_are_merged_as_protobuf_merges_them():
+    part = b"\x1a\x02\x0a\x00" + b"\x1a\x02\x08\x05" + b"\x1a\x04\x0a\x02\x07\x09" + b"\x28\x03" + b"\x28\x04"
+    raw = b"\x22" + bytes([len(part)]) + part + b"\x7a\x01x" + b"\xa1\x01" + bytes(8)  # and two unknown fields
+    truth = messages()["DumpData"].FromString(raw).input[0]
+    (item,) = decode(raw).inputs
+    assert (item.shape, item.size) == (tuple(truth.shape.dim), truth.size) == ((5, 7, 9), 4)
+
+
+def test_payload_is_inputs_outputs_buffers_spaces(tmp_path):
+    data = DumpData(
+        op_name="x", dump_time=1, inputs=(HALF, Item(dtype=1, format=2, shape=(0,), size=0)), outputs=(SINGLE, HALF),
+        buffers=(Space(type=0, size=3),), spaces=(Space(type=0, size=5),),
+    )  # fmt: skip
+    raw = bytes(range(24))
+    assert data.payload == len(raw)
+    file = BinFile.open(write(tmp_path / "f", header(data) + raw))
+    views = [file.input(0), file.input(1), file.output(0), file.output(1), file.buffer(0), file.space(0)]
+    assert [view.tolist() for view in views] == [
+        [0, 1, 2, 3], [], [*range(4, 12)], [12, 13, 14, 15], [16, 17, 18], [19, 20, 21, 22, 23]
+    ]  # fmt: skip
+    for wrong in (-1, 2):
+        with pytest.raises(BadInputError, match=r"inputs.*0\.\.1"):
+            file.input(wrong)
+
+
+def test_parts_without_an_address_may_have_no_bytes(tmp_path):
+    lost = Item(dtype=1, format=2, shape=(2,), size=8)
+    data = DumpData(op_name="x", dump_time=1, inputs=(lost, HALF), outputs=())
+    with_bytes = BinFile.open(write(tmp_path / "a", header(data) + bytes(12)))
+    assert [with_bytes.input(n).size for n in (0, 1)] == [8, 4]
+    without = BinFile.open(write(tmp_path / "b", header(data) + b"\0\x3c\0\x40"))
+    assert [without.input(n).size for n in (0, 1)] == [0, 4]
+    assert without.input(1).view("<f2").tolist() == [1.0, 2.0]
+
+
+def test_a_bare_message_holds_its_data(tmp_path):
+    message = messages()["DumpData"](version="1.0", dump_time=5, op_name="Add_1")
+    message.output.add(data_type=1, format=2, size=8, data=np.float32([3, 4.5]).tobytes()).shape.dim.append(2)
+    message.input.add(data_type=2, format=2, data=np.float16([1]).tobytes()).shape.dim.append(1)
+    message.buffer.add(size=2, data=b"ab")
+    file = BinFile.open(write(tmp_path / "f", message.SerializeToString()))
+    assert (file.kind, file.data.op_name) == ("bare", "Add_1")
+    assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
+    assert file.input(0).view("<f2").tolist() == [1.0]
+    assert bytes(file.buffer(0)) == b"ab"
+    message.output[0].size = 9
+    with pytest.raises(UnreadableError, match="8 bytes of data where the size says 9"):
+        BinFile.open(write(tmp_path / "f", message.SerializeToString()))
+
+
+def nano(magic=0x5A5A5A5A, count=1, size=4, kind=1, dims=(2,), tag=4):
+    """A file of a small chip, by its description. [spec ge 3.9]"""
+
+    def u32(*values):
+        return b"".join(value.to_bytes(4, "little") for value in values)
+
+    def u64(*values):
+        return b"".join(value.to_bytes(8, "little") for value in values)
+
+    shapes = u32(0, 8 * len(dims)) + u64(*dims) + u32(1, 8) + u64(4)
+    entry = u32(kind, 2, 0) + u64(0x1000, 0, size) + u32(len(shapes)) + shapes
+    name = u32(2, 3) + b"abc"
+    output = u32(0, 2, 0) + u32(1, 0, 2) + u64(0x2000, 0, 8) + u32(len(name)) + name
+    head = u32(magic, 7)
+    for number, body, many in ((tag, entry, count), (5, output, 1)):
+        head += u32(number, 4 + len(body)) + u32(many) + body
+    return len(head).to_bytes(8, "little") + head + np.float16([1, 2]).tobytes() + np.float32([3, 4.5]).tobytes()
+
+
+def test_the_nano_container(tmp_path):
+    file = BinFile.open(write(tmp_path / "Add.Add_1.3.5.1700000000000000", nano()))
+    assert (file.kind, file.data.version, file.data.op_name, file.data.dump_time) == ("nano", "7", "Add_1", 17 * 10**14)
+    (item,) = file.data.inputs
+    assert (item.dtype, item.shape, item.original_shape) == (dtype_number("float16"), (2,), (4,))
+    assert file.data.outputs[0].original_name == "abc"
+    assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (nano(count=2**32 - 1), "4294967295 tensors do not fit"),
+        (nano(size=5), "output 0 has 8 bytes, 7 are left"),
+        (nano() + b"x", "1 bytes follow the last tensor"),
+        (nano(kind=99), "99 is the number of none of GE's types"),
+        (nano(tag=9), "tag 9 is unknown"),
+        (nano(dims=(1,) * 33), "no shape of at most 32 dimensions"),
+    ],
+)
+def test_hostile_nano_containers(raw, text, tmp_path):
+    with pytest.raises(UnreadableError, match=text):
+        BinFile.open(write(tmp_path / "f", raw))
+
+
+def with_header(message, *payload):
+    return len(message).to_bytes(8, "little") + message + b"".join(payload)
+
+
+HOSTILE = {
+    "empty": (b"", "byte 0: 0 bytes are no dump file"),
+    "short": (EXAMPLE[:8], "byte 8: 8 bytes"),
+    "cut in the header": (EXAMPLE[:40], "byte 0: a header of 63 bytes does not fit a file of 40 bytes"),
+    "cut in the payload": (EXAMPLE[:-1], "byte 75: output 0 has 8 bytes, 7 are left"),
+    "trailing": (EXAMPLE + b"xy", "byte 83: 2 bytes follow the last tensor"),
+    "length of 2^64 - 1": (b"\xff" * 8 + EXAMPLE, "does not fit"),
+    "length 0": (bytes(20), "a header of 0 bytes"),
+    "size of 2^64 - 1": (
+        header(DumpData(op_name="", dump_time=0, inputs=(Item(dtype=1, format=2, shape=(), size=2**64 - 1, address=1),),
+                        outputs=())),
+        "18446744073709551615 bytes, 0 are left",
+    ),
+    "a field that leaves its message": (with_header(b"\x22\x05\x1a\x7f\x0a\x01\x02"), "byte 10: field 3 has 127 bytes"),
+    "number too long": (with_header(b"\x10" + b"\x80" * 10 + b"\0"), "byte 9: a number has more than 10 bytes"),
+    "number cut": (with_header(b"\x10\x80"), "byte 9: a number is cut short"),
+    "field 0": (with_header(b"\x02\x00"), "byte 8: 0 is not the number of a field"),
+    "a group": (with_header(b"\x1b\x1c"), "byte 8: field 3 has wire type 3"),
+    "time as text": (with_header(b"\x12\x01a"), r"byte 8: field 2 \(dump_time\) is no number"),
+    "output as number": (with_header(b"\x18\x05"), "byte 8: field 3 is a number"),
+    "shape as number": (with_header(b"\x22\x02\x18\x05"), r"byte 10: field 3 \(shape\) is a number"),
+    "size as text": (with_header(b"\x22\x03\x2a\x01a"), r"byte 10: field 5 \(size\) is no number"),
+    "many dims": (with_header(b"\x22\x27\x1a\x25\x0a\x23" + b"\1" * 35), "more than 32"),
+    "many tensors": (with_header(b"\x22\x00" * (2**16 + 1)), f"byte {8 + 2**17}: more than 65536 inputs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_errors_name_file_and_offset(name, tmp_path):
+    raw, text = HOSTILE[name]
+    path = write(tmp_path / "Add.Add_1.3.5.1700000000000000", raw)
+    with pytest.raises(UnreadableError, match=text) as caught:
+        BinFile.open(path)
+    assert str(caught.value).startswith(f"{path}: byte ")
+
+
+def test_trailing_bytes_pass_where_they_may(tmp_path):
+    file = BinFile.open(write(tmp_path / "f", EXAMPLE + b"xy"), trailing=True)
+    assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
+
+
+def test_a_pipe_does_not_hold_the_reader(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnreadableError, match="not a regular file"):
+        BinFile.open(tmp_path / "pipe")
+    with pytest.raises(UnreadableError, match="not a regular file"):
+        BinFile.open(tmp_path)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_no_change_of_a_file_is_a_crash(data):
+    """Any bytes overwritten, cut or added: a reading, or an error that names the offset."""
+    import tempfile
+
+    raw = bytearray(data.draw(st.sampled_from([EXAMPLE, nano(), EXAMPLE[8:71]])))
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    raw = raw[: data.draw(st.integers(0, len(raw)))] if data.draw(st.booleans()) else raw
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(raw)
+        file.flush()
+        try:
+            read = BinFile.open(file.name)
+        except UnreadableError as error:
+            assert ": byte " in str(error)  # noqa: PT017
+            return
+        sizes = [read.input(n).size for n in range(len(read.data.inputs))]
+        sizes += [read.output(n).size for n in range(len(read.data.outputs))]
+        assert sum(sizes) <= len(raw)
+
+
+def test_numbers_of_types_and_layouts():
+    """The table of the documents, by samples; both directions agree everywhere. [spec ge 3.3]"""
+    known = {"float32": (1, 0), "int32": (7, 3), "bool": (11, 12), "float64": (12, 11), "bfloat16": (27, 27)}
+    known |= {"int4": (28, 29), "uint1": (29, 30), "hifloat8": (33, 34), "float8_e4m3fn": (35, 36)}
+    for name, (number, ge) in known.items():
+        assert (dtype_number(name), protonumber.ge_number(number), protonumber.from_ge(ge)) == (number, ge, number)
+    for number in protonumber.DTYPES_PROTO:
+        assert dtype_number(protonumber.dtype_name(number)) == number
+        assert dtype_number(protonumber.vendor_name(number)) == number
+    for name, number in {"NCHW": 0, "NC1HWC0": 3, "FRACTAL_Z": 4, "FRACTAL_NZ": 29, "NDC1HWC0": 32}.items():
+        assert format_number(name) == number
+    assert {format_number(name) for name in protonumber.FORMATS.values()} == set(protonumber.FORMATS)
+    for lookup, wrong in ((dtype_number, "float31"), (protonumber.dtype_name, 43), (protonumber.from_ge, 5)):
+        with pytest.raises(DtypeError):
+            lookup(wrong)
+    for lookup, wrong in ((format_number, "NC1HWC1"), (protonumber.format_name, 50)):
+        with pytest.raises(FormatError):
+            lookup(wrong)
+
+
+def test_the_schema_of_the_test_makes_the_documents_bytes():
+    """Judges the judge: google.protobuf with this schema gives the worked example, too."""
+    assert dump_file(as_message(ADD), EXAMPLE[-12:]) == EXAMPLE
