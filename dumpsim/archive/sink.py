@@ -59,7 +59,9 @@ class Sink:
         self._made: set[str] = set()
         self._growing: dict[str, tuple[int, int]] = {}  # path -> descriptor, size
 
-    def write(self, directory: str, name: str, parts: Sequence["bytes | memoryview"]) -> int:
+    def write(
+        self, directory: str, name: str, parts: Sequence["bytes | memoryview"], *, mode: int | None = None
+    ) -> int:
         """Write a whole file; it appears under its name when it is complete.
 
         Parameters
@@ -68,6 +70,8 @@ class Sink:
             The directory is made when it is written to for the first time.
         parts : sequence of bytes-like
             Written one after the other, without being joined.
+        mode : int, optional
+            Permissions other than the sink's.
 
         Returns
         -------
@@ -89,7 +93,7 @@ class Sink:
             if self._disk is not None:
                 self._disk.charge(size)
             # born with its final mode: that binds later openers, not this descriptor
-            descriptor = self._create(temporary)
+            descriptor = self._create(temporary, self._file_mode if mode is None else mode)
             _write_all(descriptor, parts, size)
             os.close(descriptor)
             descriptor = -2
@@ -168,14 +172,14 @@ class Sink:
         before = self.written.get(directory, (0, 0))
         self.written[directory] = (before[0] + files, before[1] + size)
 
-    def _create(self, path: str) -> int:
+    def _create(self, path: str, mode: int) -> int:
         """A new file; what a killed run left under this name is swept away."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            return os.open(path, flags, self._file_mode)
+            return os.open(path, flags, mode)
         except FileExistsError:
             os.unlink(path)
-            return os.open(path, flags, self._file_mode)
+            return os.open(path, flags, mode)
 
     def _make(self, directory: str) -> None:
         """Make missing directories one by one, since only new ones get the sink's mode."""

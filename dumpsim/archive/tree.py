@@ -45,6 +45,10 @@ class Tree:
         """Directory of the rank."""
         return f"{self.path.rstrip('/')}/rank_{self.rank}"
 
+    def exists(self) -> bool:
+        """Whether the rank has dumped here before."""
+        return os.path.isdir(self.rank_path) and bool(os.listdir(self.rank_path))
+
     @property
     def metadata(self) -> str:
         """Directory of the copies of the configuration."""

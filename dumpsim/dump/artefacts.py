@@ -1,7 +1,8 @@
 """The files beside tensors: graphs, execution orders, copies of the configuration, arguments of kernels."""
 
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from dumpsim.archive.sink import Sink
@@ -9,14 +10,61 @@ from dumpsim.archive.tree import Tree
 from dumpsim.codecs import irproto, irtext
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.errors import DumpConfigError
-from dumpsim.core.events import GraphEvent, TensorRef
+from dumpsim.core.events import GraphEvent, RunEvent, TensorRef
 from dumpsim.core.irdoc import IrDoc
+from dumpsim.dump.info import Log
+from dumpsim.dump.ledger import Ledger
+from dumpsim.dump.tensorfiles import TensorFiles
+from dumpsim.modes.profile import Profile
 
-__all__ = ["arguments_file", "check_target", "check_types", "tensor_constants", "write_graph", "write_metadata"]
+__all__ = [
+    "RankFiles",
+    "arguments_file",
+    "check_target",
+    "check_types",
+    "tensor_constants",
+    "write_graph",
+    "write_metadata",
+]
 
 _ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"  # [spec mindspore 8.1]
 
-Log = Callable[[str, str, str], None]
+
+class RankFiles:
+    """The files beside tensors in the tree of a rank, as far as the profile has them."""
+
+    def __init__(self, tree: Tree, *, profile: Profile, sink: Sink, ledger: Ledger, log: Log) -> None:
+        self.tree = tree
+        self._profile = profile
+        self._sink = sink
+        self._ledger = ledger
+        self._log = log
+        self._logged: int | None = None  # the iteration that the history logged last, of whatever graph
+
+    def begin(self, text: bytes) -> None:
+        """Copies of the configuration; `text` is the dump config."""
+        profile = self._profile
+        if profile.metadata:
+            self._ledger.guarded(
+                lambda: write_metadata(self._sink, self.tree, profile.target, profile.ms_version, text, self._log)
+            )
+
+    def graph(self, event: GraphEvent, tensors: TensorFiles) -> None:
+        """A compiled graph and its constants."""
+        if self._profile.graph_files:
+            self._ledger.guarded(lambda: write_graph(self._sink, self.tree, event))
+        if self._profile.constants:
+            directory = self.tree.constants(event.graph_id)
+            if not os.path.isdir(directory):
+                for ref in tensor_constants(event):
+                    tensors.constant(directory, ref, event.graph_id)
+
+    def run(self, event: RunEvent, number: int) -> None:
+        """A line of the history where the iteration is another one than before. [spec mindspore 8.1]"""
+        if self._profile.global_order and number != self._logged:
+            self._logged = number
+            name = self.tree.history(event.graph_id)
+            self._ledger.guarded(lambda: self._sink.append(self.tree.execution_order, name, f"{number}\n"))
 
 
 def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: bytes, log: Log) -> None:

@@ -13,8 +13,10 @@ from dumpsim.core.events import TensorRef
 from dumpsim.core.format import FORMATS
 from dumpsim.tensor.layout import to_host
 
-__all__ = ["Conversion", "Converted", "NotDumped", "convert", "device_values"]
+__all__ = ["Conversion", "Converted", "NotDumped", "convert", "device_values", "graph_format"]
 
+# device layouts that npy files of whole graphs do not keep [spec mindspore 5.6]
+_CONVERTED = ("FRACTAL_Z", "FRACTAL_NZ", "NC1HWC0", "C1HWNCoC0", "NC1HWC0_C04", "NDC1HWC0", "FRACTAL_Z_3D")
 _FLOAT32, _INT8, _UINT8 = DTYPES["float32"], DTYPES["int8"], DTYPES["uint8"]
 
 
@@ -30,6 +32,9 @@ class Conversion:
     ----------
     to_host : bool
         Device layouts and number types are converted (``trans_flag``).
+    rank4 : bool
+        Layouts of tensors with four axes only are converted, number types are not, and the label is the format that a
+        whole graph gives the tensor. [spec mindspore 5.6]
     raw : bool
         Bytes are copied as they are and labelled as if they had been converted. [spec mindspore 7]
     float32 : bool
@@ -42,6 +47,7 @@ class Conversion:
 
     to_host: bool = True
     raw: bool = False
+    rank4: bool = False
     float32: bool = True
     sample: int | None = None
     bug_compat: bool = False
@@ -89,6 +95,8 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
         raise NotDumped("hifloat8 has no npy form")
     if how.raw:
         values, dtype, label = _raw(ref), ref.dtype, "DefaultFormat"
+    elif how.rank4:
+        values, dtype, label = _model(ref)
     elif how.to_host:
         values, dtype, label = _host(ref), ref.dtype, "DefaultFormat"
     else:
@@ -132,6 +140,25 @@ def _host(ref: TensorRef) -> NDArray[Any]:
         return values
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(ref.dtype.numpy)
+
+
+def _model(ref: TensorRef) -> tuple[NDArray[Any], DType, str]:
+    """The tensor as the callback of whole graphs converts it. [spec mindspore 5.6]"""
+    label = graph_format(ref)
+    if label not in _CONVERTED or len(ref.shape) != 4:
+        return _view(ref, ref.device_dtype, ref.device_shape), ref.device_dtype, label
+    try:
+        values = to_host(_flat(ref, ref.device_dtype), ref.device_format, ref.shape, groups=ref.groups)
+    except FormatError as error:
+        raise NotDumped(f"{ref.device_format}: {error.what}") from error
+    return values, ref.device_dtype, "NCHW"
+
+
+def graph_format(ref: TensorRef) -> str:
+    """The format that a whole graph gives a tensor: a plain one is NCHW with four axes, else ND."""
+    if ref.device_format == "DefaultFormat":
+        return "NCHW" if len(ref.shape) == 4 else "ND"
+    return ref.device_format
 
 
 def _raw(ref: TensorRef) -> NDArray[Any]:

@@ -9,9 +9,18 @@ from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS
 from dumpsim.modes.profile import Profile
 
-__all__ = ["Selection", "choose_inputs", "choose_outputs", "choose_parameters", "is_selected"]
+__all__ = [
+    "EMPTY",
+    "IGNORE_USELESS",
+    "Selection",
+    "choose_inputs",
+    "choose_outputs",
+    "choose_parameters",
+    "is_selected",
+]
 
 IGNORE_USELESS = "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT"
+EMPTY = "no elements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +81,7 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
 def _reason(profile: Profile, ref: TensorRef) -> str | None:
     """Why a tensor cannot be dumped, None where it can. [spec mindspore 2.4]"""
     if ref.nbytes == 0:
-        return "no elements"
+        return EMPTY
     if ref.origin == "segment" and not profile.segment_inputs:
         return "handed over by a control-flow segment"
     if ref.dtype.name == "complex64" and profile.complex_numbers == "skip64":

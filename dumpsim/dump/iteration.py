@@ -1,6 +1,11 @@
-"""Which number the running iteration has. [spec mindspore 3.3, decisions]"""
+"""Which number the running iteration has, and whether it is dumped. [spec mindspore 3.3, decisions]"""
 
-__all__ = ["IterationCounter"]
+from dataclasses import dataclass
+
+from dumpsim.core.steps import Steps
+from dumpsim.dump.control import DumpControl
+
+__all__ = ["Iteration", "IterationCounter", "Moment"]
 
 
 class IterationCounter:
@@ -11,8 +16,7 @@ class IterationCounter:
     rule : str
         ``process``: every run of a root graph takes the next number of one count; the graph of a data sink takes none.
         ``graph``: a run happens in the present number, and afterwards the number is that of the runs so far of the
-        graph that has
-        just run.
+        graph that has just run.
     first : int
         ``initial_iteration``.
 
@@ -54,3 +58,71 @@ class IterationCounter:
         self._after_dataset = dataset
         if self._rule == "graph":
             self.current = runs + self._first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When something is dumped: it stays true for work that runs later.
+
+    Attributes
+    ----------
+    number : int
+        Of the iteration, or the step that the script counts.
+    run : int
+        Runs of the root graph before this one: what GE calls the iteration.
+    time_ns : int
+        When the step began.
+    """
+
+    number: int
+    run: int = 0
+    time_ns: int = 0
+
+
+class Iteration:
+    """The running iteration of a dump.
+
+    Parameters
+    ----------
+    counter : IterationCounter
+    steps : Steps
+        The iterations that the config asks for.
+    control : DumpControl
+        Scripts may count, start and stop themselves.
+    enabled : bool
+        Whether the config dumps anything at all.
+
+    Attributes
+    ----------
+    moment : Moment
+    capturing : bool
+        Whether the present iteration is dumped.
+    """
+
+    def __init__(self, counter: IterationCounter, steps: Steps, control: DumpControl, *, enabled: bool) -> None:
+        self._counter = counter
+        self._steps = steps
+        self._control = control
+        self._enabled = enabled
+        self.moment = Moment(number=counter.current)
+        self.capturing = False
+        self._look(0, 0)
+
+    def begin(self, root: object, *, run: int, time_ns: int, dataset: bool) -> Moment:
+        """A run begins."""
+        self._counter.begin(root, dataset=dataset)
+        return self._look(run, time_ns)
+
+    def end(self, root: object, *, dataset: bool) -> None:
+        """A run has ended; what comes before the next one belongs to the number that comes."""
+        self._counter.end(root, dataset=dataset)
+        self._look(self.moment.run, self.moment.time_ns)
+
+    def _look(self, run: int, time_ns: int) -> Moment:
+        """Number the step that comes, and see whether its tasks are dumped."""
+        control = self._control
+        number = self._counter.current if control.user_step is None else control.user_step
+        asked = control.running if control.dynamic else number in self._steps
+        self.capturing = self._enabled and asked
+        self.moment = Moment(number=number, run=run, time_ns=time_ns)
+        return self.moment

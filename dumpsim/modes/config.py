@@ -18,6 +18,8 @@ class DumpConfig:
         Path of the JSON file as the environment gave it.
     text : bytes
         Its bytes; ``.dump_metadata/data_dump.json`` is a copy.
+    asynchronous : bool
+        Tensors are read by callbacks on the kernels' streams.
     disabled : str or None
         Why a legal config dumps nothing on this device.
     Other attributes are the fields of the JSON file.
@@ -37,20 +39,27 @@ class DumpConfig:
     saved_data: str
     statistic_category: tuple[str, ...]
     initial_iteration: int
-    e2e: bool
-    enable: bool
-    trans_flag: bool
-    save_kernel_args: bool
-    stat_calc_mode: str
-    device_stat_precision_mode: str
-    sample_mode: int
-    sample_num: int
+    file_format: str = "npy"
+    e2e: bool = False
+    enable: bool = True
+    trans_flag: bool = True
+    save_kernel_args: bool = False
+    stat_calc_mode: str = "host"
+    device_stat_precision_mode: str = "high"
+    sample_mode: int = 0
+    sample_num: int = 100
+    asynchronous: bool = False
     disabled: str | None = None
 
     @property
     def tensors(self) -> bool:
         """npy files are asked for."""
         return self.saved_data in ("tensor", "full")
+
+    @property
+    def binary(self) -> bool:
+        """One binary file an operator is asked for, not npy."""
+        return self.file_format == "bin"
 
     @property
     def statistics(self) -> bool:

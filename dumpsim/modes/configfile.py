@@ -4,17 +4,26 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dumpsim.core.errors import DumpConfigError, UnsupportedError
+from dumpsim.core.errors import DumpConfigError
+from dumpsim.modes import kernelbykernel, wholegraph
+from dumpsim.modes.conditions import E2E, misses_device
 from dumpsim.modes.config import DumpConfig
-from dumpsim.modes.dialect import Draft, Finding, first_failure, schema, walk, without_effect
+from dumpsim.modes.dialect import Draft, Effect, Finding, Row, first_failure, schema, walk, without_effect
 from dumpsim.modes.jsontext import JsonTextError, parse
-from dumpsim.modes.kernelbykernel import E2E, EFFECTS, ROWS, misses_device
 from dumpsim.modes.profile import Profile
 
-__all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "load", "read_file", "require_supported"]
+__all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "dialect", "load", "read_file"]
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
-_O2_REMOVED = "2.6"  # [spec mindspore 0.2, decisions]
+_DIALECTS = {
+    "kernel": (kernelbykernel.ROWS, kernelbykernel.EFFECTS),
+    "graph": (wholegraph.ROWS, wholegraph.EFFECTS),
+}
+
+
+def dialect(profile: Profile) -> tuple[tuple[Row, ...], tuple[Effect, ...]]:
+    """The table of a profile's config, and the fields that it may set in vain."""
+    return _DIALECTS[profile.dialect]
 
 
 def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
@@ -100,7 +109,7 @@ def load(
     (True, 'tensor', ())
     """
     draft = _draft(text, environment, profile, device_id, file)
-    warnings = first_failure(ROWS, draft, file)
+    warnings = first_failure(dialect(profile)[0], draft, file)
     return _config(draft, text, file), warnings
 
 
@@ -122,7 +131,8 @@ def check_all(
         draft = _draft(text, environment, profile, device_id, file)
     except DumpConfigError as error:
         return (Finding(level="error", code=error.code or "", where="$", what=error.what, vendor=error.vendor),)
-    return (*walk(ROWS, draft), *without_effect(ROWS, EFFECTS, draft))
+    rows, effects = dialect(profile)
+    return (*walk(rows, draft), *without_effect(rows, effects, draft))
 
 
 def config_schema(profile: Profile) -> dict[str, Any]:
@@ -134,23 +144,7 @@ def config_schema(profile: Profile) -> dict[str, Any]:
     >>> config_schema(find("seed", "cpu"))["properties"]["common_dump_settings"]["properties"]["input_output"]["enum"]
     [0, 1, 2]
     """
-    return schema(ROWS, profile, f"MindSpore dump config, {profile.name}")
-
-
-def require_supported(profile: Profile, jit_level: str, environment: Mapping[str, str]) -> None:
-    """Refuse the modes that this dialect does not describe.
-
-    Raises
-    ------
-    UnsupportedError
-        For Ascend O2, with or without GE dump; releases that have neither any more say so.
-    """
-    if profile.target == "Ascend" and jit_level == "O2":
-        name = "GE dump (ENABLE_MS_GE_DUMP=1)" if environment.get("ENABLE_MS_GE_DUMP") == "1" else "Ascend O2 dump"
-        why = "is not emulated yet" if profile.release == "seed" else f"is gone since MindSpore {_O2_REMOVED}"
-        raise UnsupportedError(
-            f"{name} {why}", where="jit_level", allowed=("O0", "O1"), nearest="O1", code="DS-CFG-070"
-        )
+    return schema(dialect(profile)[0], profile, f"MindSpore dump config, {profile.name}")
 
 
 def _draft(text: bytes, environment: Mapping[str, str], profile: Profile, device_id: int, file: str) -> Draft:
@@ -165,23 +159,21 @@ def _draft(text: bytes, environment: Mapping[str, str], profile: Profile, device
 
 
 def _config(draft: Draft, text: bytes, file: str) -> DumpConfig:
-    """The typed config of a draft without errors."""
-    values = draft.values
+    """The typed config of a draft without errors; fields that the dialect does not have keep their defaults."""
+    values = dict(draft.values)
+    profile = draft.profile
+    e2e = draft.has_section(E2E)
     disabled = None
     if misses_device(draft):
         disabled = f"support_device does not list device {draft.device_id}"
-    elif not draft.has_section(E2E) and draft.profile.no_e2e == "nothing":
+    elif profile.dialect == "kernel" and not e2e and profile.no_e2e == "nothing":
         disabled = "there is no e2e_dump_settings section, which O0 and O1 need"
-    names = (
-        "net_name dump_mode input_output kernels support_device op_debug_mode overflow_number saved_data "
-        "path statistic_category initial_iteration enable trans_flag save_kernel_args stat_calc_mode "
-        "device_stat_precision_mode sample_mode sample_num"
-    )
     return DumpConfig(
         file=file,
         text=text,
-        steps=values["iteration"],
-        e2e=draft.has_section(E2E),
+        steps=values.pop("iteration"),
+        e2e=e2e,
+        asynchronous=profile.target == "Ascend" and values.get("enable") is False,
         disabled=disabled,
-        **{name: values[name] for name in names.split()},
+        **values,
     )

@@ -10,34 +10,30 @@ from typing import Any
 
 from dumpsim.archive.naming import NameRule
 from dumpsim.codecs.statcsv import Dialect
-from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.errors import BadInputError, UnsupportedError, nearest
+from dumpsim.modes import releases
+from dumpsim.modes.releases import DEVICES, HOST_CATEGORIES, RELEASES, TARGETS
 
-__all__ = ["DEVICES", "RELEASES", "Profile", "find", "names"]
-
-RELEASES = ("seed", "2.7", "2.10")
-DEVICES = ("ascend_o0", "gpu", "cpu")
-
-HOST_CATEGORIES = (
-    "max",
-    "min",
-    "avg",
-    "count",
-    "negative zero count",
-    "positive zero count",
-    "nan count",
-    "negative inf count",
-    "positive inf count",
-    "zero count",
-    "md5",
-    "l2norm",
-)
-DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
+__all__ = ["CHOICES", "Profile", "device_of", "find", "names"]
 
 # the legal values of the fields that are words
 CHOICES: dict[str, tuple[str, ...]] = {
     "support_device": ("optional", "required"),
     "enable": ("any", "true"),
-    "debug_modes": ("all", "zero", "folded"),
+    "dialect": ("kernel", "graph"),
+    "tree": ("rank", "model"),
+    "stamps": ("tensor", "operator"),
+    "step_grammar": ("mindspore", "ge"),
+    "debug_modes": ("all", "zero", "folded", "overflow"),
+    "overflow_check": ("finite", "flags", "none"),
+    "overflow_scan": ("all", "stops"),
+    "overflow_ids": ("operator", "debug"),
+    "opdebug": ("chip", "old", "new"),
+    "exception": ("inputs", "lite", "none"),
+    "o2": ("present", "removed"),
+    "o2_dtype": ("title", "lower"),
+    "host_layout": ("always", "rank4"),
+    "sink": ("any", "one", "error"),
     "statistics": ("device", "host", "error"),
     "no_e2e": ("alerts", "nothing"),
     "dtype_in_name": ("lower", "title", "none"),
@@ -52,9 +48,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "csv_op_name": ("escaped", "raw"),
     "csv_brackets": ("()", "[]"),
     "over_long": ("hash", "random"),
-    "skip_tables": ("ascend", "cpu", "none"),
+    "skip_tables": ("ascend", "cpu", "ge", "none"),
     "unwritable": ("error", "log"),
     "heterogeneous": ("error", "allowed"),
+    "tensordump": ("A", "B", "C"),
 }
 
 
@@ -66,8 +63,12 @@ class Profile:
     ----------
     release, device, target, ms_version : str
         Which one it is; `ms_version` is what ``config.json`` and ``mindspore.__version__`` print.
+    dialect : str
+        Config of dumps ``kernel`` by kernel, or of whole ``graph``s.
     iteration_blanks : bool
         Blanks in ``iteration`` are legal.
+    step_grammar : str
+        ``iteration`` is MindSpore's, or is read once more by ``ge``.
     support_device : str
         ``required``, or ``optional`` with the default ``[0..7]``.
     device_filter : bool
@@ -75,7 +76,8 @@ class Profile:
     enable : str
         ``e2e_dump_settings.enable`` may be ``any`` or must be ``true``.
     debug_modes : str
-        op_debug_mode takes ``all`` documented values, only ``zero``, or 1 and 2 too, ``folded`` into 3.
+        op_debug_mode takes ``all`` documented values, only ``zero``, 0 and ``overflow``, or 1 and 2 too, ``folded``
+        into 3.
     debug_mode_needs_e2e : bool
         op_debug_mode may only be left out where there is an e2e section.
     statistics : str
@@ -90,12 +92,31 @@ class Profile:
         The field has an effect.
     overflow_number_error : bool
         ``overflow_number`` outside op_debug_mode 3 is an error, else it is ignored with a warning.
-    overflow_check, exception_inputs : bool
-        op_debug_mode 3 and 4 do what they say.
+    overflow_check : str
+        op_debug_mode 3 looks for outputs that are not ``finite``, or at the device's ``flags``, or dumps everything
+        (``none``).
+    overflow_scan : str
+        The second output of a number type that is not tested ``stops`` the test of its operator, or ``all`` outputs are
+        tested.
+    overflow_ids : str
+        Ids in the names of an overflowing operator's files: the ``operator``'s own, which the overflow record holds, so
+        that tools find the file by them, or those of the ``debug`` task. [spec ge 3.8, spec mindspore 3.7]
+    opdebug : str
+        Layout of the overflow record: ``old``, ``new``, or that of the ``chip``.
+    exception : str
+        op_debug_mode 4 saves the failing operator's ``inputs``, the ``lite`` dump of CANN, or nothing (``none``).
     no_e2e : str
         Without an e2e section: three ``alerts`` and a dump, or three alerts and ``nothing``.
-    dtype_in_name : str
-        Last field of npy names: ``lower``, ``title`` or ``none``.
+    o2 : str
+        Dumps of whole graphs are ``present``, or ``removed``.
+    tree : str
+        Directories by ``rank``, net and graph, or by time, device and ``model``.
+    step_level, acl_json, graph_files : bool
+        Whether a tree of models begins with the step; ``acl_dump_{device}.json``; IR and execution orders.
+    stamps : str
+        Every ``tensor`` has a time stamp of its own, or all of an ``operator`` share one.
+    dtype_in_name, o2_dtype : str
+        Last field of npy names: ``lower``, ``title`` or ``none``; `o2_dtype` is that of whole graphs.
     op_name : str
         op_name of npy names: the ``escaped`` full scope, or its ``short`` last part.
     task_id : str
@@ -106,6 +127,10 @@ class Profile:
         ``save`` (no statistics), ``skip64`` (complex64 is dropped) or ``error`` at compile.
     constants, parameters, metadata, global_order : bool
         Which of the extra files exist.
+    data_nodes : bool
+        Graph inputs are dumped as operators of type Data.
+    host_layout : str
+        Device layouts are converted for every shape, or for tensors of ``rank4`` only.
     inplace : str
         Inputs are read ``before`` or ``after`` the kernel.
     async_conversion : str
@@ -126,10 +151,12 @@ class Profile:
         A path that cannot be written is an ``error`` before the first step, or only ``log`` lines.
     heterogeneous : str
         A graph with operators of another device is an ``error``, or ``allowed``.
-    sink_error : bool
-        A data sink together with dump is an error.
-    file_mode, directory_mode : int
-        Permissions.
+    sink : str
+        A data sink may have ``any`` size, size ``one`` only, or is an ``error``.
+    file_mode, binary_mode, directory_mode : int
+        Permissions; those of binary files differ.
+    tensordump : str
+        Generation of the operator TensorDump. [spec parallel 1.1]
     bug_compat : bool
         Known defects of packed types are copied, too.
     """
@@ -138,7 +165,9 @@ class Profile:
     device: str
     target: str
     ms_version: str
+    dialect: str = "kernel"
     iteration_blanks: bool = False
+    step_grammar: str = "mindspore"
     support_device: str = "required"
     device_filter: bool = True
     enable: str = "any"
@@ -152,10 +181,20 @@ class Profile:
     trans_flag: bool = True
     kernel_arguments: bool = True
     overflow_number_error: bool = True
-    overflow_check: bool = True
-    exception_inputs: bool = True
+    overflow_check: str = "finite"
+    overflow_scan: str = "all"
+    overflow_ids: str = "operator"
+    opdebug: str = "chip"
+    exception: str = "inputs"
     no_e2e: str = "nothing"
+    o2: str = "present"
+    tree: str = "rank"
+    step_level: bool = False
+    acl_json: bool = False
+    graph_files: bool = True
+    stamps: str = "tensor"
     dtype_in_name: str = "lower"
+    o2_dtype: str = "title"
     op_name: str = "escaped"
     task_id: str = "zero"
     bfloat16: str = "float32"
@@ -164,6 +203,8 @@ class Profile:
     parameters: bool = False
     metadata: bool = False
     global_order: bool = False
+    data_nodes: bool = False
+    host_layout: str = "always"
     inplace: str = "before"
     async_conversion: str = "sync"
     iteration_rule: str = "graph"
@@ -175,11 +216,14 @@ class Profile:
     over_long: str = "random"
     segment_inputs: bool = True
     skip_tables: str = "ascend"
+    memory_reuse: bool = False
     unwritable: str = "log"
     heterogeneous: str = "allowed"
-    sink_error: bool = False
+    sink: str = "any"
     file_mode: int = 0o400
+    binary_mode: int = 0o600
     directory_mode: int = 0o700
+    tensordump: str = "A"
     bug_compat: bool = False
 
     @property
@@ -190,7 +234,8 @@ class Profile:
     @property
     def names(self) -> NameRule:
         """How npy names are made and read."""
-        return NameRule(dtype_in_name=self.dtype_in_name, op_name=self.op_name, over_long=self.over_long)
+        word = self.dtype_in_name if self.dialect == "kernel" else self.o2_dtype
+        return NameRule(dtype_in_name=word, op_name=self.op_name, over_long=self.over_long)
 
     @property
     def csv(self) -> Dialect:
@@ -252,115 +297,58 @@ def _value(profile: Profile, name: str, text: str) -> Any:
     )
 
 
-_VERSIONS = {"seed": "2.5.0", "2.7": "2.7.0", "2.10": "2.10.0"}  # [decisions]
-_TARGETS = {"ascend_o0": "Ascend", "gpu": "GPU", "cpu": "CPU"}
-
-# what a device changes in every release [spec mindspore 1.3, 3.1-3.4, 3.9-3.11] [seed 001]
-_BY_DEVICE: dict[str, dict[str, Any]] = {
-    "ascend_o0": {},
-    "gpu": {
-        "statistics": "host",
-        "sampling": False,
-        "trans_flag": False,
-        "overflow_check": False,
-        "exception_inputs": False,
-        "no_e2e": "alerts",
-        "constants": True,
-        "parameters": True,
-        "metadata": True,
-        "global_order": True,
-        "graph_level": "own",
-        "skip_tables": "none",
-        "sink_error": True,
-    },
-    "cpu": {
-        "device_filter": False,
-        "statistics": "error",
-        "sampling": False,
-        "trans_flag": False,
-        "kernel_arguments": False,
-        "overflow_check": False,
-        "exception_inputs": False,
-        "no_e2e": "alerts",
-        "constants": True,
-        "parameters": True,
-        "metadata": True,
-        "global_order": True,
-        "graph_level": "own",
-        "segment_inputs": False,
-        "skip_tables": "cpu",
-    },
-}
-
-# what the documents say, against what the releases do [decisions]
-_SEED: dict[str, Any] = {
-    "iteration_blanks": True,
-    "support_device": "optional",
-    "debug_modes": "all",
-    "statistics_in_overflow": False,
-    "overflow_number_error": False,
-    "iteration_rule": "process",
-    "csv_trailing": False,
-    "over_long": "hash",
-    "unwritable": "error",
-    "heterogeneous": "error",
-}
-_SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
-    "ascend_o0": {},
-    "gpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none"},
-    "cpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none", "support_device": "required"},
-}
-_OBSERVED_BY_DEVICE: dict[str, dict[str, Any]] = {
-    "ascend_o0": {"complex_numbers": "skip64", "async_conversion": "raw", "debug_mode_needs_e2e": True},
-    "gpu": {"complex_numbers": "skip64", "set_dump": False},
-    "cpu": {
-        "set_dump": False,
-        "dtype_in_name": "title",
-        "bfloat16": "raw",
-        "complex_numbers": "error",
-        "constants": False,
-        "inplace": "after",
-    },
-}
-_BY_RELEASE: dict[str, dict[str, Any]] = {
-    "seed": {},
-    "2.7": {},
-    "2.10": {
-        "csv_op_name": "raw",
-        "csv_brackets": "[]",
-        "csv_unique": True,
-        "categories": (*HOST_CATEGORIES, "hash", "hash:sha1", "hash:md5"),
-    },
-}
-
-
 def names() -> tuple[str, ...]:
-    """All profiles, as ``release/device``."""
-    return tuple(f"{release}/{device}" for release in RELEASES for device in DEVICES)
+    """All profiles, as ``release/device``; modes that a release has no more are left out."""
+    found = ((release, device) for release in RELEASES for device in DEVICES)
+    return tuple(f"{release}/{device}" for release, device in found if _data(release, device).get("o2") != "removed")
+
+
+def device_of(target: str, jit_level: str, *, ge: bool = False) -> str:
+    """The name of a mode: what the target, the compile level and ENABLE_MS_GE_DUMP choose.
+
+    Examples
+    --------
+    >>> device_of("Ascend", "O2"), device_of("Ascend", "O2", ge=True), device_of("Ascend", "O1", ge=True)
+    ('ascend_o2', 'ascend_ge', 'ascend_o0')
+    >>> device_of("CPU", "O2")
+    'cpu'
+    """
+    if target == "Ascend" and jit_level == "O2":
+        return "ascend_ge" if ge else "ascend_o2"
+    return next((device for device, found in TARGETS.items() if found == target), target)
 
 
 def find(release: str, device: str, overrides: Mapping[str, str] | None = None) -> Profile:
-    """The profile of a release and a device.
+    """The profile of a release and a mode.
 
     Parameters
     ----------
     release : str
         ``seed``, ``2.7`` or ``2.10``.
     device : str
-        ``ascend_o0`` (O0 and O1), ``gpu`` or ``cpu``; the targets ``Ascend``, ``GPU`` and ``CPU`` are accepted too.
+        ``ascend_o0`` (O0 and O1), ``ascend_o2``, ``ascend_ge`` (O2 with ENABLE_MS_GE_DUMP=1), ``gpu`` or ``cpu``; the
+        targets ``Ascend`` (O0), ``GPU`` and ``CPU`` are accepted too.
     overrides : mapping of str to str, optional
         Single fields.
 
     Raises
     ------
     BadInputError
+        For a name or a field that there is not.
+    UnsupportedError
+        For a mode that the release has no more, unless ``o2=present`` is set.
 
     Examples
     --------
     >>> find("2.10", "CPU").dtype_in_name
     'title'
+    >>> find("2.7", "ascend_o2")
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.UnsupportedError: jit_level: dumps of whole graphs (Ascend O2, GE) are gone since MindSpore \
+2.6; allowed: O0, O1, --mindspore seed, --set o2=present (did you mean 'O1'?) [DS-CFG-070]
     """
-    device = next((key for key, target in _TARGETS.items() if device == target), device)
+    device = device_of(device, "O0")
     for where, value, allowed in (("release", release, RELEASES), ("device", device, DEVICES)):
         if value not in allowed:
             raise BadInputError(
@@ -370,7 +358,28 @@ def find(release: str, device: str, overrides: Mapping[str, str] | None = None) 
                 nearest=nearest(value, allowed),
                 code="DS-PRO-003",
             )
-    by_age = _SEED | _SEED_BY_DEVICE[device] if release == "seed" else _OBSERVED_BY_DEVICE[device]
-    data: dict[str, Any] = {**_BY_DEVICE[device], **by_age, **_BY_RELEASE[release]}
-    profile = Profile(release=release, device=device, target=_TARGETS[device], ms_version=_VERSIONS[release], **data)
-    return profile.with_overrides(overrides or {})
+    profile = Profile(
+        release=release,
+        device=device,
+        target=TARGETS[device],
+        ms_version=releases.VERSIONS[release],
+        **_data(release, device),
+    ).with_overrides(overrides or {})
+    if profile.o2 == "removed":
+        raise UnsupportedError(
+            f"dumps of whole graphs (Ascend O2, GE) are gone since MindSpore {releases.REMOVED}",
+            where="jit_level",
+            allowed=("O0", "O1", "--mindspore seed", "--set o2=present"),
+            nearest="O1",
+            code="DS-CFG-070",
+        )
+    return profile
+
+
+def _data(release: str, device: str) -> dict[str, Any]:
+    """Where a profile differs from the defaults."""
+    if release == "seed":
+        by_age = releases.SEED | releases.SEED_BY_DEVICE[device]
+    else:
+        by_age = releases.OBSERVED | releases.OBSERVED_BY_DEVICE[device]
+    return {**releases.BY_DEVICE[device], **by_age, **releases.BY_RELEASE[release]}

@@ -1,15 +1,18 @@
 """Readers of single fields: JSON value to config value, with the vendor's complaints. [spec observed 2]"""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from dumpsim.core.errors import DumpConfigError, nearest
 from dumpsim.core.match import KernelRules
 from dumpsim.core.steps import Steps
 from dumpsim.modes.dialect import Draft
-from dumpsim.modes.profile import DEVICE_CATEGORIES
+from dumpsim.modes.gesteps import check_ge_steps
+from dumpsim.modes.releases import DEVICE_CATEGORIES
 
 __all__ = [
+    "element_kinds",
     "read_categories",
     "read_debug_mode",
     "read_devices",
@@ -65,7 +68,11 @@ def read_net_name(value: str, draft: Draft) -> str:
 
 
 def read_steps(value: str, draft: Draft) -> Steps:
-    return Steps.parse(value, blanks=draft.profile.iteration_blanks)
+    """The iterations; GE reads the text once more, as an option of its own."""
+    steps = Steps.parse(value, blanks=draft.profile.iteration_blanks)
+    if draft.profile.step_grammar == "ge" and not steps.every:
+        check_ge_steps(value)
+    return steps
 
 
 def read_debug_mode(value: int, draft: Draft) -> int:
@@ -74,8 +81,20 @@ def read_debug_mode(value: int, draft: Draft) -> int:
 
 
 def read_kernels(value: list[Any], draft: Draft) -> KernelRules:
-    """Patterns are compiled in dump_mode 1 only. [spec observed 1.7]"""
-    return KernelRules.parse(value, patterns=draft.values.get("dump_mode") == 1)
+    """Patterns are compiled in dump_mode 1 only. [spec observed 1.7]
+
+    Names of whole graphs may hold neither ``/`` nor ``-op``: there, what is no pattern is a name. [seed 001]
+    """
+    rules = KernelRules.parse(value, patterns=draft.values.get("dump_mode") == 1)
+    if draft.profile.dialect == "kernel":
+        return rules
+    named = (replace(rule, kind="name") if rule.kind == "type" else rule for rule in rules.rules)
+    return replace(rules, rules=tuple(named))
+
+
+def element_kinds(elements: list[Any]) -> list[tuple[str, str]]:
+    """Text and kind (``regex``, ``name``, ``type``) of the elements of ``kernels``, each once."""
+    return [(rule.text, rule.kind) for rule in KernelRules.parse(elements, patterns=False).rules]
 
 
 def read_devices(value: list[Any], draft: Draft) -> tuple[int, ...]:

@@ -22,8 +22,14 @@ FEATURES: tuple[tuple[str, Callable[[Profile], str]], ...] = (
     ("Full network dump", lambda profile: _YES),
     ("Statistics", _word("statistics", device="host and device", host="host", error="error")),
     ("Sampling", _flag("sampling")),
-    ("Overflow operators (op_debug_mode 3)", _flag("overflow_check")),
-    ("Inputs of a failed operator (op_debug_mode 4)", _flag("exception_inputs")),
+    (
+        "Overflow operators (op_debug_mode 3)",
+        _word("overflow_check", finite=_YES, flags="by the device's flags", none=_NO),
+    ),
+    (
+        "Inputs of a failed operator (op_debug_mode 4)",
+        _word("exception", inputs=_YES, lite="exception dump of CANN", none=_NO),
+    ),
     ("Operators by name", lambda profile: _YES),
     ("Iterations", lambda profile: "with blanks" if profile.iteration_blanks else _YES),
     ("Devices", _flag("device_filter")),

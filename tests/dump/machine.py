@@ -18,7 +18,8 @@ from dumpsim.dump.service import SessionInfo, start
 from dumpsim.tensor.layout import to_device
 
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
-TARGETS = {"ascend_o0": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+TARGETS = {"ascend_o0": "Ascend", "ascend_o2": "Ascend", "ascend_ge": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+WHOLE = ("ascend_o2", "ascend_ge")
 
 
 def config(root, **changes):
@@ -91,24 +92,31 @@ class Machine:
     """Drives a dump."""
 
     def __init__(
-        self, root, profile="seed/ascend_o0", *, clock=None, settings=None, env=None, disk=None, control=None, **changes
-    ):
+        self, root, profile="seed/ascend_o0", *, clock=None, settings=None, env=None, disk=None, control=None,
+        info=None, **changes,
+    ):  # fmt: skip
         self.root = root
         release, device = profile.split("/")
         options = {"manifest": None, **(settings or {})}
         file = Path(tempfile.mkdtemp()) / "dump.json"
-        file.write_text(json.dumps(config(root, **changes)))
+        document = config(root, **changes)
+        if device in WHOLE:
+            del document[E2E]
+        file.write_text(json.dumps(document))
+        env = {"ENABLE_MS_GE_DUMP": "1", **(env or {})} if device == "ascend_ge" else env or {}
         self.log = []
         self.info = SessionInfo(
             target=TARGETS[device],
+            jit_level="O2" if device in WHOLE else "O0",
             release=release,
             clock=clock or VirtualClock(),
             settings=RunSettings(mindspore=release, **options),
             disk=disk,
             control=control or DumpControl(),
             log=lambda level, function, text: self.log.append((level, text)),
+            **(info or {}),
         )
-        self.service = start(self.info, {"MINDSPORE_DUMP_CONFIG": str(file), **(env or {})})
+        self.service = start(self.info, {"MINDSPORE_DUMP_CONFIG": str(file), **env})
 
     def compile(self, *events):
         for event in events:

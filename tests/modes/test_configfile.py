@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dumpsim.core.errors import DumpConfigError, UnsupportedError
-from dumpsim.modes.configfile import check_all, config_schema, load, read_file, require_supported
+from dumpsim.core.errors import DumpConfigError
+from dumpsim.modes.configfile import check_all, config_schema, load, read_file
 from dumpsim.modes.profile import find, names
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/modes/observed_configs.json").read_text())
@@ -268,8 +268,13 @@ def test_schema_of_every_profile():
         assert found["required"] == [COMMON]
         required = set(found["properties"][COMMON]["required"])
         assert {"dump_mode", "net_name", "iteration", "input_output", "kernels"} <= required
-        assert ("support_device" in required) == (name not in ("seed/ascend_o0", "seed/gpu"))
-        assert found["properties"][E2E]["properties"]["stat_calc_mode"]["enum"] == ["host", "device"]
+        assert ("support_device" in required) == (not name.startswith("seed") or name == "seed/cpu")
+        if name.endswith(("o2", "ge")):
+            assert E2E not in found["properties"]
+            assert found["properties"][COMMON]["properties"]["file_format"]["enum"] == ["bin", "npy"]
+        else:
+            assert "file_format" not in found["properties"][COMMON]["properties"]
+            assert found["properties"][E2E]["properties"]["stat_calc_mode"]["enum"] == ["host", "device"]
 
 
 def test_the_file_that_the_environment_names(tmp_path, monkeypatch):
@@ -292,12 +297,3 @@ def test_the_file_that_the_environment_names(tmp_path, monkeypatch):
         assert refused(name) == f"[DataDump] dump config file suffix only supports json! But got:.{suffix}"
     (tmp_path / "a.json").write_bytes(b"{}")
     assert read_file({"MINDSPORE_DUMP_CONFIG": "a.json"}) == ("a.json", b"{}")
-
-
-def test_modes_of_other_dialects_are_refused_by_name():
-    with pytest.raises(UnsupportedError, match="Ascend O2 dump"):
-        require_supported(find("seed", "ascend_o0"), "O2", {})
-    with pytest.raises(UnsupportedError, match="GE dump"):
-        require_supported(find("seed", "ascend_o0"), "O2", {"ENABLE_MS_GE_DUMP": "1"})
-    require_supported(find("seed", "ascend_o0"), "O1", {})
-    require_supported(find("seed", "cpu"), "O2", {})

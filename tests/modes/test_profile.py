@@ -4,13 +4,13 @@ from dataclasses import fields
 
 import pytest
 
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.modes.profile import CHOICES, Profile, find, names
 from dumpsim.modes.support import markdown, support_matrix
 
 
 def test_every_profile_has_legal_words():
-    assert len(names()) == 9
+    assert len(names()) == 11
     for name in names():
         profile = find(*name.split("/"))
         assert profile.name == name
@@ -84,8 +84,18 @@ def test_wrong_overrides_name_the_nearest(field, text, expected):
 def test_unknown_profiles():
     with pytest.raises(BadInputError, match=r"2\.10"):
         find("2.1", "cpu")
-    with pytest.raises(BadInputError, match="ascend_o0"):
-        find("seed", "ascend_o2")
+    with pytest.raises(BadInputError, match="ascend_o2"):
+        find("seed", "ascend_o3")
+
+
+def test_dumps_of_whole_graphs_are_gone_since_2_6():
+    for release in ("2.7", "2.10"):
+        for device in ("ascend_o2", "ascend_ge"):
+            with pytest.raises(UnsupportedError, match=r"gone since MindSpore 2\.6"):
+                find(release, device)
+            assert find(release, device, {"o2": "present"}).tree == "model"
+    assert find("seed", "ascend_o2").step_level
+    assert not find("seed", "ascend_ge").step_level
 
 
 def test_support_matrix_covers_every_profile():

@@ -1,0 +1,104 @@
+"""Where the files of a whole graph's dump are. [spec mindspore 3.1] [seed 001]
+
+::
+
+    {path}/acl_dump_{device_id}.json                                                      O2 only
+    {path}/{step}/{YYYYMMDDhhmmss}/{device_id}/{model_name}/{model_id}/{iteration}/...    GE: without the step
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dumpsim.archive.naming import escape, parse_bin, parse_npy
+from dumpsim.archive.tree import MAPPING, STATISTIC
+from dumpsim.codecs import mapping
+from dumpsim.core.errors import UnreadableError
+
+__all__ = ["ModelTree"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTree:
+    """The paths of one device's dump.
+
+    Examples
+    --------
+    >>> tree = ModelTree(path="/data/dump/", device_id=0, step_level=True)
+    >>> tree.data(3, 1_700_000_000 * 10**9, "kernel_graph1", 2, 3)
+    '/data/dump/3/20231114221320/0/kernel_graph1/2/3'
+    >>> tree.acl_json
+    'acl_dump_0.json'
+    """
+
+    path: str
+    device_id: int
+    step_level: bool
+
+    @property
+    def root(self) -> str:
+        """The directory that all devices share."""
+        return self.path.rstrip("/")
+
+    @property
+    def acl_json(self) -> str:
+        """Name of the file that hands each step's settings to ACL."""
+        return f"acl_dump_{self.device_id}.json"
+
+    def step(self, number: int) -> str:
+        """Directory of a step, the dump path that ACL gets."""
+        return f"{self.root}/{number}"
+
+    def data(self, step: int, time_ns: int, model_name: str, model_id: int, iteration: int) -> str:
+        """Directory of one model's tensors in one iteration; the time is UTC."""
+        base = self.step(step) if self.step_level else self.root
+        when = datetime.fromtimestamp(time_ns // 10**9, UTC)
+        return f"{base}/{when:%Y%m%d%H%M%S}/{self.device_id}/{escape(model_name)}/{model_id}/{iteration}"
+
+    def devices(self) -> Iterator[str]:
+        """Directories of this device that are there already."""
+        levels = 2 if self.step_level else 1
+        for path in _levels(self.root, levels):
+            found = f"{path}/{self.device_id}"
+            if os.path.isdir(found):
+                yield found
+
+    def exists(self) -> bool:
+        """Whether this device has dumped here before."""
+        return os.path.lexists(f"{self.root}/{self.acl_json}") or next(self.devices(), None) is not None
+
+    def newest_stamp(self) -> int:
+        """The greatest time stamp in names and rows of this device, 0 where there is none."""
+        newest = 0
+        for device in self.devices():
+            for directory, _, names in os.walk(device):
+                newest = max([newest, *(stamp for name in names for stamp in _stamps(directory, name))])
+        return newest
+
+
+def _levels(path: str, depth: int) -> Iterator[str]:
+    """Directories below a directory whose names are numbers, so many levels down."""
+    if depth == 0:
+        yield path
+        return
+    for name in sorted(os.listdir(path)) if os.path.isdir(path) else ():
+        if name.isdigit():
+            yield from _levels(f"{path}/{name}", depth - 1)
+
+
+def _stamps(directory: str, name: str) -> Iterator[int]:
+    """The time stamps that a file's name or its lines tell."""
+    if name in (MAPPING, STATISTIC):
+        with open(f"{directory}/{name}", encoding="utf-8") as file:
+            if name == MAPPING:
+                for original in mapping.parse(file.read()).values():
+                    yield from _stamps(directory, original)
+            else:
+                cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5)
+                yield from (int(cell) for cell in cells if cell.isdigit())
+        return
+    try:
+        yield parse_npy(name).timestamp if name.endswith(".npy") else parse_bin(name).timestamp
+    except UnreadableError:
+        return

@@ -1,0 +1,78 @@
+"""What is told of a dump at its end: why it is empty, what to type next, and the manifest."""
+
+import shlex
+from typing import TYPE_CHECKING
+
+from dumpsim.core.version import __version__
+from dumpsim.dump.info import SessionInfo
+from dumpsim.dump.summary import Summary, Tally
+from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.profile import Profile
+
+if TYPE_CHECKING:
+    from dumpsim.dump.manifest import Manifest
+
+__all__ = ["following", "manifest", "why_nothing"]
+
+
+def why_nothing(config: DumpConfig, info: SessionInfo, tally: Tally, *, ran: bool) -> str:
+    """A reason for an empty dump; `ran`: a graph has run."""
+    if info.control.dynamic and not tally.iterations:
+        return "nothing was dumped: no graph ran between _dump_start and _dump_stop"
+    if config.steps.never:
+        return f"nothing was dumped: iteration {config.steps.text!r} matches nothing"
+    if not ran:
+        return "nothing was dumped: no graph ran"
+    if not tally.iterations:
+        return "nothing was dumped: no graph ran in an iteration that the config asks for"
+    by_debug_mode = {3: "no operator overflowed", 4: "no operator failed"}
+    by_dump_mode = {1: "kernels matches no operator", 2: "no operator carries the mark of set_dump"}
+    reason = by_debug_mode.get(config.op_debug_mode) or by_dump_mode.get(config.dump_mode) or "no kernel ran"
+    return f"nothing was dumped: {reason}"
+
+
+def following(config: DumpConfig, profile: Profile, info: SessionInfo, tally: Tally) -> str:
+    """The command that shows the dump, or that explains why there is none."""
+    where = shlex.quote(config.path.rstrip("/"))
+    if not (tally.tensors or tally.rows):
+        release = "" if profile.release == "seed" else f" --mindspore {profile.release}"
+        level = " --jit-level O2" if profile.dialect == "graph" else ""
+        fields = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in info.settings.overrides.items())
+        return f"dumpsim check {shlex.quote(config.file)} --device {profile.target.lower()}{level}{release}{fields}"
+    if config.binary:
+        return f"dumpsim convert {where}"
+    if config.op_debug_mode == 3:
+        return f"dumpsim stat {where} --bad"
+    return f"dumpsim ls {where} --summary" if tally.tensors else f"dumpsim stat {where}"
+
+
+def manifest(config: DumpConfig, profile: Profile, info: SessionInfo, summary: Summary) -> "tuple[Manifest, str]":
+    """The manifest without its files, and the path that it goes to."""
+    from dumpsim.dump.manifest import BufferEntry, Manifest, path_for
+
+    settings = info.settings
+    found = Manifest(
+        dumpsim=__version__,
+        profile=profile.name,
+        target=info.target,
+        chip=info.chip,
+        jit_level=info.jit_level,
+        rank=info.rank,
+        device_id=info.device_id,
+        clock=settings.clock,
+        seed=settings.seed,
+        overrides=dict(settings.overrides),
+        config=config.file,
+        path=summary.path,
+        asked=summary.asked,
+        captured=summary.captured,
+        skipped=dict(summary.skipped),
+        tensors=summary.tensors,
+        rows=summary.rows,
+        written_files=summary.files,
+        written_bytes=summary.bytes,
+        iterations=list(summary.iterations),
+        notes=list(summary.notes),
+        buffers=[BufferEntry.model_validate(entry) for entry in info.lifetimes()],
+    )
+    return found, path_for(settings.manifest or "", info.rank)

@@ -1,0 +1,74 @@
+"""``acl_dump_{device_id}.json``: what MindSpore hands to ACL at its start and in each step. [spec mindspore 5.7]"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from dumpsim.archive.modeltree import ModelTree
+from dumpsim.archive.sink import Sink
+from dumpsim.modes.config import DumpConfig
+
+__all__ = ["NO_TARGET", "AclJson", "contents"]
+
+NO_TARGET = "NoSetDumpTarget"  # the layer of a dump_mode 2 without set_dump [spec mindspore 2.3]
+_MODES = {0: "all", 1: "input", 2: "output"}
+_NEVER = "2147483647"  # a step that is never reached: nothing is dumped yet
+_MODE = 0o400
+
+
+class AclJson:
+    """The file of one device, written anew in each step that is dumped.
+
+    Parameters
+    ----------
+    tree : ModelTree
+    config : DumpConfig
+    sink : Sink
+    """
+
+    def __init__(self, tree: ModelTree, config: DumpConfig, sink: Sink) -> None:
+        self._tree = tree
+        self._config = config
+        self._sink = sink
+
+    def begin(self) -> None:
+        """The file of the start."""
+        self._write(contents(self._config, self._tree.root, None))
+
+    def step(self, number: int, layers: Iterable[str]) -> None:
+        """The file of a step; its directory is there before ACL hears of it."""
+        if self._config.op_debug_mode != 4:
+            self._sink.make(self._tree.step(number))
+        self._write(contents(self._config, self._tree.step(number), layers))
+
+    def _write(self, found: dict[str, Any]) -> None:
+        text = json.dumps({"dump": found}, separators=(",", ":"))
+        self._sink.write(self._tree.root, self._tree.acl_json, [text.encode()], mode=_MODE)
+
+
+def contents(config: DumpConfig, path: str, layers: "Iterable[str] | None") -> dict[str, Any]:
+    """The object under ``dump``.
+
+    Parameters
+    ----------
+    config : DumpConfig
+    path : str
+        ``dump_path``.
+    layers : iterable of str or None
+        Selected operators of a step; None at the start of the process.
+    """
+    if layers is not None and config.op_debug_mode == 4:
+        return {"dump_scene": "lite_exception"}
+    if layers is not None and config.op_debug_mode == 3:
+        return {"dump_path": path, "dump_debug": "on"}
+    found: dict[str, Any] = {
+        "dump_path": path,
+        "dump_mode": _MODES[config.input_output],
+        "dump_op_switch": "on",
+        "dump_list": [],
+    }
+    if layers is None:
+        found["dump_step"] = _NEVER
+    elif config.dump_mode != 0:
+        found["dump_list"] = [{"layer": list(layers) or [NO_TARGET]}]
+    return found

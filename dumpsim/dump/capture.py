@@ -1,0 +1,179 @@
+"""Brings an operator's wanted tensors from an event to the unit that writes them, now or behind the kernel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dumpsim.archive.sink import Sink
+from dumpsim.core.events import TaskEvent, TensorRef
+from dumpsim.device.task import UNKNOWN_TASK_ID
+from dumpsim.dump import decide
+from dumpsim.dump.artefacts import arguments_file
+from dumpsim.dump.info import Log
+from dumpsim.dump.iteration import Moment
+from dumpsim.dump.ledger import Ledger
+from dumpsim.dump.location import Location
+from dumpsim.dump.selection import KernelChoice
+from dumpsim.dump.unit import Source, Unit
+from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.profile import Profile
+
+__all__ = ["Capture", "Held"]
+
+
+class Held:
+    """Operands that a kernel is about to overwrite, with their bytes from before."""
+
+    def __init__(self) -> None:
+        self._refs: dict[int, TensorRef] = {}
+
+    def keep(self, event: TaskEvent) -> None:
+        """Copy the operands that the event's outputs overlap."""
+        self._refs = {ref.slot: _copied(ref) for ref in event.operands if _overlaps(ref, event.outputs)}
+
+    def give(self, event: TaskEvent) -> TaskEvent:
+        """The event with the operands as they were."""
+        held, self._refs = self._refs, {}
+        if not held:
+            return event
+        return replace(event, operands=tuple(held.get(ref.slot, ref) for ref in event.operands))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """What all debug modes do with an operator that they dump.
+
+    Attributes
+    ----------
+    rank : int
+    opdebug : str
+        Layout of overflow records: ``old`` or ``new``.
+    useless : bool
+        Outputs that are known to be useless are dumped, too.
+    told : set
+        Graph inputs that the present run has dumped as operators.
+    """
+
+    profile: Profile
+    config: DumpConfig
+    unit: Unit
+    location: Location
+    choice: KernelChoice
+    ledger: Ledger
+    sink: Sink
+    log: Log
+    rank: int
+    opdebug: str
+    useless: bool
+    told: set[tuple[int, str]]
+
+    def when(self, event: TaskEvent, work: Callable[[], None]) -> None:
+        """Do it behind the kernel where the dump is asynchronous, else at once."""
+        if self.config.asynchronous and event.defer is not None:
+            event.defer(work)
+        else:
+            work()
+
+    def inputs(self, event: TaskEvent, moment: Moment) -> None:
+        """Dump the operands."""
+        self._operator(event, moment, self._wanted_inputs(event), ())
+
+    def outputs(self, event: TaskEvent, moment: Moment) -> None:
+        """Dump the outputs, and the kernel's arguments."""
+        self._operator(event, moment, (), self._wanted_outputs(event))
+        self._arguments(event, moment)
+
+    def both(self, event: TaskEvent, moment: Moment) -> None:
+        """Dump operands and outputs."""
+        self._data_nodes(event, moment)
+        self._operator(event, moment, self._wanted_inputs(event), self._wanted_outputs(event))
+        self._arguments(event, moment)
+
+    def failed(self, event: TaskEvent, moment: Moment) -> None:
+        """Dump the operands of a kernel that failed, whatever ``input_output`` says."""
+        wanted = self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
+        self._operator(event, moment, wanted, ())
+
+    def overflow(self, event: TaskEvent, moment: Moment, record: bytes) -> None:
+        """Save the device's record of an overflow."""
+        source = replace(self.source(event, moment), task_id=UNKNOWN_TASK_ID, stream_id=UNKNOWN_TASK_ID)
+        self.unit.overflow(self.location.directory(event, moment), source, record)
+
+    def source(self, event: TaskEvent, moment: Moment) -> Source:
+        """The operator of an event."""
+        return Source(
+            op_type=event.op_type,
+            full_name=event.full_name,
+            task_id=event.task_id,
+            stream_id=event.stream_id,
+            rank=self.rank,
+            graph_id=self.location.graph_id(event),
+            iteration=moment.number,
+            original_names=event.original_names,
+        )
+
+    def _wanted_inputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
+        if not self.config.inputs:
+            return ()
+        return self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
+
+    def _wanted_outputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
+        if not self.config.outputs:
+            return ()
+        return self._told(decide.choose_outputs(self.profile, event.op_type, event.outputs, useless=self.useless))
+
+    def _told(self, chosen: decide.Selection) -> tuple[TensorRef, ...]:
+        """The wanted tensors, the others accounted for."""
+        for _, reason in chosen.skipped:
+            self.ledger.tally.skip(reason)
+            if reason == decide.EMPTY and self.config.asynchronous:
+                self.log("WARNING", "", "tensor size is 0")  # synchronous dump says nothing [spec mindspore 7]
+        return chosen.wanted
+
+    def _operator(
+        self, event: TaskEvent, moment: Moment, inputs: tuple[TensorRef, ...], outputs: tuple[TensorRef, ...]
+    ) -> None:
+        if inputs or outputs:
+            self.choice.use(event.full_name)
+            self.unit.operator(self.location.directory(event, moment), self.source(event, moment), inputs, outputs)
+
+    def _data_nodes(self, event: TaskEvent, moment: Moment) -> None:
+        """Graph inputs that the operator reads, as operators without a task, each once a run. [spec ge 2.6]"""
+        if not (self.profile.data_nodes and self.config.outputs):
+            return
+        for ref in event.operands:
+            if not ref.name or (event.graph_id, ref.name) in self.told or not ref.nbytes:
+                continue
+            self.told.add((event.graph_id, ref.name))
+            source = replace(
+                self.source(event, moment),
+                op_type="Data",
+                full_name=ref.name,
+                task_id=UNKNOWN_TASK_ID,
+                stream_id=UNKNOWN_TASK_ID,
+                original_names=(),
+            )
+            self.unit.operator(self.location.directory(event, moment), source, (), (replace(ref, slot=0),))
+
+    def _arguments(self, event: TaskEvent, moment: Moment) -> None:
+        """Save what the kernel was made with. [spec mindspore 3.11]"""
+        if self.config.save_kernel_args and self.profile.kernel_arguments and self.config.enable:
+            name, data = arguments_file(event.full_name, event.arguments, event.attrs)
+            directory = self.location.directory(event, moment)
+            self.ledger.guarded(lambda: self.sink.write(directory, name, [data]))
+
+
+def _overlaps(ref: TensorRef, outputs: tuple[TensorRef, ...]) -> bool:
+    """Whether a kernel writes into this operand."""
+    end = ref.address + ref.nbytes
+    return ref.address != 0 and any(out.address < end and ref.address < out.address + out.nbytes for out in outputs)
+
+
+def _copied(ref: TensorRef) -> TensorRef:
+    """The operand with its bytes of now; nobody counts their versions."""
+    data: NDArray[np.uint8] = ref.read().copy()
+    read: Callable[[], NDArray[Any]] = lambda: data  # noqa: E731 - keeps the bytes, not the event
+    return replace(ref, read=read, version=0)

@@ -1,0 +1,62 @@
+"""What a dump must know of the session that it listens to."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from dumpsim.archive.sink import DiskFaults
+from dumpsim.core.clock import Clock
+from dumpsim.core.settings import RunSettings
+from dumpsim.dump.control import DumpControl
+
+__all__ = ["Log", "SessionInfo"]
+
+Log = Callable[[str, str, str], None]  # level, the vendor's function, text
+
+
+def _silent(level: str, function: str, text: str) -> None:
+    """No log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """The session of a dump.
+
+    Attributes
+    ----------
+    target, chip, jit_level : str
+        ``Ascend``, ``GPU`` or ``CPU``; name of the chip; ``O0``, ``O1`` or ``O2``.
+    saturation : bool
+        The chip stores the largest number for a result that is too large, not an infinity.
+    rank, device_id : int
+    release : str
+        ``seed``, ``2.7`` or ``2.10``.
+    clock : Clock
+        Where time stamps come from.
+    settings : RunSettings
+        Overrides of the profile, manifest, append.
+    exception_dump : str
+        ``exception_dump`` of the context's ``ascend_config``, "" where the script does not set it.
+    disk : DiskFaults or None
+        Asked before every write.
+    control : DumpControl
+        What the script says to the dump while it runs.
+    lifetimes : callable
+        Life times of the device's tensors, for the manifest; objects with the attributes of `manifest.BufferEntry`.
+    log : callable
+        Gets level (``WARNING``, ``ERROR``), the vendor's function and the text.
+    """
+
+    target: str
+    clock: Clock
+    chip: str = ""
+    jit_level: str = "O0"
+    saturation: bool = False
+    rank: int = 0
+    device_id: int = 0
+    release: str = "seed"
+    settings: RunSettings = field(default_factory=RunSettings)
+    exception_dump: str = ""
+    disk: DiskFaults | None = None
+    control: DumpControl = field(default_factory=DumpControl)
+    lifetimes: Callable[[], Iterable[object]] = tuple
+    log: Log = _silent

@@ -1,0 +1,60 @@
+"""The account of what a dump writes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.events import TensorRef
+from dumpsim.dump.info import Log
+from dumpsim.dump.summary import Tally
+from dumpsim.dump.unit import Source
+from dumpsim.modes.profile import Profile
+
+if TYPE_CHECKING:
+    from dumpsim.dump.manifest import Spool
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """The account of what is written: counts, and the manifest's entries; a failure is handled as the profile says."""
+
+    def __init__(self, *, profile: Profile, tally: Tally, root: str, manifest: bool, log: Log) -> None:
+        self.tally = tally
+        self.log = log
+        self._profile = profile
+        self._root = root
+        self._manifest = manifest
+        self._spool: Spool | None = None
+
+    def guarded(self, action: Callable[[], object]) -> bool:
+        """Write; a failure ends the run, or is logged and counted, as the profile says. [decisions: unwritable path]"""
+        try:
+            action()
+        except DumpWriteError as error:
+            self.tally.fail(f"not everything is written: {error.where} {error.what}")
+            if self._profile.unwritable == "error":
+                raise
+            self.log("ERROR", "DumpToFile", str(error))
+            return False
+        return True
+
+    def place(self, directory: str) -> str:
+        """A directory as the manifest names it."""
+        return directory[len(self._root) + 1 :]
+
+    def enter(self, directory: str, name: str, source: Source, ref: TensorRef) -> None:
+        """Note a written tensor: the device's own ids and addresses, which names do not tell."""
+        self.tally.tensors += 1
+        if self._manifest:
+            ids = (source.task_id, source.stream_id, ref.address, ref.version)
+            path = f"{self.place(directory)}/{name}"
+            self.spool().add(path, source.full_name, *ids, ref.device_format, ref.producer)
+
+    def spool(self) -> "Spool":
+        """Entries for the manifest, kept until the end of the run."""
+        if self._spool is None:
+            from dumpsim.dump.manifest import Spool
+
+            self._spool = Spool()
+        return self._spool

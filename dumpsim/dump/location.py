@@ -1,0 +1,97 @@
+"""The directory that an operator's tensors go to: one class for each shape of tree."""
+
+from typing import Protocol
+
+from dumpsim.archive.modeltree import ModelTree
+from dumpsim.archive.tree import Tree, newest_stamp
+from dumpsim.core.events import TaskEvent
+from dumpsim.dump.info import SessionInfo
+from dumpsim.dump.iteration import Moment
+from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.profile import Profile
+
+__all__ = ["Location", "locate"]
+
+
+class Location(Protocol):
+    """A tree, as far as tensors go into it."""
+
+    root: str  # what the summary and the manifest take as the dump's directory
+
+    def directory(self, event: TaskEvent, moment: Moment) -> str:
+        """Where the operator's tensors go."""
+        ...
+
+    def graph_id(self, event: TaskEvent) -> int:
+        """The graph that records name."""
+        ...
+
+    def exists(self) -> bool:
+        """Whether a dump of this rank or device is there already."""
+        ...
+
+    def newest_stamp(self) -> int:
+        """The greatest time stamp of that dump."""
+        ...
+
+
+class RankLocation:
+    """By rank, net, graph and iteration."""
+
+    def __init__(self, tree: Tree, *, root_graphs: bool) -> None:
+        self.tree = tree
+        self.root = tree.rank_path
+        self._root_graphs = root_graphs
+
+    def directory(self, event: TaskEvent, moment: Moment) -> str:
+        """Where the operator's tensors go."""
+        return self.tree.data(self.graph_id(event), moment.number)
+
+    def graph_id(self, event: TaskEvent) -> int:
+        """The root graph's or the kernel graph's own number."""
+        return event.root_graph_id if self._root_graphs else event.graph_id
+
+    def exists(self) -> bool:
+        """Whether the rank has dumped here before."""
+        return self.tree.exists()
+
+    def newest_stamp(self) -> int:
+        """The greatest time stamp of that dump."""
+        return newest_stamp(self.root)
+
+
+class ModelLocation:
+    """By step, time, device, model and iteration."""
+
+    def __init__(self, tree: ModelTree) -> None:
+        self.tree = tree
+        self.root = tree.root
+        self._began_ns: int | None = None  # GE takes its time once, ACL is told anew in each step
+
+    def directory(self, event: TaskEvent, moment: Moment) -> str:
+        """Where the operator's tensors go."""
+        if self._began_ns is None or self.tree.step_level:
+            self._began_ns = moment.time_ns
+        time_ns = self._began_ns
+        return self.tree.data(moment.number, time_ns, event.model_name, event.model_id, moment.run)
+
+    def graph_id(self, event: TaskEvent) -> int:
+        """The kernel graph's own number."""
+        return event.graph_id
+
+    def exists(self) -> bool:
+        """Whether the device has dumped here before."""
+        return self.tree.exists()
+
+    def newest_stamp(self) -> int:
+        """The greatest time stamp of that dump."""
+        return self.tree.newest_stamp()
+
+
+def locate(profile: Profile, config: DumpConfig, info: SessionInfo) -> RankLocation | ModelLocation:
+    """The tree of a run."""
+    if profile.tree == "model":
+        tree = ModelTree(path=config.path, device_id=info.device_id, step_level=profile.step_level)
+        return ModelLocation(tree)
+    ranks = Tree(path=config.path, rank=info.rank, net_name=config.net_name)
+    return RankLocation(ranks, root_graphs=profile.graph_level == "root")

@@ -1,0 +1,115 @@
+"""One binary file for each operator, with all its tensors as they lie in device memory. [spec ge 3.1-3.5]"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dumpsim.archive.naming import BinName, bin_short_name
+from dumpsim.archive.sink import Sink
+from dumpsim.archive.tree import MAPPING
+from dumpsim.codecs import mapping
+from dumpsim.codecs.dumpdata import DumpData, Item, dtype_number, format_number, ge_number, header
+from dumpsim.core.clock import Clock
+from dumpsim.core.events import TensorRef
+from dumpsim.dump.convert import graph_format
+from dumpsim.dump.ledger import Ledger
+from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
+
+__all__ = ["OperatorFiles", "describe"]
+
+
+class OperatorFiles:
+    """Turns an operator's tensors into one file, straight from device memory."""
+
+    splits = False
+
+    def __init__(self, *, sink: Sink, ledger: Ledger, clock: Clock) -> None:
+        self._sink = sink
+        self._ledger = ledger
+        self._clock = clock
+
+    def operator(
+        self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
+    ) -> None:
+        """Write one file; where all tensors are empty there is none."""
+        refs = [ref for ref in (*inputs, *outputs) if ref.nbytes]
+        if not refs:
+            return
+        tally = self._ledger.tally
+        tally.asked += len(refs)
+        tally.captured += len(refs)
+        self._clock.advance(FILE_NS + sum(ref.nbytes for ref in refs) // BYTES_PER_NS)
+        name = _name(source.op_type, source.full_name, source, self._clock.stamp_us())
+        data = DumpData(
+            op_name=source.full_name,
+            dump_time=name.timestamp,
+            inputs=tuple(_items(inputs)),
+            outputs=tuple(_original(item, at, source) for at, item in enumerate(_items(outputs))),
+        )
+        written = self._write(directory, str(name), data, [ref.read().data for ref in refs])
+        if written is not None:
+            for ref in refs:
+                self._ledger.enter(directory, written, source, ref)
+
+    def overflow(self, directory: str, source: Source, record: bytes) -> None:
+        """Write what the device says of an overflow: one output of bytes."""
+        self._clock.advance(FILE_NS)
+        op_type, op_name = OPDEBUG
+        name = _name(op_type, op_name, source, self._clock.stamp_us())
+        output = Item(dtype=dtype_number("uint8"), format=format_number("ND"), shape=(len(record),), size=len(record))
+        data = DumpData(op_name=op_name, dump_time=name.timestamp, inputs=(), outputs=(output,))
+        self._write(directory, str(name), data, [record])
+
+    def _write(self, directory: str, name: str, data: DumpData, payload: Sequence["bytes | memoryview"]) -> str | None:
+        """Write a file under its name or, where that is too long, under a number; the name that it got."""
+        short = bin_short_name(name)
+        parts = [header(data), *payload]
+        if not self._ledger.guarded(lambda: self._sink.write(directory, short or name, parts)):
+            return None
+        if short is not None:
+            self._ledger.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
+        return short or name
+
+
+def describe(ref: TensorRef) -> Item:
+    """What a header says of a tensor."""
+    return Item(
+        dtype=dtype_number(ref.device_dtype.name),
+        format=format_number(graph_format(ref)),
+        shape=ref.device_shape,
+        size=ref.nbytes,
+        original_shape=ref.shape,
+        sub_format=ref.groups if ref.groups > 1 else 0,
+        address=ref.address,
+    )
+
+
+_ABSENT = Item(dtype=0, format=format_number("ND"), shape=(), size=0)  # keeps the numbers of those behind it
+
+
+def _items(refs: Sequence[TensorRef]) -> "list[Item]":
+    """The tensors by slot; slots that are not dumped are empty."""
+    found = {ref.slot: describe(ref) for ref in refs}
+    return [found.get(slot, _ABSENT) for slot in range(max(found, default=-1) + 1)]
+
+
+def _original(item: Item, at: int, source: Source) -> Item:
+    """An output with the operator that a fused one ends with."""
+    if not source.original_names or not item.dtype:
+        return item
+    return replace(
+        item,
+        original_name=source.original_names[-1],
+        original_index=at,
+        original_dtype=ge_number(item.dtype),
+        original_format=item.format,
+    )
+
+
+def _name(op_type: str, op_name: str, source: Source, timestamp: int) -> BinName:
+    return BinName(
+        op_type=op_type,
+        op_name=op_name,
+        task_id=source.task_id,
+        stream_id=source.stream_id,
+        timestamp=timestamp,
+    )

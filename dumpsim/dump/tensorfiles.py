@@ -1,0 +1,236 @@
+"""One path for every tensor that gets a file or a row of its own: copy, convert, measure, record, encode, write."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dumpsim.archive.naming import BinName
+from dumpsim.archive.sink import Sink
+from dumpsim.archive.tree import MAPPING, STATISTIC
+from dumpsim.codecs import mapping, npy, opdebug, statcsv
+from dumpsim.core.clock import Clock
+from dumpsim.core.events import TensorRef
+from dumpsim.core.record import Record
+from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
+from dumpsim.dump.kept import Kept
+from dumpsim.dump.ledger import Ledger
+from dumpsim.dump.measure import device_cells, host_cells
+from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
+from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.profile import Profile
+
+__all__ = ["TensorFiles"]
+
+KEPT_BYTES = 32 << 20  # converted tensors kept for their next reader
+KEPT_ROWS = 4096
+
+
+class TensorFiles:
+    """Turns references to device memory into npy files and rows, one tensor at a time.
+
+    A tensor that needs no conversion is written straight from device memory.
+    """
+
+    splits = True
+
+    def __init__(
+        self, *, profile: Profile, config: DumpConfig, sink: Sink, ledger: Ledger, clock: Clock, seed: int, rank: int
+    ) -> None:
+        self._profile = profile
+        self._config = config
+        self._sink = sink
+        self._ledger = ledger
+        self._tally = ledger.tally
+        self._log = ledger.log
+        self._clock = clock
+        self._seed = seed
+        self._rank = rank
+        self._names = profile.names
+        self._csv = profile.csv
+        self._tensors: Kept[Converted] = Kept(KEPT_BYTES)
+        self._cells: Kept[tuple[str, ...]] = Kept(KEPT_ROWS)
+        self.plain = Conversion(bug_compat=profile.bug_compat)
+        sampled = config.sample_mode == 1 and profile.sampling
+        self._how = Conversion(
+            to_host=config.trans_flag or not profile.trans_flag,
+            raw=config.asynchronous and profile.async_conversion == "raw",
+            rank4=profile.host_layout == "rank4",
+            float32=profile.bfloat16 == "float32",
+            sample=config.sample_num if sampled else None,
+            bug_compat=profile.bug_compat,
+        )
+
+    # -- doors ---------------------------------------------------------------------------------------------------------
+
+    def operator(
+        self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
+    ) -> None:
+        """Dump tensors of one operator, inputs first."""
+        if self._profile.stamps == "operator":
+            source = replace(source, timestamp=self._clock.stamp_us())
+        for io, refs in (("input", inputs), ("output", outputs)):
+            for ref in refs:
+                self.tensor(directory, source, io, ref)
+
+    def tensor(self, directory: str, source: Source, io: str, ref: TensorRef) -> None:
+        """Dump one operand or output."""
+        config = self._config
+        if ref.dtype.kind == "complex" and not config.tensors:
+            self._tally.skip("complex numbers have no statistics")  # only npy files hold them [seed 001]
+            return
+        if config.statistics and config.stat_calc_mode == "device":
+            self._device_row(directory, source, io, ref)
+            return
+        try:
+            found = self._converted(ref)
+        except NotDumped as reason:
+            self._log("WARNING", "", f"{source.full_name} {io}.{ref.slot}: {reason}")
+            self._tally.skip(str(reason))
+            return
+        self._tally.asked += 1
+        self._tally.captured += 1
+        record = self._record(source, io, ref, found)
+        if config.tensors:
+            self._npy(directory, record, source, ref, found)
+        if config.statistics:
+            self._row(directory, record, ref, found)
+
+    def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
+        """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
+        self.tensor(directory, self._parameter(ref, graph_id, iteration), "output", replace(ref, slot=0))
+
+    def constant(self, directory: str, ref: TensorRef, graph_id: int) -> None:
+        """Save one constant of a graph; statistics of constants do not exist. [spec mindspore 3.10]"""
+        source = self._parameter(ref, graph_id, None)
+        found = convert(ref, self.plain)
+        self._tally.asked += 1
+        self._tally.captured += 1
+        self._npy(directory, self._record(source, "output", ref, found), source, ref, found)
+
+    def overflow(self, directory: str, source: Source, record: bytes) -> None:
+        """Save what the device says of an overflow, as the JSON file that stands beside npy files. [spec mindspore
+        5.2]"""
+        op_type, op_name = OPDEBUG
+        self._clock.advance(FILE_NS)
+        name = BinName(
+            op_type=op_type,
+            op_name=op_name,
+            task_id=source.task_id,
+            stream_id=source.stream_id,
+            timestamp=self._clock.stamp_us(),
+        ).json()
+        text = opdebug.to_json(opdebug.decode(record), "mindspore")
+        self._ledger.guarded(lambda: self._sink.write(directory, name, [text.encode()]))
+
+    def _parameter(self, ref: TensorRef, graph_id: int, iteration: int | None) -> Source:
+        """The operator that stands for a graph input."""
+        return Source(
+            op_type="Parameter",
+            full_name=ref.name,
+            task_id=0,
+            stream_id=0,
+            rank=self._rank,
+            graph_id=graph_id,
+            iteration=iteration,
+        )
+
+    def _converted(self, ref: TensorRef) -> Converted:
+        """A tensor on the host; what had to be made anew is made once per version of its buffer. [design]"""
+        key = _key(ref)
+        found = None if key is None else self._tensors.get(key)
+        if found is None:
+            found = convert(ref, self._how)
+            if key is not None and found.owned:
+                self._tensors.put(key, found, found.stored.nbytes + found.values.nbytes)
+        return found
+
+    # -- record --------------------------------------------------------------------------------------------------------
+
+    def _record(self, source: Source, io: str, ref: TensorRef, found: Converted) -> Record:
+        """The record of a converted tensor, stamped now."""
+        shown = self._profile.task_id == "device"
+        self._clock.advance(FILE_NS + found.nbytes // BYTES_PER_NS)
+        return Record(
+            op_type=source.op_type,
+            op_name=source.full_name,
+            io=io,
+            slot=ref.slot,
+            dtype=found.dtype.name,
+            stored_dtype=found.stored_dtype.name,
+            shape=found.shape,
+            timestamp=self._clock.stamp_us() if source.timestamp is None else source.timestamp,
+            format=found.format,
+            task_id=source.task_id if shown else 0,
+            stream_id=source.stream_id,
+            rank=source.rank,
+            graph_id=source.graph_id,
+            iteration=source.iteration,
+            nbytes=found.nbytes,
+        )
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _npy(self, directory: str, record: Record, source: Source, ref: TensorRef, found: Converted) -> None:
+        """Write the tensor."""
+        if found.stored_dtype.descr is None:
+            self._log("WARNING", "", f"{record.dtype} has no npy form: {record.op_name} {record.io}.{record.slot}")
+            self._tally.captured -= 1
+            self._tally.skipped[f"{record.dtype} has no npy form"] += 1
+            return
+        name = self._names.npy(record)
+        short = self._names.short_name(name, salt=f"{self._seed}/{self._ledger.place(directory)}")
+        flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
+        head = npy.header(found.stored_dtype.descr, found.shape)
+        parts: list[bytes | memoryview] = [head, flat.reshape(-1).view(np.uint8).data]
+        if not self._ledger.guarded(lambda: self._sink.write(directory, short or name, parts)):
+            return
+        if short is not None:
+            self._ledger.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
+        self._ledger.enter(directory, short or name, source, ref)
+
+    def _row(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
+        """Add a row with statistics of the host; complex numbers have none."""
+        if found.dtype.kind == "complex":
+            return
+        key = _key(ref)
+        cells = None if key is None else self._cells.get(key)
+        if cells is None:
+            cells = host_cells(found.values, self._config.statistic_category)
+            if key is not None:
+                self._cells.put(key, cells, 1)
+        self._line(directory, record, cells)
+
+    def _device_row(self, directory: str, source: Source, io: str, ref: TensorRef) -> None:
+        """Add a row with statistics of the device's kernels; its size is that of the allocation. [spec mindspore 4.1,
+        4.4]"""
+        values = device_values(ref)
+        self._tally.asked += 1
+        self._tally.captured += 1
+        found = Converted(
+            values=values,
+            stored=values,
+            dtype=ref.device_dtype,
+            stored_dtype=ref.device_dtype,
+            format=ref.device_format,
+            nbytes=ref.nbytes,
+        )
+        record = self._record(source, io, ref, found)
+        cells = device_cells(values, self._config.statistic_category, self._config.device_stat_precision_mode)
+        self._line(directory, record, cells)
+
+    def _line(self, directory: str, record: Record, cells: tuple[str, ...]) -> None:
+        """Write one row, after the header where the file is new."""
+        name = record.op_name if self._profile.csv_op_name == "raw" else self._names.shown_op_name(record.op_name)
+        line = statcsv.row(record, name, cells, self._csv)
+        if self._sink.is_new(directory, STATISTIC):
+            line = statcsv.header(self._config.statistic_category) + line
+        if self._ledger.guarded(lambda: self._sink.append(directory, STATISTIC, line)):
+            self._tally.rows += 1
+
+
+def _key(ref: TensorRef) -> tuple[object, ...] | None:
+    """What names the content of a tensor; None where nobody counts its buffer's versions."""
+    if not ref.version:
+        return None
+    return (ref.address, ref.version, ref.nbytes, ref.device_format, ref.device_dtype.name, ref.dtype.name, ref.shape)

@@ -1,0 +1,83 @@
+"""Conditions of rows: small tests of a draft, made from names and values."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dumpsim.modes.dialect import Draft
+
+__all__ = [
+    "COMMON",
+    "E2E",
+    "Condition",
+    "always",
+    "both",
+    "has",
+    "has_section",
+    "isnt",
+    "lacks_section",
+    "misses_device",
+    "off_ascend",
+    "profile_is",
+    "value_is",
+    "wants_statistics",
+]
+
+Condition = Callable[[Draft], bool]
+
+COMMON = "common_dump_settings"
+E2E = "e2e_dump_settings"
+
+
+def always(draft: Draft) -> bool:
+    """Every config."""
+    return True
+
+
+def value_is(name: str, *values: Any) -> Condition:
+    """The field has one of these values."""
+    return lambda draft: draft.values.get(name) in values
+
+
+def isnt(name: str, *values: Any) -> Condition:
+    """The field has none of these values."""
+    return lambda draft: draft.values.get(name) not in values
+
+
+def both(*tests: Condition) -> Condition:
+    """All conditions hold."""
+    return lambda draft: all(test(draft) for test in tests)
+
+
+def profile_is(name: str, *values: Any) -> Condition:
+    """The profile's field has one of these values."""
+    return lambda draft: getattr(draft.profile, name) in values
+
+
+def has(section: str, name: str) -> Condition:
+    """The document holds the field."""
+
+    def test(draft: Draft) -> bool:
+        found = draft.section(section)
+        return isinstance(found, dict) and name in found
+
+    return test
+
+
+def has_section(name: str) -> Condition:
+    """The document holds the section."""
+    return lambda draft: draft.has_section(name)
+
+
+def lacks_section(name: str) -> Condition:
+    """The document does not hold the section."""
+    return lambda draft: not draft.has_section(name)
+
+
+def misses_device(draft: Draft) -> bool:
+    """``support_device`` does not list the device."""
+    listed = draft.values.get("support_device")
+    return draft.profile.device_filter and listed is not None and draft.device_id not in listed
+
+
+wants_statistics = value_is("saved_data", "statistic", "full")
+off_ascend = profile_is("target", "GPU", "CPU")

@@ -1,0 +1,144 @@
+"""The values in which profiles of releases and devices differ from the defaults. [decisions]"""
+
+from typing import Any
+
+__all__ = [
+    "BY_DEVICE",
+    "BY_RELEASE",
+    "DEVICES",
+    "OBSERVED",
+    "OBSERVED_BY_DEVICE",
+    "RELEASES",
+    "SEED",
+    "SEED_BY_DEVICE",
+    "TARGETS",
+    "VERSIONS",
+]
+
+RELEASES = ("seed", "2.7", "2.10")
+DEVICES = ("ascend_o0", "ascend_o2", "ascend_ge", "gpu", "cpu")
+
+HOST_CATEGORIES = (
+    "max",
+    "min",
+    "avg",
+    "count",
+    "negative zero count",
+    "positive zero count",
+    "nan count",
+    "negative inf count",
+    "positive inf count",
+    "zero count",
+    "md5",
+    "l2norm",
+)
+DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
+
+VERSIONS = {"seed": "2.5.0", "2.7": "2.7.0", "2.10": "2.10.0"}  # [decisions]
+TARGETS = {"ascend_o0": "Ascend", "ascend_o2": "Ascend", "ascend_ge": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+REMOVED = "2.6"  # release without O2 and GE dump [spec mindspore 0.2]
+
+# whole graphs: one file an operator, written by the device [spec mindspore 3.1, 3.7, 5.2, 5.6] [seed 001]
+_WHOLE: dict[str, Any] = {
+    "dialect": "graph",
+    "tree": "model",
+    "stamps": "operator",
+    "graph_files": False,
+    "statistics": "host",
+    "sampling": False,
+    "trans_flag": False,
+    "kernel_arguments": False,
+    "overflow_check": "flags",
+    "exception": "lite",
+    "task_id": "device",
+    "host_layout": "rank4",
+    "data_nodes": True,
+    "skip_tables": "ge",
+    "sink": "one",
+    "memory_reuse": True,
+}
+
+# what a device changes in every release [spec mindspore 1.3, 3.1-3.4, 3.9-3.11] [seed 001]
+BY_DEVICE: dict[str, dict[str, Any]] = {
+    "ascend_o0": {},
+    "ascend_o2": {**_WHOLE, "step_level": True, "acl_json": True},
+    "ascend_ge": {**_WHOLE, "exception": "none", "step_grammar": "ge"},
+    "gpu": {
+        "statistics": "host",
+        "sampling": False,
+        "trans_flag": False,
+        "overflow_check": "none",
+        "exception": "none",
+        "no_e2e": "alerts",
+        "constants": True,
+        "parameters": True,
+        "metadata": True,
+        "global_order": True,
+        "graph_level": "own",
+        "skip_tables": "none",
+        "sink": "error",
+    },
+    "cpu": {
+        "device_filter": False,
+        "statistics": "error",
+        "sampling": False,
+        "trans_flag": False,
+        "kernel_arguments": False,
+        "overflow_check": "none",
+        "exception": "none",
+        "no_e2e": "alerts",
+        "constants": True,
+        "parameters": True,
+        "metadata": True,
+        "global_order": True,
+        "graph_level": "own",
+        "segment_inputs": False,
+        "skip_tables": "cpu",
+    },
+}
+
+# what the documents say, against what the releases do [decisions]
+SEED: dict[str, Any] = {
+    "iteration_blanks": True,
+    "support_device": "optional",
+    "debug_modes": "all",
+    "statistics_in_overflow": False,
+    "overflow_number_error": False,
+    "iteration_rule": "process",
+    "csv_trailing": False,
+    "over_long": "hash",
+    "unwritable": "error",
+    "heterogeneous": "error",
+}
+SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
+    "ascend_o0": {},
+    "ascend_o2": {},
+    "ascend_ge": {"debug_modes": "overflow"},
+    "gpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none"},
+    "cpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none", "support_device": "required"},
+}
+OBSERVED: dict[str, Any] = {"overflow_scan": "stops", "tensordump": "C"}  # [spec mindspore 5.1, spec parallel 1.1]
+OBSERVED_BY_DEVICE: dict[str, dict[str, Any]] = {
+    "ascend_o0": {"complex_numbers": "skip64", "async_conversion": "raw", "debug_mode_needs_e2e": True},
+    "ascend_o2": {"o2": "removed", "debug_mode_needs_e2e": True},
+    "ascend_ge": {"o2": "removed", "debug_mode_needs_e2e": True, "debug_modes": "overflow"},
+    "gpu": {"complex_numbers": "skip64", "set_dump": False},
+    "cpu": {
+        "set_dump": False,
+        "dtype_in_name": "title",
+        "bfloat16": "raw",
+        "complex_numbers": "error",
+        "constants": False,
+        "inplace": "after",
+    },
+}
+BY_RELEASE: dict[str, dict[str, Any]] = {
+    "seed": {},
+    "2.7": {},
+    "2.10": {
+        "csv_op_name": "raw",
+        "csv_brackets": "[]",
+        "csv_unique": True,
+        "categories": (*HOST_CATEGORIES, "hash", "hash:sha1", "hash:md5"),
+    },
+}
