@@ -7,7 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumpsim.archive.naming import MAX_NAME, NameRule, escape, parse_npy
+from dumpsim.archive.naming import (
+    MAX_NAME,
+    BinName,
+    NameRule,
+    bin_short_name,
+    calendar,
+    escape,
+    exception_info_name,
+    exception_name,
+    is_dump_file,
+    parse_bin,
+    parse_npy,
+    parse_tensordump,
+)
 from dumpsim.codecs.mapping import string_hash
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
@@ -74,3 +87,100 @@ def test_what_stands_for_a_random_number_is_the_same_in_every_run_and_differs_by
     rule = NameRule(over_long="random")
     long = "x" * 300 + ".npy"
     assert rule.short_name(long, salt="a") == rule.short_name(long, salt="a") != rule.short_name(long, salt="b")
+
+
+# -- bin files
+
+SCRIPT_NAMES = st.text(st.characters(categories=("L", "N"), include_characters="-_:/. \\"), min_size=1, max_size=20)
+STAMP = 1700000000123456
+
+
+@given(
+    st.builds(
+        BinName,
+        op_type=SCRIPT_NAMES,
+        op_name=SCRIPT_NAMES,
+        task_id=st.integers(0, 65535),
+        stream_id=st.integers(0, 65535),
+        timestamp=st.integers(10**15, 10**16 - 1),
+        part=st.sampled_from([(), (3, 65535, 0)]),
+    )
+)
+def test_bin_names_are_read_back(name):
+    read = parse_bin(str(name))
+    assert str(read) == str(name)
+    assert read == replace(name, op_type=escape(name.op_type), op_name=escape(name.op_name))
+
+
+def test_all_forms_of_bin_names():
+    known = {"op_type": "Conv2D", "op_name": "a_b", "task_id": 3, "timestamp": STAMP}
+    assert parse_bin(f"Conv2D.a_b.3.5.{STAMP}") == BinName(**known, stream_id=5)
+    assert parse_bin(f"Conv2D.a_b.3.{STAMP}") == BinName(**known, stream_id=None)
+    assert parse_bin(f"Conv2D.a_b.3.5.{STAMP}.4.7.65535.0") == BinName(**known, stream_id=5, part=(7, 65535, 0))
+    documents = "Conv2D.Default_network-WithLossCell__backbone-AlexNet_conv3-Conv2d_Conv2D-op12.2.7.161243956333802"
+    assert (parse_bin(documents).stream_id, parse_bin(documents).timestamp) == (7, 161243956333802)
+    assert parse_bin(f"Opdebug.Node_OpDebug.1.2.{STAMP}").opdebug
+    assert not parse_bin(f"OpDebug.Node_Opdebug.1.2.{STAMP}").opdebug  # a misprint of the documents
+
+
+def test_exception_names_carry_a_calendar_time():
+    from datetime import UTC, datetime
+
+    text = datetime.fromtimestamp(STAMP / 10**6, UTC).strftime("%Y%m%d%H%M%S") + "123"
+    assert calendar(STAMP) == text
+    read = parse_bin(exception_name("Add", "Default/Add.1", 3, STAMP))
+    assert (read.op_type, read.op_name, read.task_id, read.stream_id) == ("Add", "Default_Add_1", 3, None)
+    assert (read.timestamp, read.time) == (STAMP // 1000 * 1000, text)
+    name = exception_info_name(2, 3, STAMP)
+    assert name == f"exception_info.2.3.{text}"
+    assert str(parse_bin(name)) == name
+    assert (parse_bin(name).stream_id, parse_bin(name).task_id) == (2, 3)
+    assert parse_bin("Add.x.3.20239914221320123").timestamp == 20239914221320123  # no such month
+
+
+def test_over_long_bin_names_are_numbers_without_a_suffix():
+    assert bin_short_name("x" * MAX_NAME) is None
+    long = "Add." + "x" * 250 + ".3.5.1700000000000000"
+    assert bin_short_name(long) == str(string_hash(long.encode()))
+    assert bin_short_name(long, "/dump/0") == str(string_hash(f"/dump/0/{long}".encode()))
+
+
+def test_npy_names_of_o2():
+    name = BinName(op_type="Conv2D", op_name="Default/x", task_id=3, stream_id=5, timestamp=STAMP, part=(7, 65535, 0))
+    text = name.npy("output", 1, "NC1HWC0", "bfloat16")
+    assert text == f"Conv2D.Default_x.3.5.{STAMP}.4.7.65535.0.output.1.NC1HWC0.BFloat16.npy"
+    read = parse_npy(text)
+    assert (read.op_type, read.op_name, read.task_id, read.stream_id) == ("Conv2D", "Default_x", 3, 5)
+    assert (read.timestamp, read.io, read.slot, read.dtype) == (STAMP, "output", 1, "bfloat16")
+    assert name.npy("input", 0, "ND", "float16", style="lower").endswith(".input.0.ND.float16.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "op_name", "io", "dtype", "number"),
+    [
+        ("dense_float32_0.npy", "dense", "output", "float32", 0),
+        ("dense_in_float8_e4m3fn_12.npy", "dense_in", "input", "float8_e4m3fn", 12),
+        ("7_my_tensor.npy", "my_tensor", "output", "", 7),
+        ("7_x_float31_8.npy", "x_float31_8", "output", "", 7),
+    ],
+)
+def test_tensordump_names(name, op_name, io, dtype, number):
+    record, found = parse_tensordump(name)
+    assert (record.op_type, record.op_name, record.io, record.dtype, found) == (
+        "TensorDump",
+        op_name,
+        io,
+        dtype,
+        number,
+    )
+
+
+def test_names_that_are_no_dump_files():
+    for name in ("", "x", "Add.x.3", "a.b.c.d.e", "Add..3.5.1700000000000000", "a/b.c.3.5.1700000000000000",
+                 "Add.x.3.5." + "9" * 21, "Add.x.3.5.1700000000000000.5.1.1.1"):  # fmt: skip
+        with pytest.raises(UnreadableError):
+            parse_bin(name)
+    for name in ("acl_dump_0.json", "dumpsim-manifest.json", "ms_output_trace_code_graph_0.ir", "libfoo.so.1.2"):
+        assert not is_dump_file(name)
+    with pytest.raises(UnreadableError):
+        parse_tensordump("dense.npy")

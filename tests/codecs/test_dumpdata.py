@@ -222,6 +222,7 @@ def test_the_nano_container(tmp_path):
         (nano(tag=9), "tag 9 is unknown"),
         (nano(dims=(1,) * 33), "no shape of at most 32 dimensions"),
     ],
+    ids=range(6),
 )
 def test_hostile_nano_containers(raw, text, tmp_path):
     with pytest.raises(UnreadableError, match=text):
