@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType
-from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import constant, output, value_of
+from dumpsim.ops.rules import constant, value_of
 
 __all__ = ["OPS"]
 
@@ -64,21 +61,6 @@ def _grad_item(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
     count = len(whole) if isinstance(whole, tuple | list) else len(whole.abstract.items)
     chosen = constant(index) % count
     return tuple(dout if i == chosen else None for i in range(count)), None
-
-
-def _infer_print(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    return output("int32", (1,))
-
-
-def _print(*values: Any) -> Any:
-    """Tensors as the vendor's Print shows them, everything else as Python does."""
-    for value in values:
-        if isinstance(value, np.ndarray):
-            kind, lead = from_numpy(value.dtype).title, "\n" if value.ndim else ""
-            print(f"Tensor(shape={list(value.shape)}, dtype={kind}, value={lead}{value})", flush=True)
-        else:
-            print(value, flush=True)
-    return np.zeros((1,), np.int32)
 
 
 OPS = (
@@ -137,16 +119,6 @@ OPS = (
         stop=True,
         alias={0: 0},
         view=True,
-        engine="host",
-    ),
-    OpDef(
-        name="Print",
-        operands=("*inputs",),
-        infer=_infer_print,
-        kernel=_print,
-        fixed={"side_effect_io": True},
-        side_effect="io",
-        stop=True,
         engine="host",
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._absent import absent
 
 __all__ = ["_dump_set_dynamic", "_dump_start", "_dump_step", "_dump_stop", "_set_init_iter", "_tensordump_set_step"]
@@ -46,8 +46,19 @@ def _dump_step(step: int = 1) -> None:
 
 
 def _tensordump_set_step(steps: Sequence[int]) -> None:
-    """Refused: TensorDump is not emulated yet."""
-    raise UnsupportedError("steps of TensorDump", where="mindspore._c_expression._tensordump_set_step")
+    """Let TensorDump write in these steps only; in all of them where there are none.
+
+    Raises
+    ------
+    UnsupportedError
+        For a generation of TensorDump without steps.
+    """
+    from dumpsim.frontends.mindspore.ops._channels import dump_writer
+    from dumpsim.runtime.session import Session
+
+    if any(isinstance(step, bool) or not isinstance(step, int) or step < 0 for step in steps):
+        raise ScriptTypeError(f"steps {list(steps)}", where="_tensordump_set_step", allowed=("a list of int from 0",))
+    dump_writer(Session.current()).set_steps(steps)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptRuntimeError
 from dumpsim.frontends.mindspore._capture import values
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.ops.opdef import OpDef
@@ -47,17 +48,36 @@ def call(
     ------
     UnsupportedError
         For an operator that the tables do not hold.
+    ScriptRuntimeError
+        For an operator that has no kernel on the device.
     ScriptValueError, ScriptTypeError
         For operands that do not fit, as the vendor raises.
     """
     from dumpsim.ops.table import find
 
     definition = find(op_type)
+    if definition.targets:
+        _check_target(definition)
     merged = {**definition.attrs, **(attrs or {})}
     tracer = capturing()
     if tracer is not None:
         return tracer.emit(definition, operands, merged, instance_name=instance_name, printed=printed)
     return _run(definition, operands, merged)
+
+
+def _check_target(definition: OpDef) -> None:
+    """Refuse an operator that the device has no kernel for, with the vendor's text. [observed 2.10]"""
+    from dumpsim.runtime.session import Session
+
+    target = Session.current().target
+    if target not in definition.targets:
+        rule = "-" * 52
+        raise ScriptRuntimeError(
+            f"\n{rule}\n- Kernel select failed:\n{rule}\nUnsupported op [{definition.name}] on {target}, Please confirm "
+            "whether the device target setting is correct, or refer to 'mindspore.ops' at https://www.mindspore.cn to "
+            "query the operator support list.\n",
+            allowed=definition.targets,
+        )
 
 
 def capturing() -> "Tracer | None":

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["tensor_text"]
+__all__ = ["graph_text", "tensor_text"]
 
 _EDGE = 3  # items on each side of an ellipsis
 _LONGEST_ROW = 6  # longer rows of an array with several axes are cut
@@ -29,6 +29,20 @@ def tensor_text(array: "np.ndarray[Any, Any]", title: str) -> str:
         return f"{head} {_scalar(array[()])})"
     body = _Printer(array).text()
     return f"{head}{chr(10) if array.ndim > 1 else ' '}{body})"
+
+
+def graph_text(array: "np.ndarray[Any, Any]", title: str) -> str:
+    """How the operator Print shows a tensor: no commas; the number alone for shape (). [observed 2.10]
+
+    Examples
+    --------
+    >>> graph_text(np.array([True, False]), "Bool")
+    'Tensor(shape=[2], dtype=Bool, value=[ True False])'
+    """
+    if array.ndim == 0:
+        return str(int(array[()])) if array.dtype.kind == "b" else _scalar(array[()])
+    head, body = tensor_text(array, title).split("value=", 1)
+    return f"{head}value={body.removeprefix(' ').replace(',', '')}"
 
 
 def _scalar(value: Any) -> str:

@@ -3,7 +3,6 @@
 from functools import partial as _partial
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common.dtype import float32
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -17,7 +16,6 @@ __all__ = [
     "depend",
     "identity",
     "partial",
-    "print_",
     "scalar_to_tensor",
     "stop_gradient",
 ]
@@ -82,15 +80,3 @@ def stop_gradient(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     return single("StopGradient", [value])
-
-
-def print_(*values: Any) -> None:
-    """Print the values: at once in PYNATIVE, when the graph runs otherwise."""
-    for value in values:
-        if not isinstance(value, (Tensor, str, int, float, bool, tuple, list)):
-            raise ScriptTypeError(f"a value of type {type(value).__name__}", where="ops.Print")
-    if capturing() is not None:
-        call("Print", list(values))
-        return
-    for value in values:
-        print(repr(value) if isinstance(value, Tensor) else value, flush=True)

@@ -1,5 +1,57 @@
-"""``mindspore.ops.operations.debug_ops``: primitives, all of them as `mindspore.ops.operations` has them."""
+"""Primitives that show tensors: TensorDump and Print; `mindspore.ops.operations` answers for the others."""
 
-from dumpsim.frontends.mindspore.ops.operations import __getattr__  # noqa: F401 - answers for this module, too
+from typing import Any
 
-__all__: list[str] = []
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function.debug import check_mode, dump, print_
+from dumpsim.frontends.mindspore.ops.primitive import Primitive
+
+__all__ = ["Print", "TensorDump"]
+
+
+class Print(Primitive):
+    """Print tensors and strings when the operator runs."""
+
+    def __init__(self) -> None:
+        super().__init__("Print")
+
+    def __call__(self, *values: Any) -> None:
+        print_(*values)
+
+
+class TensorDump(Primitive):
+    """Save a tensor as an npy file when the operator runs.
+
+    Parameters
+    ----------
+    input_output : str
+        ``out``, ``in`` or, in generation A, ``all``.
+
+    Raises
+    ------
+    ValueError
+        For another word.
+
+    Examples
+    --------
+    >>> TensorDump("both")
+    Traceback (most recent call last):
+    ...
+    dumpsim.core.errors.ScriptValueError: The 'input_output' argument should be one of ['in', 'out', 'all'], \
+but got: both
+    """
+
+    def __init__(self, input_output: str = "out") -> None:
+        super().__init__("TensorDump")
+        check_mode(input_output, "TensorDump")
+        self.input_output = input_output
+        self._given = {"input_output": input_output}
+
+    def __call__(self, file: str, input_x: Tensor) -> None:
+        dump(file, input_x, self.input_output, self.instance_name or None)
+
+
+def __getattr__(name: str) -> Any:
+    from dumpsim.frontends.mindspore.ops import operations
+
+    return getattr(operations, name)

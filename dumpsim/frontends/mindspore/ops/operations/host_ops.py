@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function import create
 from dumpsim.frontends.mindspore.ops.function.elementwise import cast
-from dumpsim.frontends.mindspore.ops.function.steer import depend, print_, stop_gradient
+from dumpsim.frontends.mindspore.ops.function.steer import depend, stop_gradient
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = [
@@ -18,13 +17,11 @@ __all__ = [
     "Identity",
     "Ones",
     "OnesLike",
-    "Print",
     "Rank",
     "ScalarToTensor",
     "Shape",
     "Size",
     "StopGradient",
-    "TensorDump",
     "TensorShape",
     "Unstack",
     "Zeros",
@@ -156,17 +153,3 @@ class StopGradient(_Host):
 
     def __call__(self, value: Any) -> Any:
         return stop_gradient(value)
-
-
-class Print(_Host):
-    """Print tensors and strings when the operator runs."""
-
-    def __call__(self, *values: Any) -> None:
-        print_(*values)
-
-
-class TensorDump(Primitive):
-    """Not emulated yet."""
-
-    def __init__(self, input_output: str = "out") -> None:
-        raise UnsupportedError("TensorDump", where="ops.TensorDump")

@@ -1,0 +1,169 @@
+"""The receiver of what TensorDump posts: one npy file for each tensor. [spec mindspore 9] [spec parallel 1.1, 1.7]
+
+It needs no ``MINDSPORE_DUMP_CONFIG``. Files are written in the order of arrival, when the device is synchronised.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dumpsim.archive.sink import DiskFaults, Sink
+from dumpsim.codecs import npy
+from dumpsim.core.dtype import from_numpy
+from dumpsim.core.errors import DumpWriteError, UnsupportedError
+from dumpsim.device.queue import Message
+from dumpsim.modes.profile import Profile, find
+
+__all__ = ["CHANNEL", "UPDATE_STEP", "TensorDumpRule", "TensorDumpWriter", "profile_of"]
+
+CHANNEL = "ms_tensor_dump"  # [spec parallel 1.7]
+UPDATE_STEP = "<tensordump-update-step>"  # [spec mindspore 9]
+_FEATURE = "<sdc-feature-value>"  # the detector of silent data corruption takes it, no file [spec mindspore 9]
+
+Log = Callable[[str, str, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorDumpRule:
+    """What one generation of TensorDump does. [spec parallel 1.1]
+
+    Attributes
+    ----------
+    modes : tuple of str
+        Legal values of `mode`, in the order of the vendor's text.
+    placeholders : bool
+        ``{step}`` and ``{rank}`` are replaced, and there are steps to filter.
+    graph_step : bool
+        Names show the counter of graphs even in PYNATIVE. [spec mindspore 9: a defect of 2.10]
+    number_first : bool
+        ``{id}_{base}.npy``, else ``{base}_{dtype}_{id}.npy``.
+    """
+
+    modes: tuple[str, ...]
+    placeholders: bool
+    graph_step: bool
+    number_first: bool
+
+    def name(self, file: str, kind: str, number: int) -> tuple[str, str]:
+        """Directory and name of a file.
+
+        Examples
+        --------
+        >>> RULES["A"].name("dumps/mul.npy", "float32", 0)
+        ('dumps', '0_mul.npy')
+        >>> RULES["C"].name("dumps/mul.npy", "float32", 0)
+        ('dumps', 'mul_float32_0.npy')
+        """
+        directory, base = os.path.split(file)
+        if self.number_first:
+            name = f"{number}_{base}"
+            return directory or ".", name if name.endswith(".npy") else f"{name}.npy"
+        return directory or ".", f"{base.removesuffix('.npy')}_{kind}_{number}.npy"
+
+
+RULES: Mapping[str, TensorDumpRule] = {
+    "A": TensorDumpRule(modes=("out", "in", "all"), placeholders=False, graph_step=False, number_first=True),
+    "B": TensorDumpRule(modes=("out", "in"), placeholders=True, graph_step=False, number_first=False),
+    "C": TensorDumpRule(modes=("out", "in"), placeholders=True, graph_step=True, number_first=False),
+}
+
+
+def profile_of(release: str, target: str, overrides: Mapping[str, str]) -> Profile:
+    """The profile that a session's TensorDump follows."""
+    return find(release, target, overrides)
+
+
+class TensorDumpWriter:
+    """Writes what arrives.
+
+    Parameters
+    ----------
+    profile : Profile
+    rank : int
+    disk : DiskFaults, optional
+    log : callable
+        ``log(level, function, text)``: a line in the vendor's form.
+
+    Examples
+    --------
+    >>> writer = TensorDumpWriter(find("seed", "Ascend"), rank=0)
+    >>> writer.rule.modes
+    ('out', 'in', 'all')
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        rank: int,
+        disk: DiskFaults | None = None,
+        log: Log = lambda level, function, text: None,
+    ) -> None:
+        self.rule = RULES[profile.tensordump]
+        self.written: list[str] = []
+        self._profile = profile
+        self._rank = rank
+        self._sink = Sink(file_mode=profile.file_mode, directory_mode=profile.directory_mode, disk=disk)
+        self._log = log
+        self._number = 0  # one count over all names [spec mindspore 9]
+        self._steps = {"graph": 0, "host": 0}
+        self._wanted: frozenset[int] = frozenset()
+
+    def set_steps(self, steps: Iterable[int]) -> None:
+        """Write only in these steps; in all of them where there are none.
+
+        Raises
+        ------
+        UnsupportedError
+            For a generation without steps.
+        """
+        if not self.rule.placeholders:
+            raise UnsupportedError("steps of TensorDump", where="generation A", nearest="--set tensordump=B")
+        self._wanted = frozenset(steps)
+
+    def __call__(self, message: Message) -> None:
+        """Take a message: a file name and a tensor.
+
+        Raises
+        ------
+        DumpWriteError
+            Where the file cannot be written; the release decides whether that is a line of the log instead.
+        """
+        file, tensor = message.items
+        if self.rule.placeholders and file == UPDATE_STEP:
+            self._steps[message.source] += 1
+            return
+        if self.rule.graph_step and file.startswith(_FEATURE):
+            return
+        if self._wanted and self._steps[message.source] not in self._wanted:
+            return
+        self._write(self._placed(file, message.source), tensor)
+
+    def _placed(self, file: str, source: str) -> str:
+        """The file with its placeholders replaced."""
+        if not self.rule.placeholders:
+            return file
+        step = self._steps["graph" if self.rule.graph_step else source]
+        return file.replace("{step}", f"step{step}").replace("{rank}", f"rank{self._rank}")
+
+    def _write(self, file: str, tensor: "np.ndarray[Any, Any]") -> None:
+        kind = from_numpy(tensor.dtype)
+        if kind.name == "bfloat16":
+            tensor = tensor.astype(np.float32)  # the name keeps bfloat16 [spec mindspore 9]
+        stored = from_numpy(tensor.dtype)
+        if stored.descr is None:
+            self._log("ERROR", "SaveTensor2NPY", f"For 'TensorDump' ops, the type of {kind.name} has no npy form.")
+            return
+        directory, name = self.rule.name(os.path.join(os.getcwd(), file), kind.name, self._number)
+        self._number += 1
+        try:
+            self._sink.write(directory, name, npy.encode(np.ascontiguousarray(tensor).reshape(tensor.shape), stored))
+        except DumpWriteError as error:
+            if self._profile.unwritable == "error":
+                raise
+            self._log("ERROR", "SaveTensor2NPY", f"For 'TensorDump' ops, open {directory}/{name} failed: {error}")
+            return
+        self.written.append(f"{directory}/{name}")

@@ -1,0 +1,77 @@
+"""Who listens to the queues that the debug operators post to: files of TensorDump, the screen or file of Print."""
+
+import atexit
+import sys
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from dumpsim.core.dtype import from_numpy
+from dumpsim.device.queue import HostQueues, Message
+from dumpsim.dump.tensordump import CHANNEL, TensorDumpWriter, profile_of
+from dumpsim.frontends.mindspore._dumping import _log
+from dumpsim.frontends.mindspore.common._format import graph_text
+from dumpsim.ops.debug import PRINT_QUEUE
+from dumpsim.runtime.session import Session
+
+__all__ = ["dump_writer", "listen_to_print"]
+
+
+def dump_writer(session: Session) -> TensorDumpWriter:
+    """The receiver of the session's TensorDump, made on first use."""
+    queue = session.queues[CHANNEL]
+    if isinstance(queue.receiver, TensorDumpWriter):
+        return queue.receiver
+    settings = session.settings
+    writer = TensorDumpWriter(
+        profile_of(settings.mindspore, session.target, settings.overrides),
+        rank=session.rank,
+        disk=session.disk,
+        log=_log,
+    )
+    queue.receiver = writer
+    _deliver_at_exit(session.queues)
+    return writer
+
+
+def listen_to_print(session: Session) -> None:
+    """Let the graphs of a session print."""
+    queue = session.queues[PRINT_QUEUE]
+    if queue.receiver is None:
+        queue.receiver = _show
+        _deliver_at_exit(session.queues)
+
+
+def _deliver_at_exit(queues: HostQueues) -> None:
+    """Whatever waits at the end of the process is handed over then."""
+    alive = ref(queues)
+
+    def deliver() -> None:
+        found = alive()
+        if found is not None:
+            found.deliver()
+
+    atexit.register(deliver)
+
+
+def _show(message: Message) -> None:
+    """Print what a graph's Print got."""
+    for item in message.items:
+        print(shown(item), file=sys.stdout, flush=True)
+
+
+def shown(item: Any) -> str:
+    """An operand of Print in a graph, as text: numbers bare, truth as 1 and 0. [observed 2.10]
+
+    Examples
+    --------
+    >>> shown(True), shown(2.5), shown(np.float32(15)), shown("loss")
+    ('1', '2.5', '15', 'loss')
+    """
+    if isinstance(item, (np.ndarray, np.generic)):
+        kind = from_numpy(item.dtype)
+        return graph_text(np.asarray(item, np.float32 if kind.name == "bfloat16" else None), kind.title)
+    if isinstance(item, bool):
+        return str(int(item))
+    return f"{item:g}" if isinstance(item, float) else str(item)

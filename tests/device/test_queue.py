@@ -1,0 +1,87 @@
+"""Queues to the host: order, copies, slices, and what happens when nobody listens."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.device.queue import HostQueue, HostQueues, Message
+
+
+def message(*items):
+    return Message(items=items, attrs={})
+
+
+def test_messages_arrive_in_order_as_they_were_posted():
+    queue, seen = HostQueue("q"), []
+    queue.receiver = seen.append
+    tensor = np.arange(6, dtype=np.float32).reshape(2, 3)
+    queue.post(message("a", tensor))
+    tensor[:] = -1
+    queue.post(message("b", tensor))
+    assert seen == []
+    queue.deliver()
+    assert [m.items[0] for m in seen] == ["a", "b"]
+    np.testing.assert_array_equal(seen[0].items[1], np.arange(6).reshape(2, 3))
+    queue.deliver()
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("shape", [(700_000,), (3, 0), (), (1 << 18, 2)])
+def test_sliced_tensors_are_whole_again(shape):
+    queue, seen = HostQueues({"MS_DUMP_SLICE_SIZE": "1"})["ms_tensor_dump"], []
+    queue.receiver = seen.append
+    tensor = np.asarray(np.random.RandomState(0).rand(*shape), np.float32)
+    queue.post(message("x", tensor))
+    queue.deliver()
+    np.testing.assert_array_equal(seen[0].items[1], tensor)
+    assert seen[0].items[1].shape == shape
+
+
+def test_a_full_queue_hands_over_what_waits():
+    queue, seen = HostQueue("q"), []
+    queue.receiver = seen.append
+    for number in range(1500):
+        queue.post(message(number))
+    assert len(seen) >= 1024 - 1
+    queue.deliver()
+    assert [m.items[0] for m in seen] == list(range(1500))
+
+
+def test_a_full_queue_that_nobody_empties_ends_the_wait():
+    waited = []
+    queue = HostQueues({"MS_DUMP_WAIT_TIME": "3"}, waited.append)["ms_tensor_dump"]
+    with pytest.raises(DeviceError, match=r"MS_DUMP_WAIT_TIME=3.*'ms_tensor_dump' is full"):
+        for number in range(1500):
+            queue.post(message(number))
+    assert waited == [3_000_000_000]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("MS_DUMP_SLICE_SIZE", "2049"),
+        ("MS_DUMP_WAIT_TIME", "601"),
+        ("MS_DUMP_WAIT_TIME", "-1"),
+        ("MS_DUMP_SLICE_SIZE", "a"),
+    ],
+)
+def test_variables_outside_their_range_are_refused(variable, text):
+    with pytest.raises(BadInputError, match=variable):
+        HostQueues({variable: text})["ms_tensor_dump"]
+
+
+def test_what_fails_does_not_stop_the_rest():
+    queue, seen = HostQueue("q"), []
+
+    def receive(message):
+        if message.items[0] == 0:
+            raise ValueError("first")
+        seen.append(message.items[0])
+
+    queue.receiver = receive
+    for number in range(3):
+        queue.post(message(number))
+    with pytest.raises(ValueError, match="first"):
+        queue.deliver()
+    queue.deliver()
+    assert seen == [1, 2]

@@ -1,0 +1,259 @@
+"""TensorDump and Print, in graphs and op by op: files, names, texts. [spec mindspore 9] [spec observed 3]"""
+
+import re
+import stat
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.frontends.mindspore import Tensor, _c_expression, context, nn, ops
+from dumpsim.runtime.session import Session
+
+X = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    """A working directory, and a device for each test."""
+    for name in (VARIABLE, "MINDSPORE_DUMP_CONFIG", "MS_DUMP_SLICE_SIZE", "MS_DUMP_WAIT_TIME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    before = Session.use(None)
+    yield tmp_path
+    Session.use(before)
+
+
+def machine(mode=ms.GRAPH_MODE, target="Ascend", **settings):
+    session = Session(RunSettings(quiet=True, **settings))
+    Session.use(session)
+    context.set_context(mode=mode, device_target=target)
+    session.configure(target=target)
+    return session
+
+
+def files(place):
+    return sorted(p.relative_to(place).as_posix() for p in place.rglob("*.npy"))
+
+
+class Net(nn.Cell):
+    """MindSpore's own sample of TensorDump."""
+
+    def __init__(self, name=""):
+        super().__init__()
+        self.dump = ops.TensorDump()
+        self.prefix = name
+
+    def construct(self, x):
+        x += 1.0
+        self.dump(self.prefix + "add", x)
+        x /= 2.0
+        self.dump(self.prefix + "div", x)
+        x *= 5.0
+        self.dump(self.prefix + "mul", x)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("release", "names"),
+    [
+        ("seed", ["0_add.npy", "1_div.npy", "2_mul.npy", "3_add.npy", "4_div.npy", "5_mul.npy"]),
+        (
+            "2.10",
+            [
+                f"{name}_float32_{n}.npy"
+                for n, name in [(0, "add"), (3, "add"), (1, "div"), (4, "div"), (2, "mul"), (5, "mul")]
+            ],
+        ),
+    ],
+)
+def test_a_graph_saves_in_the_order_of_the_script(place, release, names):
+    machine(mindspore=release)
+    net = Net()
+    out = net(Tensor(X))
+    net(Tensor(out.asnumpy()))
+    assert files(place) == sorted(names)
+    saved = {name: np.load(place / name) for name in names}
+    by_id = [saved[n] for n in sorted(names, key=lambda n: int(re.search(r"\d+", n.replace("float32", ""))[0]))]
+    second = (X + 1) / 2 * 5
+    for ours, expected in zip(
+        by_id, [X + 1, (X + 1) / 2, second, second + 1, (second + 1) / 2, (second + 1) / 2 * 5], strict=True
+    ):
+        np.testing.assert_array_equal(ours, expected)
+    assert {stat.S_IMODE((place / name).stat().st_mode) for name in names} == {0o400}
+
+
+def test_a_gradient_saves_each_tensor_once(place):
+    machine()
+    ms.grad(Net())(Tensor(X))
+    assert files(place) == ["0_add.npy", "1_div.npy", "2_mul.npy"]
+
+
+def test_a_graph_on_another_device_is_refused(place):
+    machine(target="CPU")
+    with pytest.raises(RuntimeError, match=r"Unsupported op \[TensorDump\] on CPU, Please confirm"):
+        Net()(Tensor(X))
+    assert files(place) == []
+
+
+@pytest.mark.parametrize("target", ["Ascend", "GPU", "CPU"])
+@pytest.mark.parametrize("generation", ["A", "B", "C"])
+def test_pynative_works_on_every_device(place, target, generation):
+    machine(ms.PYNATIVE_MODE, target, overrides={"tensordump": generation})
+    for file in ("a", "a", "d1/d2/c", "q.npy.npy", "q.txt", "dirx/", str(place / "abs" / "e.npy")):
+        ops.tensordump(file, Tensor(X))
+    by_number = ["0_a.npy", "1_a.npy", "d1/d2/2_c.npy", "3_q.npy.npy", "4_q.txt.npy", "dirx/5_.npy", "abs/6_e.npy"]
+    by_name = [
+        "a_float32_0.npy", "a_float32_1.npy", "d1/d2/c_float32_2.npy", "q.npy_float32_3.npy", "q.txt_float32_4.npy",
+        "dirx/_float32_5.npy", "abs/e_float32_6.npy",
+    ]  # fmt: skip
+    assert files(place) == sorted(by_number if generation == "A" else by_name)
+    assert stat.S_IMODE((place / "d1" / "d2").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [
+        ("bool_", "|b1"),
+        ("int8", "|i1"),
+        ("uint64", "<u8"),
+        ("float16", "<f2"),
+        ("bfloat16", "<f4"),
+        ("complex64", "<c8"),
+    ],
+)
+def test_number_types(place, kind, stored):
+    machine(ms.PYNATIVE_MODE, "CPU", mindspore="2.10")
+    ops.TensorDump()("t", Tensor([1, 0, 1], getattr(ms, kind)))
+    (name,) = files(place)
+    assert name == f"t_{kind.rstrip('_')}_0.npy"
+    assert np.load(place / name).dtype.str == stored
+    assert np.load(place / name).tolist() == [1, 0, 1]
+
+
+def test_empty_and_scalar_tensors(place):
+    machine(ms.PYNATIVE_MODE)
+    ops.tensordump("empty", Tensor(np.zeros((0, 2), np.float32)))
+    ops.tensordump("scalar", Tensor(2.5, ms.float32))
+    assert (place / "0_empty.npy").stat().st_size == 128
+    assert np.load(place / "0_empty.npy").shape == (0, 2)
+    assert np.load(place / "1_scalar.npy") == 2.5
+
+
+def test_steps_and_placeholders(place):
+    machine(ms.PYNATIVE_MODE, overrides={"tensordump": "B"})
+    x = Tensor(X)
+    _c_expression._tensordump_set_step([1])
+    ops.tensordump("{rank}/{step}/a", x)
+    ops.tensordump("<tensordump-update-step>", x)
+    ops.tensordump("{rank}/{step}/a", x)
+    ops.tensordump("<tensordump-update-step>", x)
+    ops.tensordump("{rank}/{step}/a", x)
+    _c_expression._tensordump_set_step([])
+    ops.tensordump("{rank}/{step}/a", x)
+    assert files(place) == ["rank0/step1/a_float32_0.npy", "rank0/step2/a_float32_1.npy"]
+
+
+def test_generation_c_names_the_step_of_graphs(place):
+    machine(ms.PYNATIVE_MODE, mindspore="2.10")
+    ops.tensordump("<tensordump-update-step>", Tensor(X))
+    ops.tensordump("{step}", Tensor(X))
+    assert files(place) == ["step0_float32_0.npy"]
+
+
+def test_generation_a_has_no_steps(place):
+    machine(ms.PYNATIVE_MODE)
+    with pytest.raises(NotImplementedError, match="tensordump=B"):
+        _c_expression._tensordump_set_step([1])
+
+
+@pytest.mark.parametrize(
+    ("release", "args", "error", "text"),
+    [
+        (
+            "seed",
+            (1, Tensor(X)),
+            TypeError,
+            "Parameter file_name should only be build_in str type but got: <class 'int'>",
+        ),
+        ("seed", ("a", X), TypeError, "Parameter tensor should only be Tensor type, but got: <class 'numpy.ndarray'>"),
+        (
+            "seed",
+            ("a", Tensor(X), 1),
+            TypeError,
+            "Parameter mode should only be build_in str type, but got: <class 'int'>",
+        ),
+        ("seed", ("a", Tensor(X), "foo"), ValueError, "Parameter mode should in ['out', 'in', 'all'], but got foo"),
+        ("2.10", ("a", Tensor(X), "foo"), ValueError, "Parameter mode should in ['out', 'in'], but got foo"),
+        ("2.10", ("a", Tensor(X), "all"), ValueError, "Argument [mode] has been not supported value of 'all'."),
+        ("2.10", ("", Tensor(X)), ValueError, "For 'TensorDump', the input argument[file] cannot be an empty string."),
+    ],
+)
+def test_wrong_arguments_get_the_vendors_texts(place, release, args, error, text):
+    machine(ms.PYNATIVE_MODE, mindspore=release)
+    with pytest.raises(error) as raised:
+        ops.tensordump(*args)
+    assert str(raised.value).startswith(text)
+    assert files(place) == []
+
+
+def test_the_primitive_checks_its_mode_and_operands(place):
+    machine(ms.PYNATIVE_MODE, mindspore="2.10")
+    with pytest.raises(ValueError, match=re.escape("one of ['in', 'out'], but got: all")):
+        ops.TensorDump(input_output="all")
+    with pytest.raises(TypeError, match="the type of 'file' should be 'str', but got type 'int'"):
+        ops.TensorDump()(1, Tensor(X))
+    with pytest.raises(TypeError, match="the type of 'input_x' should be 'Tensor', but got type 'int'"):
+        ops.TensorDump()("a", 1)
+
+
+def test_a_name_that_is_too_long(place, capfd):
+    machine(ms.PYNATIVE_MODE)
+    with pytest.raises(OSError, match="name is too long"):
+        ops.tensordump("a" * 300, Tensor(X))
+    machine(ms.PYNATIVE_MODE, mindspore="2.10")
+    ops.tensordump("a" * 300, Tensor(X))
+    assert "[ERROR]" in capfd.readouterr().err
+
+
+class Printing(nn.Cell):
+    """Prints operands of every kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.p = ops.Print()
+
+    def construct(self, x, b, h, i):
+        self.p("Print Tensor x and y:", x)
+        self.p(b, h, i)
+        self.p("scalar", x.sum(), (1, 2, "a"), 3, 2.5, True)
+        return x + x
+
+
+PRINTED = """Print Tensor x and y:
+Tensor(shape=[2, 3], dtype=Float32, value=
+[[ 0.00000000e+00  1.00000000e+00  2.00000000e+00]
+ [ 3.00000000e+00  4.00000000e+00  5.00000000e+00]])
+Tensor(shape=[2], dtype=Bool, value=[ True False])
+Tensor(shape=[2, 2], dtype=Float16, value=
+[[ 1.0000e+00  2.0000e+00]
+ [ 3.0000e+00  4.5000e+00]])
+Tensor(shape=[2], dtype=Int32, value=[  1 -20])
+scalar
+15
+1
+2
+a
+3
+2.5
+1
+"""  # what MindSpore 2.10 prints
+
+
+def test_a_graph_prints_as_mindspore(capsys):
+    machine(target="CPU", mindspore="2.10")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    half = np.array([[1, 2], [3, 4.5]], np.float16)
+    Printing()(Tensor(x), Tensor([True, False]), Tensor(half), Tensor(np.array([1, -20], np.int32)))
+    assert capsys.readouterr().out == PRINTED
