@@ -38,8 +38,8 @@ METRICS = (
     "MaxRelativeError",
     "MeanRelativeError",
 )
-EPS64 = 2.22e-16  # [spec ge 4.5]
-EPS32 = 1.19e-7
+EPS64 = 2.0**-52  # [spec ge 4.5]
+EPS32 = 2.0**-23
 BLOCK = 1 << 16  # elements; a block of both tensors and its temporaries stay in the cache
 _LEAST_DEVIATION = 0.001  # smaller means and deviations print as 0 [spec ge 4.5]
 ZERO_NOTE = "Cannot compare by Cosine Similarity. All the data is zero in {}."
@@ -257,9 +257,7 @@ def _blocks(array: Array, start: int, stop: int) -> Floats:
     return piece.astype(np.float32)
 
 
-def _spread(
-    work: Callable[[Floats, Floats], T], own: Array, golden: Array, threads: int
-) -> list[T]:
+def _spread(work: Callable[[Floats, Floats], T], own: Array, golden: Array, threads: int) -> list[T]:
     """`work` of every block, in order."""
 
     def block(start: int) -> T:
@@ -313,11 +311,11 @@ def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
 
 def _greater(a: float, b: float) -> float:
     """The maximum, NaN if one is."""
-    return a if a != a or not b > a and b == b else b
+    return a if a != a or (b == b and not b > a) else b
 
 
 def _less(a: float, b: float) -> float:
-    return a if a != a or not b < a and b == b else b
+    return a if a != a or (b == b and not b < a) else b
 
 
 def _moments(own: Floats, golden: Floats) -> _Moments:
@@ -358,9 +356,7 @@ def _divergence(own: Array, golden: Array, first: _Moments, threads: int) -> flo
         x, y = scaled(left, first.own), scaled(right, first.golden)
         return _sum(x), _sum(y), _sum(x * np.log(x / y))
 
-    total = _tree(
-        _spread(block, own, golden, threads), lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2])
-    )
+    total = _tree(_spread(block, own, golden, threads), lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]))
     assert total is not None
     x, y, mixed = total
     with np.errstate(all="ignore"):
