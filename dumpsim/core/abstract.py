@@ -54,8 +54,8 @@ class TensorType:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements, packed types rounded up."""
-        return (self.size * self.dtype.bits + 7) // 8
+        """Bytes of the elements in memory."""
+        return self.dtype.nbytes(self.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,28 +43,59 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element; packed types round up to one byte."""
+        """Bytes of one element of an array; an element of an int4 tensor is a pair, one of uint1 is rounded up."""
         return max(1, self.bits // 8)
+
+    def nbytes(self, count: int) -> int:
+        """Bytes in memory of a tensor of `count` elements by its shape.
+
+        The shape of an int4 tensor counts pairs, two numbers in a byte, as MindSpore's ``qint4x2`` does; uint1 has
+        eight elements in a byte.
+
+        Examples
+        --------
+        >>> dtype("float32").nbytes(3), dtype("int4").nbytes(3), dtype("uint1").nbytes(9)
+        (12, 3, 2)
+        """
+        return (count + 7) // 8 if self.bits == 1 else count * self.itemsize
 
     @property
     def numpy(self) -> "np.dtype[Any]":
-        """The numpy type of the elements; packed types appear unpacked (int4 as ml_dtypes int4)."""
+        """The numpy type of the elements.
+
+        uint1 is uint8. int4 is a record of one byte that holds a pair: numpy has no name for it, and so that no
+        arithmetic takes it for int8.
+
+        Raises
+        ------
+        DtypeError
+            For hifloat8, which has codes only.
+
+        Examples
+        --------
+        >>> dtype("int4").numpy
+        dtype([('int4x2', 'i1')])
+        """
         import numpy as np
 
         if self.name in _ML:
             import ml_dtypes
 
-            packed: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML[self.name]))
-            return packed
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML[self.name]))
+            return found
+        if self.name == "int4":
+            return np.dtype([_PAIR])
+        if self.name == "hifloat8":
+            raise DtypeError("arrays of hifloat8 are not emulated", nearest="float8_e4m3fn", code="DS-TYP-002")
         return np.dtype("uint8" if self.name == "uint1" else self.name)
 
     def __str__(self) -> str:
         return self.name
 
 
+_PAIR = ("int4x2", "i1")
 _ML = {
     "bfloat16": "bfloat16",
-    "int4": "int4",
     "float8_e5m2": "float8_e5m2",
     "float8_e4m3fn": "float8_e4m3fn",
 }
@@ -133,4 +164,5 @@ def from_numpy(value: "np.dtype[Any] | type") -> DType:
     """The row of a numpy type, byte order aside."""
     import numpy as np
 
-    return dtype(np.dtype(value).newbyteorder("=").name)
+    found = np.dtype(value)
+    return dtype("int4" if found.names == _PAIR[:1] else found.newbyteorder("=").name)

@@ -5,11 +5,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["HALVES", "to_half", "to_single"]
+__all__ = ["HALVES", "floating", "to_half", "to_single"]
 
 HALVES = frozenset({"float16", "bfloat16"})
 
 _WORTH_IT = 4096  # elements from which on the compiled casts are faster than numpy's
+
+
+def floating(values: npt.NDArray[Any]) -> bool:
+    """Whether the numbers are floats; those of ml_dtypes count as numpy's do, pairs of int4 are none.
+
+    Examples
+    --------
+    >>> floating(np.zeros(1, np.float16)), floating(np.zeros(1, np.int8))
+    (True, False)
+    """
+    return values.dtype.kind == "f" or (values.dtype.kind == "V" and not values.dtype.names)
 
 
 def to_single(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

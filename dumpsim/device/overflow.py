@@ -11,6 +11,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.device.chip import Chip, OverflowMode
 from dumpsim.device.halves import HALVES, to_half, to_single
+from dumpsim.device.packed import pack
 
 __all__ = ["VARIABLE", "StatusRegister", "narrow", "overflow_mode"]
 
@@ -24,8 +25,9 @@ _LARGEST = {
     "bfloat16": (2.0 - 2.0**-7) * 2.0**127,
     "float32": (2.0 - 2.0**-23) * 2.0**127,
 }
-# a unit in saturation mode stores 0 for NaN [spec parallel 4.4: "NaN -> 0 in some units"]
-_NAN_STORE = 0.0
+# what a store in saturation mode makes of NaN: units differ and none is documented; those of 16-bit floats store 0,
+# those of float32 keep it [spec parallel 4.4, 9]
+_NAN_STORE = {"float16": 0.0, "bfloat16": 0.0, "float32": np.nan}
 
 
 def overflow_mode(chip: Chip, environment: Mapping[str, str]) -> OverflowMode | None:
@@ -95,9 +97,10 @@ def narrow(
     result : array
         What the kernel computed, float32 for float16 and bfloat16 outputs.
     dtype : DType
-        Type of the output; other than float16, bfloat16 and float32 are converted as numpy does.
+        Type of the output; int4 is packed, others than float16, bfloat16 and float32 are converted as numpy does.
     mode : OverflowMode or None
-        ``SATURATION``: what does not fit becomes the largest finite number, NaN becomes 0. ``INFNAN``: inf and NaN.
+        ``SATURATION``: what does not fit becomes the largest finite number, NaN becomes 0 in 16-bit floats and stays in
+        float32. ``INFNAN``: inf and NaN.
         None: as ``INFNAN``, and nothing is looked for.
     inputs_finite : bool
         Whether all operands were finite; an overflow is a result of finite operands only.
@@ -117,6 +120,9 @@ def narrow(
     (array([ inf, -inf,   1.], dtype=float16), True)
     """
     target = dtype.numpy
+    if dtype.name == "int4" and result.dtype != target:
+        pairs = result.shape[-1:] and (*result.shape[:-1], result.shape[-1] // 2)
+        return pack(result, "int4").view(target).reshape(pairs), False
     if dtype.name == "float32" and result.dtype.itemsize == 2 and result.dtype.kind in "fV":
         return to_single(result), False
     if dtype.name not in _LARGEST or mode is None or result.dtype.kind not in "fV" or result.size == 0:
@@ -129,7 +135,7 @@ def narrow(
         if mode is OverflowMode.INFNAN:
             return _rounded(result, target), inputs_finite
         largest = _LARGEST[dtype.name]
-        stored = np.where(np.isnan(result), _NAN_STORE, np.clip(result, -largest, largest))
+        stored = np.where(np.isnan(result), _NAN_STORE[dtype.name], np.clip(result, -largest, largest))
         return _rounded(stored, target), inputs_finite
 
 

@@ -9,9 +9,10 @@ from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.device.device import COMPUTE_STREAM, Device
-from dumpsim.device.halves import HALVES, to_single
+from dumpsim.device.halves import HALVES, floating, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.overflow import narrow
+from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.ops.opdef import OpDef
@@ -97,7 +98,7 @@ def run_op(
             if any(np.may_share_memory(stored, held) for held in _arrays(operands)):
                 stored = stored.copy()
             results.append(np.ascontiguousarray(stored).reshape(stored.shape))
-        if overflow and all(np.isfinite(v).all() for v in _arrays(values) if v.dtype.kind in "fV"):
+        if overflow and all(np.isfinite(v).all() for v in _arrays(values) if floating(v)):
             device.status.set()
 
     nbytes = sum(array.nbytes for array in _arrays(operands))
@@ -118,6 +119,8 @@ def _widened(operand: Any, cube: DType | None, device: Device, updated: bool) ->
         raise BadInputError("the operand is updated in place, but its array is read-only")
     if cube is not None and operand.dtype == np.float32 and not updated:
         operand = narrow(operand, cube, device.overflow)[0]
+    if operand.dtype.names:
+        return unpack(operand, "int4", operand.shape)
     return to_single(operand) if operand.dtype.name in HALVES else operand
 
 

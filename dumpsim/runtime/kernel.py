@@ -7,10 +7,11 @@ import numpy as np
 
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.device import Device
-from dumpsim.device.halves import HALVES, to_single
+from dumpsim.device.halves import HALVES, floating, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL, Buffer
 from dumpsim.device.overflow import narrow
+from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.runtime.observe import Observers
@@ -159,7 +160,7 @@ class Kernels:
             overflow |= too_large
             if place.settles:
                 place.settle(values.shape)
-            if values.size * values.itemsize != (place.nbytes if place.plain else values.nbytes):
+            if place.plain and place.device_dtype.nbytes(values.size) != place.nbytes:
                 raise DeviceError(
                     f"the kernel of {call.node.op_type} gave shape {values.shape} for an output of shape {place.shape}",
                     where=call.node.full_name,
@@ -209,13 +210,15 @@ def aicore_error(device: Device, task: Task, code: int) -> DeviceError:
 
 
 def _operand(argument: Argument, writable: bool, *, stored: bool = False) -> Any:
-    """An operand as a kernel takes it: arrays in host layout, low precision widened to float32 unless `stored`."""
+    """An operand as a kernel takes it: arrays in host layout; unless `stored`, halves as float32 and int4 as int8."""
     if isinstance(argument, Place):
         array = argument.array()
         if argument.scalar:
             return array.item()
         if argument.device_dtype.name in HALVES and not stored:
             return to_single(array)
+        if argument.device_dtype.name == "int4" and not stored:
+            return unpack(array, "int4", array.shape)
         if not writable:
             array = array.view()
             array.flags.writeable = False
@@ -241,7 +244,7 @@ def _finite(operands: Sequence[Any]) -> bool:
         if isinstance(operand, tuple):
             if not _finite(operand):
                 return False
-        elif isinstance(operand, np.ndarray) and operand.dtype.kind in "fV" and not np.isfinite(operand).all():
+        elif isinstance(operand, np.ndarray) and floating(operand) and not np.isfinite(operand).all():
             return False
     return True
 

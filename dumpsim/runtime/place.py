@@ -10,6 +10,7 @@ from dumpsim.core.errors import DeviceError, UnsupportedError
 from dumpsim.device.chip import OverflowMode
 from dumpsim.device.memory import Buffer
 from dumpsim.device.overflow import narrow
+from dumpsim.device.packed import PACKED, pack, unpack
 
 __all__ = ["PLAIN", "Array", "Place"]
 
@@ -98,12 +99,14 @@ class Place:
     @property
     def shown_nbytes(self) -> int:
         """The bytes that listeners see."""
-        return self.bound * self._numpy.itemsize if self.largest is not None else self.nbytes
+        return self.device_dtype.nbytes(self.bound) if self.largest is not None else self.nbytes
 
     def __post_init__(self) -> None:
-        if self.device_dtype.bits < 8 or self.device_dtype.name == "hifloat8":
+        if self.device_dtype.name == "hifloat8" or (self.device_dtype.name in PACKED and self.device_format != PLAIN):
             raise UnsupportedError(
-                f"tensors of {self.device_dtype} in device memory are not emulated", where=self.name, code="DS-DEV-004"
+                f"tensors of {self.device_dtype} in {self.device_format} are not emulated",
+                where=self.name,
+                code="DS-DEV-004",
             )
         self._numpy = self.device_dtype.numpy
         if self.device_format == PLAIN:
@@ -117,7 +120,7 @@ class Place:
             count *= dim
         if -1 in self.shape:  # the kernel decides: memory for the largest result
             count = self.bound
-        self.nbytes = count * self._numpy.itemsize
+        self.nbytes = self.device_dtype.nbytes(count)
         self.settles = -1 in self.shape
 
     def settle(self, shape: tuple[int, ...]) -> None:
@@ -134,7 +137,7 @@ class Place:
         if count > self.bound:
             raise DeviceError(f"a result of shape {shape} needs more than {self.bound} elements", where=self.name)
         self.shape = self.device_shape = shape
-        self.nbytes = count * self._numpy.itemsize
+        self.nbytes = self.device_dtype.nbytes(count)
         self._view = None
         if self.largest is not None:
             buffer = self.memory()
@@ -160,34 +163,43 @@ class Place:
         return buffer
 
     def device_array(self) -> Array:
-        """The bytes as an array of device type and device shape: a view of memory."""
+        """The bytes as an array of device type and device shape (uint1: in one dimension): a view of memory."""
         buffer = self.memory()
         view = self._view
         if view is None or self._view_of is not buffer or self._view_at != buffer.address:
             raw = buffer.memory.view(buffer.address, self.nbytes)
-            view = self._view = raw.view(self._numpy).reshape(self.device_shape)
+            view = raw.view(self._numpy)
+            view = self._view = view if self.device_dtype.bits == 1 else view.reshape(self.device_shape)
             self._view_of, self._view_at = buffer, buffer.address
         return view
 
     def array(self) -> Array:
         """The values in host layout, in the device's number type; a view of memory where the layout is plain.
 
-        A private layout is converted once per version of its buffer.
+        A private layout is converted, and bits are unpacked, once per version of the buffer.
         """
-        if self.device_format == PLAIN:
+        if self.device_format == PLAIN and self.device_dtype.bits != 1:
             return self.device_array()
         version = self.memory().version
-        from dumpsim.tensor.layout import to_host
-
         if self._cached is None or self._cached_version != version:
-            self._cached = to_host(self.device_array(), self.device_format, self.shape, groups=self.groups)
+            self._cached = self._host_array()
             self._cached_version = version
         return self._cached
+
+    def _host_array(self) -> Array:
+        if self.device_format == PLAIN:
+            return unpack(self.device_array(), self.device_dtype.name, self.shape)
+        from dumpsim.tensor.layout import to_host
+
+        return to_host(self.device_array(), self.device_format, self.shape, groups=self.groups)
 
     def put(self, values: Array) -> None:
         """Write values (host layout, device number type) to memory, and end the version of the buffer."""
         target = self.device_array()
-        if self.device_format == PLAIN:
+        if self.device_dtype.bits == 1:
+            target[...] = pack(values, self.device_dtype.name)
+            self.memory().touch()
+        elif self.device_format == PLAIN:
             target[...] = values.reshape(self.shape)
             self.memory().touch()
         else:

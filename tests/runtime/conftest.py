@@ -224,9 +224,11 @@ class Recorder:
 
 
 def value(ref):
-    """The tensor behind a reference in host layout, a copy."""
+    """The tensor behind a reference in host layout, a copy; packed types as bytes."""
     raw = ref.read()
     assert raw.nbytes == ref.nbytes
+    if ref.device_dtype.bits < 8:
+        return raw.copy()
     array = raw.copy().view(ref.device_dtype.numpy)
     if ref.device_format == "DefaultFormat":
         return array.reshape(ref.device_shape)

@@ -35,7 +35,7 @@ _PLACES = {
         "dtype_to_nptype dtype_to_pytype float16 float32 float64 get_seed initializer int8 int16 int32 int64 is_tensor "
         "jit jit_class ms_function mutable pytype_to_dtype set_seed uint8 uint16 uint32 uint64"
     ),
-    "common.dtype": "byte double half int4 intc intp long short single ubyte uintc ushort uintp",
+    "common.dtype": "byte double half int4 intc intp long qint4x2 short single ubyte uintc ushort uintp",
     "common.functions": "from_numpy tensor",
     "context": (
         "GRAPH_MODE PYNATIVE_MODE ParallelMode get_auto_parallel_context get_context reset_auto_parallel_context "

@@ -96,7 +96,8 @@ bool_ = _NUMBERS["bool"]
 int8, int16, int32, int64 = (_NUMBERS[n] for n in ("int8", "int16", "int32", "int64"))
 uint8, uint16, uint32, uint64 = (_NUMBERS[n] for n in ("uint8", "uint16", "uint32", "uint64"))
 float16, float32, float64 = (_NUMBERS[n] for n in ("float16", "float32", "float64"))
-bfloat16, int4 = _NUMBERS["bfloat16"], _NUMBERS["int4"]
+bfloat16 = _NUMBERS["bfloat16"]
+int4 = qint4x2 = _NUMBERS["int4"]  # two numbers in an element
 complex64, complex128 = _NUMBERS["complex64"], _NUMBERS["complex128"]
 float8_e4m3fn, float8_e5m2, hifloat8 = (_NUMBERS[n] for n in ("float8_e4m3fn", "float8_e5m2", "hifloat8"))
 
