@@ -106,8 +106,8 @@ class Entry:
 
     @property
     def dtype(self) -> str:
-        """Original number type; the stored one where the name does not tell."""
-        return self.name.dtype or from_numpy(self._header[0]).name
+        """Original number type; the stored one where the name does not tell, empty where nothing does."""
+        return self.name.dtype or (from_numpy(self._header[0]).name if self.path is not None else "")
 
     @property
     def shape(self) -> tuple[int, ...]:
