@@ -13,11 +13,15 @@ from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 __all__ = ["check"]
 
 _SCHEMAS = ("config", "faults")
+_LEVELS = ("O0", "O1", "O2")
 
 
 def check(
     config: Annotated[Path | None, typer.Argument(help="Dump config (JSON).")] = None,
     device: Annotated[str, typer.Option(help="ascend, gpu or cpu.")] = "ascend",
+    jit_level: Annotated[
+        str, typer.Option(help="O0, O1 or O2: on Ascend, O2 has fields of its own (with ENABLE_MS_GE_DUMP=1, GE's).")
+    ] = "O0",
     mindspore: Annotated[str, typer.Option(help="seed, 2.7 or 2.10.")] = "seed",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
@@ -28,7 +32,7 @@ def check(
 ) -> None:
     """Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error."""
     from dumpsim.modes.configfile import check_all, config_schema
-    from dumpsim.modes.profile import find
+    from dumpsim.modes.profile import device_of, find
 
     if device.lower() not in TARGETS:
         raise BadInputError(
@@ -38,7 +42,16 @@ def check(
             nearest=nearest(device, TARGETS),
             code="DS-RUN-004",
         )
-    profile = find(mindspore, TARGETS[device.lower()], overrides(set_ or []))
+    if jit_level not in _LEVELS:
+        raise BadInputError(
+            f"{jit_level!r} is no compile level",
+            where="--jit-level",
+            allowed=_LEVELS,
+            nearest=nearest(jit_level, _LEVELS),
+            code="DS-RUN-004",
+        )
+    mode = device_of(TARGETS[device.lower()], jit_level, ge=os.environ.get("ENABLE_MS_GE_DUMP") == "1")
+    profile = find(mindspore, mode, overrides(set_ or []))
     if schema is not None:
         print_json(_schema(schema, lambda: config_schema(profile)))
         return

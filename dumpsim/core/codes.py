@@ -118,6 +118,15 @@ MEANINGS: dict[str, Meaning] = {
         "--set heterogeneous=allowed dumps those of the main device.",
         "seed 001",
     ),
+    "DS-DMP-005": _M(
+        "The dump of whole graphs and the lite exception dump exclude each other.",
+        'ascend_config={"exception_dump": "1"}',
+        "decisions",
+    ),
+    "DS-DMP-006": _M("The dump of whole graphs follows data sinks of one step only.", "sink_size=1", "seed 001"),
+    "DS-EXC-001": _M(
+        "Core files of the AI Core are not emulated.", "ASCEND_DUMP_SCENE=aic_err_norm_dump", "spec ge 2.9"
+    ),
     # values, types, layouts
     "DS-CST-001": _M("The bytes and the shape do not belong together."),
     "DS-CST-002": _M("The number type has no such rounding."),

@@ -192,7 +192,7 @@ class DumpService:
                 where="sink_size",
                 allowed=("1",),
                 nearest="1",
-                vendor="When using acl dump in data sink mode, sink size must be 1, but got " + str(size) + ".",
+                vendor="when using acl dump in data sink mode, sink size must be 1",
                 code="DS-DMP-006",
             )
 

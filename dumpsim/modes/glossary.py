@@ -12,8 +12,8 @@ from typing import Any
 
 from dumpsim.core.codes import MEANINGS, RUNTIME_CODES
 from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.modes import kernelbykernel, wholegraph
 from dumpsim.modes.dialect import Field, Row, Rule, Section
-from dumpsim.modes.kernelbykernel import EFFECTS, ROWS
 from dumpsim.modes.profile import CHOICES, Profile, find, names
 
 __all__ = ["Topic", "explain"]
@@ -52,6 +52,8 @@ _VARIABLES: dict[str, tuple[str, str]] = {
     "HCCL_EXEC_TIMEOUT": ("Seconds that a collective waits; raise it where dump makes ranks slow.", "seed 001"),
     "DUMPSIM_SIMD": ("baseline, avx2 or avx512: the instructions that kernels use.", "dumpsim"),
 }
+
+_EFFECTS = (*kernelbykernel.EFFECTS, *wholegraph.EFFECTS)
 
 # what the vendor's libraries say, which name no field: the field that they were given [spec observed 2]
 _LIBRARIES = {
@@ -154,7 +156,8 @@ def _topics(word: str) -> Iterator[Topic]:
 
 def _rows() -> tuple[Row, ...]:
     """The rows of all dialects; a row that two of them share once."""
-    return ROWS
+    shared = set(map(id, kernelbykernel.ROWS))
+    return (*kernelbykernel.ROWS, *(row for row in wholegraph.ROWS if id(row) not in shared))
 
 
 def _known() -> list[str]:
@@ -175,7 +178,7 @@ def _field(row: Field) -> Topic:
         if isinstance(rule, Rule) and (rule.where == row.where or row.name in rule.force):
             forced = ", ".join(f"{name} becomes {_shown(value)}" for name, value in rule.force.items())
             facts.append((rule.level, f"{_neutral(rule.what)}{f' ({forced})' if forced else ''} [{rule.code}]"))
-    facts += [("no effect", effect.why) for effect in EFFECTS if effect.name == row.name]
+    facts += [("no effect", effect.why) for effect in _EFFECTS if effect.name == row.name]
     return Topic(
         name=row.name, kind="config field", text=row.about, facts=tuple(facts), source="seed 001, spec mindspore 1"
     )

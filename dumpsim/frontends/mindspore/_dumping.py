@@ -5,14 +5,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
-from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.errors import DumpWriteError, ScriptTypeError, ScriptValueError, nearest
 from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
 
 if TYPE_CHECKING:
+    from dumpsim.dump.exception import ExceptionDump
     from dumpsim.dump.service import DumpService
     from dumpsim.runtime.session import Session
 
@@ -22,6 +23,7 @@ __all__ = [
     "dump_of",
     "ensure_dump",
     "finish_dump",
+    "set_aclinit",
     "set_dynamic",
     "set_initial_iteration",
     "start",
@@ -37,6 +39,8 @@ class _Dumps:
 
     def __init__(self) -> None:
         self.of: WeakKeyDictionary[Session, DumpService | None] = WeakKeyDictionary()
+        self.exceptions: WeakKeyDictionary[Session, ExceptionDump | None] = WeakKeyDictionary()
+        self.scene = "lite_exception"  # dump_scene of the config that ACL gets [spec mindspore 5.4]
         self.hooked = False
         self.control = DumpControl()
 
@@ -59,12 +63,22 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
     DumpConfigError
         For a config that the vendor refuses; the next compile reads the file again, as the vendor does.
     """
-    if session in _DUMPS.of:
-        return _DUMPS.of[session]
     found = dict(os.environ) if environment is None else environment
-    if not found.get("MINDSPORE_DUMP_CONFIG"):
-        _DUMPS.of[session] = None  # nothing of the dump is loaded where none is asked for
-        return None
+    if session not in _DUMPS.of:
+        _DUMPS.of[session] = _start(session, found)
+    service = _DUMPS.of[session]
+    # kernels fail where a fault plan says so, nowhere else: without one nobody has to listen
+    if session not in _DUMPS.exceptions and session.injector is not None and session.target == "Ascend":
+        _DUMPS.exceptions[session] = _arm(session, found, None if service is None else service.exception_path)
+    return service
+
+
+def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService | None":
+    """The dump of MINDSPORE_DUMP_CONFIG."""
+    if not environment.get("MINDSPORE_DUMP_CONFIG"):
+        return None  # nothing of the dump is loaded where none is asked for
+    from dumpsim.device.chip import OverflowMode
+    from dumpsim.device.overflow import overflow_mode
     from dumpsim.dump import service as dump_service
 
     service = dump_service.start(
@@ -72,6 +86,8 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
             target=session.target,
             chip=session.chip.name,
             jit_level=session.options().jit_level,
+            saturation=overflow_mode(session.chip, environment) is OverflowMode.SATURATION,
+            exception_dump=_exception_dump(),
             rank=session.rank,
             device_id=session.device_id,
             release=session.settings.mindspore,
@@ -82,9 +98,8 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
             lifetimes=_lifetimes(ref(session)),
             log=_log,
         ),
-        found,
+        environment,
     )
-    _DUMPS.of[session] = service
     if service is not None:
         session.memory_reuse = service.compile_options(session.options()).memory_reuse
         session.add_tap(service)
@@ -94,19 +109,74 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
     return service
 
 
-def begin_sink() -> None:
-    """A data sink begins; its graph is the first that the real system compiles, so the dump starts here.
+def _arm(session: "Session", environment: Mapping[str, str], path: str | None) -> "ExceptionDump | None":
+    """The exception dump of CANN, which needs no config."""
+    from dumpsim.dump.exception import ExceptionDump
+    from dumpsim.dump.scene import choose
+
+    scene = choose(environment, exception_dump=_exception_dump(), scene=_DUMPS.scene, path=path, log=_log)
+    if scene is None:
+        return None
+    tap = ExceptionDump(scene, device_id=session.device_id, clock=session.clock, log=_log, disk=session.disk)
+    session.add_tap(tap)
+    return tap
+
+
+def _exception_dump() -> str:
+    """``exception_dump`` of the context's ``ascend_config``, "" where the script does not say."""
+    from dumpsim.frontends.mindspore.context import get_context
+
+    return str((get_context("ascend_config") or {}).get("exception_dump", ""))
+
+
+def set_aclinit(config: Mapping[str, Any]) -> None:
+    """What the script hands to ACL at its start: only the scene of the exception dump has an effect.
+
+    Parameters
+    ----------
+    config : mapping
+        ``{"dump": {"dump_scene": "lite_exception"}}``, or ``lite_exception:disable``. [spec mindspore 5.4]
 
     Raises
     ------
-    DumpConfigError
-        Where the dump cannot follow a data sink.
+    ScriptTypeError, ScriptValueError
+        For something else.
+
+    Examples
+    --------
+    >>> set_aclinit({"dump": {"dump_scene": "lite_exception"}})
+    """
+    from dumpsim.dump.scene import LITE, LITE_OFF
+
+    if not isinstance(config, Mapping) or not isinstance(config.get("dump", {}), Mapping):
+        raise ScriptTypeError(f"{config!r} is no dict", where="aclinit_config", allowed=("dict",))
+    scene = config.get("dump", {}).get("dump_scene", LITE)
+    if scene not in (LITE, LITE_OFF):
+        raise ScriptValueError(
+            f"{scene!r} is not a scene", where="aclinit_config: dump.dump_scene", allowed=(LITE, LITE_OFF),
+            nearest=nearest(str(scene), (LITE, LITE_OFF)),
+        )  # fmt: skip
+    _DUMPS.scene = scene
+
+
+def begin_sink(size: int = 1) -> None:
+    """A data sink begins; its graph is the first that the real system compiles, so the dump starts here.
+
+    Parameters
+    ----------
+    size : int
+        Steps that a call of the network takes.
+
+    Raises
+    ------
+    DumpConfigError, ScriptValueError
+        Where the dump cannot follow a data sink, or not one of that size.
     """
     from dumpsim.runtime.session import Session
 
     service = ensure_dump(Session.current())
     if service is not None:
-        service.refuse_sink()
+        service.refuse_sink(size)
 
 
 def dump_of(session: "Session") -> "DumpService | None":

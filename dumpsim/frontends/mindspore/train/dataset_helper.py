@@ -24,7 +24,7 @@ def _queue(dataset: Any, size: int) -> DataQueue:
     if dataset.queue is None:
         session = Session.current()
         session.configure(target=get_context("device_target"), jit_level=get_context("jit_level") or "O0")
-        _dumping.begin_sink()
+        _dumping.begin_sink(size if get_context("mode") == GRAPH_MODE else 1)
         dataset.queue = DataQueue(dataset, size)
     queue: DataQueue = dataset.queue
     return queue

@@ -1,0 +1,127 @@
+"""The exception dump of CANN: what is left of a kernel that the hardware stopped. [spec ge 2.9]
+
+It needs no ``MINDSPORE_DUMP_CONFIG``. ::
+
+    {root}/extra-info/data-dump/{device}/exception_info.{stream}.{task}.{YYYYMMDDHHMMSSmmm}      lite
+    {root}/extra-info/data-dump/{device}/{op_type}.{op_name}.{task}.{YYYYMMDDHHMMSSmmm}          full
+
+The kernel's object file, which the real one puts beside them, does not exist here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dumpsim.archive.naming import bin_short_name, exception_info_name, exception_name
+from dumpsim.archive.sink import DiskFaults, Sink
+from dumpsim.archive.tree import MAPPING
+from dumpsim.codecs import mapping
+from dumpsim.codecs.dumpdata import DumpData, Item, Space, header
+from dumpsim.core.clock import Clock
+from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
+from dumpsim.dump.info import Log
+from dumpsim.dump.operatorfiles import describe
+from dumpsim.dump.scene import Scene
+
+__all__ = ["ExceptionDump"]
+
+
+class ExceptionDump:
+    """A `Tap` that writes a file when a kernel fails.
+
+    Parameters
+    ----------
+    scene : Scene
+    device_id : int
+    clock : Clock
+    log : callable
+    disk : DiskFaults, optional
+
+    Attributes
+    ----------
+    written : list of str
+        Paths of the files so far.
+    """
+
+    def __init__(self, scene: Scene, *, device_id: int, clock: Clock, log: Log, disk: DiskFaults | None = None) -> None:
+        self.scene = scene
+        self.written: list[str] = []
+        self._directory = f"{scene.root}/extra-info/data-dump/{device_id}"
+        self._clock = clock
+        self._log = log
+        self._sink = Sink(disk=disk)
+
+    def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
+        """Any kernel may fail."""
+        return isinstance(event, TaskEvent)
+
+    def graph_compiled(self, event: GraphEvent) -> None:
+        """Not asked for."""
+
+    def run_begin(self, event: RunEvent) -> None:
+        """Not asked for."""
+
+    def run_end(self, event: RunEvent) -> None:
+        """Not asked for."""
+
+    def before_task(self, event: TaskEvent) -> None:
+        """Nothing has failed yet."""
+
+    def after_task(self, event: TaskEvent) -> None:
+        """Save a kernel that failed; a disk that has no room is logged, since the run ends anyway."""
+        if event.error is None:
+            return
+        stamp = self._clock.stamp_us()
+        inputs = [ref for ref in event.operands if ref.origin != "none"]
+        if self.scene.kind == "full":
+            name = exception_name(event.op_type, event.full_name, event.task_id, stamp)
+            data = _full(event, inputs, stamp)
+        else:
+            name = exception_info_name(event.stream_id, event.task_id, stamp)
+            data = _lite(event, inputs, stamp)
+        refs = [*inputs, *event.outputs, *event.workspaces]
+        parts: list[bytes | memoryview] = [header(data), *(ref.read().data for ref in refs if ref.nbytes)]
+        short = bin_short_name(name)
+        try:
+            self._sink.write(self._directory, short or name, parts)
+            if short is not None:
+                self._sink.append(self._directory, MAPPING, mapping.line(short, name))
+                self._sink.settle()
+        except DumpWriteError as error:
+            self._log("ERROR", "", str(error))
+            return
+        self.written.append(f"{self._directory}/{short or name}")
+        self._log("ERROR", "", f"exception dump of {event.full_name}: {self.written[-1]}")
+
+
+def _full(event: TaskEvent, inputs: Sequence[TensorRef], stamp: int) -> DumpData:
+    """The operator with its shapes."""
+    return DumpData(
+        op_name=event.full_name,
+        dump_time=stamp,
+        inputs=tuple(describe(ref) for ref in inputs),
+        outputs=tuple(describe(ref) for ref in event.outputs),
+        spaces=tuple(Space(type=0, size=ref.nbytes) for ref in event.workspaces),
+    )
+
+
+def _lite(event: TaskEvent, inputs: Sequence[TensorRef], stamp: int) -> DumpData:
+    """The kernel's arguments: sizes and addresses, no types, no names."""
+    first = len(inputs)
+    text = (
+        f"device error {event.error_code}: kernel_name={event.full_name}, stream_id={event.stream_id}, "
+        f"task_id={event.task_id}, arguments={first + len(event.outputs)}"
+    )
+    return DumpData(
+        op_name="",
+        dump_time=stamp,
+        inputs=tuple(replace(_bare(ref, at), input_type=0) for at, ref in enumerate(inputs)),
+        outputs=tuple(_bare(ref, first + at) for at, ref in enumerate(event.outputs)),
+        spaces=tuple(Space(type=0, size=ref.nbytes) for ref in event.workspaces),
+        dfx_message=text,
+    )
+
+
+def _bare(ref: TensorRef, at: int) -> Item:
+    """An argument without type and shape."""
+    return Item(dtype=0, format=0, shape=(), size=ref.nbytes, address=ref.address, arg_index=at)
