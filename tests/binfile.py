@@ -1,62 +1,11 @@
-"""Dump files of the bin container, made with google.protobuf from a schema of this module: no codec of dumpsim in it.
+"""Dump files of the bin container for tests, made with google.protobuf: no codec of dumpsim in them.
 
-Field numbers and enum numbers are those of [spec ge 3.2, 3.3].
+Numbers of types and layouts are those of [spec ge 3.3].
 """
 
-import struct
-from functools import cache
-
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from dumpproto import dump_file, messages
 
-U32, U64, I32, TEXT, BYTES = 13, 4, 5, 9, 12  # FieldDescriptorProto.Type
-_SCHEMA = {
-    "Shape": {"dim": (1, "repeated", U64)},
-    "DimRange": {"dim_start": (1, "", U64), "dim_end": (2, "", U64)},
-    "OriginalOp": {
-        "name": (1, "", TEXT),
-        "output_index": (2, "", U32),
-        "data_type": (3, "", I32),
-        "format": (4, "", I32),
-    },
-    "OpAttr": {"name": (1, "", TEXT), "value": (2, "", TEXT)},
-    "OpBuffer": {"buffer_type": (1, "", I32), "data": (2, "", BYTES), "size": (3, "", U64)},
-    "Workspace": {"type": (1, "", I32), "data": (2, "", BYTES), "size": (3, "", U64)},
-    "OpOutput": {
-        "data_type": (1, "", I32),
-        "format": (2, "", I32),
-        "shape": (3, "", "Shape"),
-        "original_op": (4, "", "OriginalOp"),
-        "data": (5, "", BYTES),
-        "size": (6, "", U64),
-        "original_shape": (7, "", "Shape"),
-        "sub_format": (8, "", I32),
-        "address": (9, "", U64),
-        "dim_range": (10, "repeated", "DimRange"),
-        "offset": (11, "", U64),
-    },
-    "OpInput": {
-        "data_type": (1, "", I32),
-        "format": (2, "", I32),
-        "shape": (3, "", "Shape"),
-        "data": (4, "", BYTES),
-        "size": (5, "", U64),
-        "original_shape": (6, "", "Shape"),
-        "sub_format": (7, "", I32),
-        "address": (8, "", U64),
-        "offset": (9, "", U64),
-    },
-    "DumpData": {
-        "version": (1, "", TEXT),
-        "dump_time": (2, "", U64),
-        "output": (3, "repeated", "OpOutput"),
-        "input": (4, "repeated", "OpInput"),
-        "buffer": (5, "repeated", "OpBuffer"),
-        "op_name": (6, "", TEXT),
-        "attr": (7, "repeated", "OpAttr"),
-        "space": (8, "repeated", "Workspace"),
-    },
-}
 TYPES = {
     "undefined": 0,
     "float32": 1,
@@ -95,23 +44,6 @@ FORMATS = {
     "NDC1HWC0": 32,
     "FRACTAL_Z_3D": 33,
 }
-
-
-@cache
-def messages():
-    """Message classes by name."""
-    file = descriptor_pb2.FileDescriptorProto(name="binfile.proto", package="binfile", syntax="proto3")
-    for message, fields in _SCHEMA.items():
-        made = file.message_type.add(name=message)
-        for name, (number, label, kind) in fields.items():
-            field = made.field.add(name=name, number=number, label=3 if label else 1)
-            if isinstance(kind, str):
-                field.type, field.type_name = 11, f".binfile.{kind}"
-            else:
-                field.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"binfile.{name}")) for name in _SCHEMA}
 
 
 def item(array, *, dtype=None, format="ND", shape=None, original_shape=None, groups=0, address=0x1000, origin=None):
@@ -154,6 +86,4 @@ def bin_bytes(inputs=(), outputs=(), *, op_name="Add_1", buffers=(), spaces=(), 
     for made, group in ((head.buffer, buffers), (head.space, spaces)):
         for raw in group:
             made.add(size=len(raw))
-    text = head.SerializeToString()
-    payload = [*(t["raw"] for t in inputs), *(t["raw"] for t in outputs), *buffers, *spaces]
-    return struct.pack("<Q", len(text)) + text + b"".join(payload)
+    return dump_file(head, *(t["raw"] for t in (*inputs, *outputs)), *buffers, *spaces)

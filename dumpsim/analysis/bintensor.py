@@ -128,6 +128,11 @@ class BinTensor:
         """Whether `array` is in another layout than the file."""
         return self._host is not None
 
+    @property
+    def host_order(self) -> str | None:
+        """Order of the axes of a converted `array`, None for the layout's own and for one that is not converted."""
+        return self._host[1] if self._host is not None else None
+
     def raw(self) -> "np.ndarray[Any, np.dtype[np.uint8]]":
         """The bytes in the file, mapped and read-only."""
         return self.file.input(self.slot) if self.io == "input" else self.file.output(self.slot)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import dumpsim
-from dumpsim.cli import check, explain, ls, run, show, stat
+from dumpsim.cli import check, convert, explain, ls, msaccucmp, run, show, stat
 
 __all__ = ["app"]
 
@@ -42,3 +42,8 @@ app.command("ls")(ls.ls)
 app.command("show")(show.show)
 app.command("stat")(stat.stat)
 app.command("explain")(explain.explain)
+app.command("convert")(convert.convert)
+app.command(
+    "msaccucmp",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
+)(msaccucmp.msaccucmp)

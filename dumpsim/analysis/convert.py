@@ -1,0 +1,375 @@
+"""Dump files of devices to arrays that numpy and torch read: `dumpsim.convert` and the command of that name."""
+
+import glob
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from dumpsim.analysis.bintensor import BinTensor
+from dumpsim.analysis.wholefile import npy_parts, write_whole
+from dumpsim.archive.naming import NameRule, is_dump_file
+from dumpsim.codecs import mapping, opdebug
+from dumpsim.codecs.dumpdata import BinFile
+from dumpsim.core.errors import BadInputError, DumpsimError, UnreadableError, UnsupportedError, nearest
+from dumpsim.core.format import FORMATS, HOST_ORDERS
+
+__all__ = ["KINDS", "TARGETS", "Converted", "Failure", "Job", "Summary", "convert", "convert_each", "find"]
+
+Array = np.ndarray[Any, Any]
+
+KINDS = ("npy", "bin", "pt")
+TARGETS = ("host", "device", *HOST_ORDERS)
+_MAPPING = "mapping.csv"
+_MAPPING_LIMIT = 1 << 26
+_NOT_BIN = (".npy", ".csv", ".json", ".pb", ".ir", ".txt")
+_OPDEBUG = "Opdebug.Node_OpDebug."
+_MODE = 0o644
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A file to convert: where it is, the directory of its results, and its full name."""
+
+    path: str
+    directory: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What could not be converted, and why; `tensor` is ``input 0``, or empty for the whole file."""
+
+    path: str
+    tensor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """What became of one file."""
+
+    path: str
+    written: tuple[str, ...] = ()
+    nbytes: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What became of all files.
+
+    Attributes
+    ----------
+    files, tensors, nbytes : int
+        Files read, results written, and their bytes.
+    failures : tuple of Failure
+    """
+
+    files: int
+    tensors: int
+    nbytes: int
+    failures: tuple[Failure, ...]
+
+
+def convert(
+    paths: "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]",
+    out: "str | os.PathLike[str]",
+    *,
+    to: str = "npy",
+    format: str = "host",
+    jobs: int | None = None,
+    overwrite: bool = False,
+) -> Summary:
+    """Convert dump files of a device to files of arrays in the host's layout.
+
+    Parameters
+    ----------
+    paths : path or iterable of path
+        Files, directories, which are searched to the bottom, and glob patterns.
+    out : path
+        Directory of the results; it gets the tree that the files have below their directory.
+    to : {"npy", "bin", "pt"}
+        ``bin`` is the elements alone; ``pt`` needs torch.
+    format : str
+        ``host``: the original shape in the host's order, where the file tells it. ``device``: as on the device. An
+        order such as ``NHWC``: tensors that have these axes in another order are transposed, others are as with
+        ``host``.
+    jobs : int, optional
+        Files that are converted at the same time; by default as many as there are processors.
+    overwrite : bool
+        Whether results that are there already are replaced; without it they are failures.
+
+    Returns
+    -------
+    Summary
+        A file or a tensor that cannot be converted is a failure in it; the others are converted all the same.
+
+    Raises
+    ------
+    BadInputError
+        For an unknown kind or format, and where no path leads to a dump file.
+
+    Notes
+    -----
+    Results are named as MindSpore names npy files, so that `dumpsim.open` reads the converted tree::
+
+        {op_type}.{op_name}.{task_id}.{stream_id}.{timestamp}.{input|output}.{slot}.{format}.{dtype}.npy
+
+    A name of more than 255 bytes is a number, with a line in mapping.csv. bfloat16 and floats of 8 bits become float32,
+    int4 int8, uint1 uint8; the name keeps the original type. Opdebug files become JSON. Results appear when they are
+    complete. In memory is at most one tensor a job.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dumpsim.codecs.dumpdata import DumpData, Item, dtype_number, format_number, header
+    >>> root = tempfile.mkdtemp()
+    >>> item = Item(dtype=dtype_number("bfloat16"), format=format_number("ND"), shape=(2,), size=4)
+    >>> data = DumpData(op_name="Add_1", dump_time=1700000000000000, inputs=(), outputs=(item,))
+    >>> with open(f"{root}/Add.Add_1.3.5.1700000000000000", "wb") as file:
+    ...     _ = file.write(header(data) + bytes.fromhex("803f00c0"))
+    >>> convert(root, f"{root}/npy").tensors
+    1
+    >>> np.load(f"{root}/npy/Add.Add_1.3.5.1700000000000000.output.0.ND.bfloat16.npy")
+    array([ 1., -2.], dtype=float32)
+    """
+    one = isinstance(paths, str | os.PathLike)
+    found = find([paths] if one else list(paths), out)  # type: ignore[arg-type, list-item]
+    if not found:
+        raise BadInputError("no dump file there", where=", ".join(map(str, [paths] if one else paths)))  # type: ignore[arg-type]
+    files = tensors = nbytes = 0
+    failures: list[Failure] = []
+    for result in convert_each(found, to=to, format=format, jobs=jobs, overwrite=overwrite):
+        files += 1
+        tensors += len(result.written)
+        nbytes += result.nbytes
+        failures += result.failures
+    return Summary(files=files, tensors=tensors, nbytes=nbytes, failures=tuple(failures))
+
+
+def find(paths: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]") -> list[Job]:
+    """The dump files that paths lead to, in order, and where their results go.
+
+    Below a directory, files whose names are no dump's are passed over; a file that is named is taken as it is. With
+    several paths, each directory gets one of its own name below `out`.
+
+    Raises
+    ------
+    BadInputError
+        For a path that is not there and a pattern that fits nothing.
+    """
+    expanded: list[str] = []
+    for given in paths:
+        path = os.fspath(given)
+        matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise BadInputError("does not exist, nor does it fit anything as a pattern", where=path)
+        expanded += matches
+    target = os.path.abspath(out)
+    found: dict[str, Job] = {}
+    for path in expanded:
+        if not os.path.isdir(path):
+            name = os.path.basename(path)
+            real = _real_names(os.path.dirname(path) or ".").get(name, name)
+            found.setdefault(os.path.realpath(path), Job(path=path, directory=target, name=real))
+            continue
+        root = target if len(expanded) == 1 else os.path.join(target, os.path.basename(os.path.abspath(path)))
+        for job in _below(path, root, skip=target):
+            found.setdefault(os.path.realpath(job.path), job)
+    return list(found.values())
+
+
+def _below(path: str, root: str, skip: str) -> Iterator[Job]:
+    """Dump files of a tree; links are not followed, and the results' own directory is left out."""
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if os.path.abspath(os.path.join(folder, name)) != skip)
+        real = _real_names(folder) if _MAPPING in names else {}
+        directory = os.path.normpath(os.path.join(root, os.path.relpath(folder, path)))
+        for name in sorted(names):
+            full = real.get(name, name)
+            file = os.path.join(folder, name)
+            if full.endswith(_NOT_BIN) or not is_dump_file(full) or os.path.islink(file):
+                continue
+            yield Job(path=file, directory=directory, name=full)
+
+
+def _real_names(folder: str) -> dict[str, str]:
+    path = os.path.join(folder, _MAPPING)
+    if not os.path.isfile(path) or os.path.getsize(path) > _MAPPING_LIMIT:
+        return {}
+    with open(path, encoding="utf-8", errors="replace") as file:
+        pairs = mapping.parse(file.read())
+    return {short: name for short, name in pairs.items() if "/" not in name}
+
+
+def convert_each(
+    found: Sequence[Job],
+    *,
+    to: str = "npy",
+    format: str = "host",
+    jobs: int | None = None,
+    overwrite: bool = False,
+) -> Iterator[Converted]:
+    """Convert files, giving the result of each in their order as soon as it is there; arguments as in `convert`."""
+    for value, allowed, where in ((to, KINDS, "to"), (format, TARGETS, "format")):
+        if value not in allowed:
+            raise BadInputError(
+                f"{value!r} is not known", where=where, allowed=allowed, nearest=nearest(value, allowed)
+            )
+    if to == "pt":
+        _torch()
+    count = (os.cpu_count() or 1) if jobs is None else jobs
+    if count < 1:
+        raise BadInputError(f"{count} jobs", where="jobs", allowed=("1 or more",))
+    writer = _Writer(to=to, format=format, overwrite=overwrite)
+    return _in_order(found, writer, count)
+
+
+def _in_order(found: Sequence[Job], writer: "_Writer", count: int) -> Iterator[Converted]:
+    if count == 1:
+        yield from map(writer.file, found)
+        return
+    waiting: deque[Future[Converted]] = deque()
+    with ThreadPoolExecutor(count, thread_name_prefix="dumpsim-convert") as pool:
+        try:
+            for job in found:
+                waiting.append(pool.submit(writer.file, job))
+                if len(waiting) > 4 * count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # interrupted, or the caller has seen enough
+            for future in waiting:
+                future.cancel()
+
+
+def _torch() -> Any:
+    try:
+        import torch  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise UnsupportedError("pt files need torch: pip install 'dumpsim[torch]'", where="to") from None
+    return torch
+
+
+class _Writer:
+    """Converts files, each by itself; safe to share between threads."""
+
+    def __init__(self, *, to: str, format: str, overwrite: bool) -> None:
+        self._to = to
+        self._format = format
+        self._overwrite = overwrite
+        self._lock = Lock()
+        self._made: set[str] = set()
+
+    def file(self, job: Job) -> Converted:
+        """All tensors of a file."""
+        written: list[str] = []
+        failures: list[Failure] = []
+        total = 0
+        try:
+            file = BinFile.open(job.path)
+            data = file.data
+            if job.name.startswith(_OPDEBUG):
+                return self._overflow(job, file)
+        except (DumpsimError, OSError) as error:
+            return Converted(path=job.path, failures=(Failure(path=job.path, tensor="", reason=_reason(error)),))
+        for io, count in (("input", len(data.inputs)), ("output", len(data.outputs))):
+            for slot in range(count):
+                try:
+                    target, nbytes = self._tensor(job, BinTensor(file=file, io=io, slot=slot))
+                except (DumpsimError, OSError, MemoryError) as error:
+                    failures.append(Failure(path=job.path, tensor=f"{io} {slot}", reason=_reason(error)))
+                else:
+                    written.append(target)
+                    total += nbytes
+        return Converted(path=job.path, written=tuple(written), nbytes=total, failures=tuple(failures))
+
+    def _overflow(self, job: Job, file: BinFile) -> Converted:
+        written = []
+        total = 0
+        for slot in range(len(file.data.outputs)):
+            facts = opdebug.decode(file.output(slot).tobytes(), job.path)
+            path = self._place(job.directory, f"{job.name}.output.{slot}.json")
+            total += write_whole(path, [opdebug.to_json(facts, "msaccucmp").encode()], mode=_MODE)
+            written.append(path)
+        return Converted(path=job.path, written=tuple(written), nbytes=total)
+
+    def _tensor(self, job: Job, part: BinTensor) -> tuple[str, int]:
+        """Write one tensor; path and bytes."""
+        if self._format == "device":
+            array, layout = part.device(), part.format
+        else:
+            array, layout = part.array(), _host_layout(part)
+            if layout in HOST_ORDERS and sorted(layout) == sorted(self._format):
+                array = array.transpose([layout.index(axis) for axis in self._format])
+                layout = self._format
+        name = f"{job.name}.{part.io}.{part.slot}.{layout}.{part.dtype}"
+        if self._to == "npy":
+            parts: Sequence[bytes | memoryview] = npy_parts(array)
+        elif self._to == "bin":
+            name += "." + "x".join(map(str, array.shape))
+            parts = npy_parts(array)[1:]
+        else:
+            parts = (_pt(array),)
+        path = self._place(job.directory, f"{name}.{self._to}")
+        return path, write_whole(path, parts, mode=_MODE)
+
+    def _place(self, directory: str, name: str) -> str:
+        """Where a result goes; the directory is made, an over-long name noted."""
+        if directory not in self._made:
+            os.makedirs(directory, exist_ok=True)
+            self._made.add(directory)
+        short = NameRule().short_name(name)
+        if short is not None:
+            short = os.path.splitext(short)[0] + os.path.splitext(name)[1]
+        path = os.path.join(directory, short or name)
+        if not self._overwrite and os.path.lexists(path):
+            raise BadInputError("is there already; overwrite replaces it", where=path)
+        if short is not None:
+            self._note(directory, short, name)
+        return path
+
+    def _note(self, directory: str, short: str, name: str) -> None:
+        """One line of mapping.csv, in one write."""
+        path = os.path.join(directory, _MAPPING)
+        with self._lock:
+            if _real_names(directory).get(short) == name:
+                return
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            try:
+                os.write(descriptor, mapping.line(short, name).encode())
+            finally:
+                os.close(descriptor)
+
+
+def _host_layout(part: BinTensor) -> str:
+    """The host's order after the layout of the device is undone."""
+    if not part.converted:
+        return part.format
+    return part.host_order or {4: "NCHW", 5: "NCDHW"}.get(FORMATS[part.format].rank, "ND")
+
+
+def _pt(array: Array) -> bytes:
+    """What torch.save writes."""
+    import io
+
+    torch = _torch()
+    buffer = io.BytesIO()
+    torch.save(torch.from_numpy(np.array(array, order="C")), buffer)
+    return buffer.getvalue()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if isinstance(error, OSError) and not isinstance(error, DumpsimError):
+        return error.strerror or str(error)
+    if isinstance(error, UnreadableError):
+        return f"{error.what} ({error.where})" if error.where else error.what
+    return str(error)
