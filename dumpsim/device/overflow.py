@@ -13,7 +13,7 @@ from dumpsim.device.chip import Chip, OverflowMode
 from dumpsim.device.halves import HALVES, to_half, to_single
 from dumpsim.device.packed import pack
 
-__all__ = ["VARIABLE", "StatusRegister", "narrow", "overflow_mode"]
+__all__ = ["VARIABLE", "StatusRegister", "narrow", "overflow_mode", "status_bits"]
 
 VARIABLE = "MS_ASCEND_CHECK_OVERFLOW_MODE"
 
@@ -28,6 +28,31 @@ _LARGEST = {
 # what a store in saturation mode makes of NaN: units differ and none is documented; those of 16-bit floats store 0,
 # those of float32 keep it [spec parallel 4.4, 9]
 _NAN_STORE = {"float16": 0.0, "bfloat16": 0.0, "float32": np.nan}
+
+
+# bits of AI Core's status word [spec mindspore 5.2]
+_FLOAT, _TO_FLOAT16, _CUBE = 0x20, 0x100, 0x400
+
+
+def status_bits(dtype: DType, *, cube: bool) -> int:
+    """What AI Core says of a result that its number type could not hold.
+
+    Parameters
+    ----------
+    dtype : DType
+        Of the result: float16 is what the unit's float32 is converted to.
+    cube : bool
+        The matrix unit computed it.
+
+    Examples
+    --------
+    >>> from dumpsim.core.dtype import dtype
+    >>> [hex(status_bits(dtype(n), cube=c)) for n, c in (("float32", False), ("float16", False), ("float32", True))]
+    ['0x20', '0x100', '0x400']
+    """
+    if dtype.name == "float16":
+        return _TO_FLOAT16
+    return _CUBE if cube else _FLOAT
 
 
 def overflow_mode(chip: Chip, environment: Mapping[str, str]) -> OverflowMode | None:

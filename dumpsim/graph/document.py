@@ -17,7 +17,7 @@ from dumpsim.core.abstract import (
 )
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef
 from dumpsim.graph.attrorder import printing_order
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of
 from dumpsim.graph.passes.cut import CALL_RESULT
 from dumpsim.graph.passes.sequence import flat_operands, is_kernel, listed, parameter_order
 from dumpsim.ops.opdef import OpDef
@@ -169,7 +169,7 @@ class _Writer:
         types = tuple(self._type(v) for v in shown)
         inputs = [t for t in types if not isinstance(t, MonadType)]
         outputs = tensors_of(node.abstract)
-        definition = self.find(node.op_type) if kernel else None
+        definition = definition_of(node, self.find) if kernel else None
         names = [*(definition.operands if definition is not None else ()), *("" for _ in shown)][: len(shown)]
         silent = not kernel and node.op_type in _SILENT
         return IrNode(
@@ -241,7 +241,7 @@ def _written(nodes: Iterable[Node], find: Callable[[str], OpDef]) -> set[str]:
     return {
         operand.name
         for node in nodes
-        if is_kernel(node) and find(node.op_type).side_effect is not None
+        if is_kernel(node) and definition_of(node, find).side_effect is not None
         for operand in node.operands
         if isinstance(operand, Parameter) and operand.is_weight
     }

@@ -8,10 +8,37 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, MonadType, TensorType
+from dumpsim.core.abstract import Abstract, MonadType, ScalarType, TensorType, TupleType
+from dumpsim.core.dtype import DType
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Constant", "Graph", "Node", "Parameter", "Value", "is_monad", "reachable", "topological", "uses"]
+__all__ = [
+    "PLAIN",
+    "Constant",
+    "Graph",
+    "Layout",
+    "Node",
+    "Parameter",
+    "Value",
+    "definition_of",
+    "is_monad",
+    "leaves_of",
+    "reachable",
+    "topological",
+    "uses",
+]
+
+PLAIN = "DefaultFormat"  # as on the host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a tensor lies on the device."""
+
+    format: str = PLAIN
+    dtype: DType
+    groups: int = 1
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -58,6 +85,9 @@ class Node:
     block_scope: str | None = None  # the same, of the innermost branch or function
     call_name: str = ""  # variable that took the result of that call
     blocks: "tuple[Graph, ...]" = ()  # of control nodes: branches, loop condition and body
+    definition: OpDef | None = None  # of a node that only the machine's compiler makes, or names anew
+    layouts: tuple[Layout, ...] = ()  # of the outputs, where one is not as on the host
+    members: "tuple[Node, ...]" = ()  # of a fused node: what it replaced, in the order of their work
 
 
 Value = Node | Parameter | Constant
@@ -106,6 +136,20 @@ def topological(roots: Iterable[Value | None], needs: "Callable[[Node], Sequence
                 stack.pop()
                 order.append(node)
     return order
+
+
+def definition_of(node: Node, find: Callable[[str], OpDef]) -> OpDef:
+    """What stands behind a node: the compiler's own definition, or the table's."""
+    return node.definition if node.definition is not None else find(node.op_type)
+
+
+def leaves_of(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
+    """What a kernel gives back as tensors, tuples flattened."""
+    if isinstance(abstract, (TensorType, ScalarType)):
+        yield abstract
+    elif isinstance(abstract, TupleType):
+        for item in abstract.items:
+            yield from leaves_of(item)
 
 
 def is_monad(value: Value) -> bool:

@@ -9,12 +9,15 @@ from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.passes.backend import adapt_to_kernels
 from dumpsim.graph.passes.cut import cut
 from dumpsim.graph.passes.expand import expand_composites
+from dumpsim.graph.passes.layout import lay_out
 from dumpsim.graph.passes.merge import merge_equal
 from dumpsim.graph.passes.monads import add_monads
 from dumpsim.graph.passes.naming import Numbers, name_for_files, name_for_text
 from dumpsim.graph.passes.numbering import function_numbers
 from dumpsim.graph.passes.sequence import kernel_order
 from dumpsim.graph.passes.simplify import simplify
+from dumpsim.graph.passes.streams import schedule
+from dumpsim.graph.passes.whole import compile_whole
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
 
@@ -71,17 +74,27 @@ def lower(
         graph.name = f"kernel_graph{graph.graph_id}"
         assert isinstance(graph.output, Node)
         is_root = graph.graph_id == root_id
+        order = kernel_order(graph.output)
+        if options.private_formats and not options.fusion:
+            order = lay_out(graph, order, find, options, lambda op_type: _conversion(op_type, numbers))
         doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
         if index == last_root:
             numbers.take(functions.behind)
+        launches = schedule(order, find, engines=False) if options.target == "Ascend" else ()
+        stages: tuple[tuple[str, str], ...] = ()
+        if options.fusion:
+            whole = compile_whole(graph, find, options)
+            order, launches, stages = whole.order, whole.launches, whole.stages
         kernel_graphs.append(
             KernelGraph(
                 graph=graph,
                 graph_id=graph.graph_id,
-                order=kernel_order(graph.output),
+                order=order,
                 doc=doc,
                 is_root=is_root,
                 root_graph_id=root_id,
+                launches=launches,
+                stages=stages,
             )
         )
     if saved is not None:
@@ -96,3 +109,8 @@ def lower(
         stacks=pieces.stacks,
         name=captured.name,
     )
+
+
+def _conversion(op_type: str, numbers: Numbers) -> str:
+    """The name of a conversion that the backend inserts: ``Default/TransData-op12``."""
+    return f"Default/{op_type}-op{numbers.op('Default', op_type)}"

@@ -12,7 +12,17 @@ from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter
 
-__all__ = ["Branch", "Keep", "KernelGraph", "Loop", "Move", "Program", "Repeat", "Restore", "Run", "Step"]
+__all__ = ["Branch", "Keep", "KernelGraph", "Launch", "Loop", "Move", "Program", "Repeat", "Restore", "Run", "Step"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Launch:
+    """One task of a schedule: a kernel, or the record of an event behind it, or a wait for an event in front of it."""
+
+    stream: int
+    node: Node
+    record: int | None = None
+    wait: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +43,10 @@ class KernelGraph:
         The first graph of its network: runs count on it, `Parameter` files come from it. [spec observed 1.6]
     root_graph_id : int
         Number of the network's first graph.
+    launches : tuple of Launch
+        The tasks in the order of their launch where more than one stream works; else all kernels in order.
+    stages : tuple of (str, str)
+        Stages of a whole graph's compilation, and the graph at each as text, where somebody asked for it.
     """
 
     graph: Graph
@@ -41,6 +55,8 @@ class KernelGraph:
     doc: IrDoc
     is_root: bool
     root_graph_id: int
+    launches: tuple[Launch, ...] = ()
+    stages: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:

@@ -1,6 +1,6 @@
 """Runs a compiled network on a device: its kernel graphs, the control flow between them, and the events of a run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import Device
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import Buffer
-from dumpsim.device.task import TaskIds
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Program, Repeat, Restore, Run, Step
 from dumpsim.ops.opdef import OpDef
@@ -38,6 +37,8 @@ class Executor:
         The definition of an operator type.
     first_model : int
         Number of the first model where graphs run whole (O2): each kernel graph is a model; 0 elsewhere.
+    skipped : collection of str
+        Kernels that are not launched, see `Kernels`.
 
     Attributes
     ----------
@@ -63,13 +64,13 @@ class Executor:
         observers: Observers,
         find: Callable[[str], OpDef],
         first_model: int = 0,
+        skipped: Collection[str] = (),
     ) -> None:
         self.program = program
         self.options = options
         self.runs = 0
         self._observers = observers
-        self._kernels = Kernels(device, observers, memory_reuse=options.memory_reuse)
-        self._ids: TaskIds | None = None
+        self._kernels = Kernels(device, observers, memory_reuse=options.memory_reuse, skipped=skipped)
         self._stacks: list[list[Any]] = []  # what loops keep for their gradients
         self.graphs = tuple(
             LoadedGraph(graph, device, options, weights, self._kernels, find, first_model and first_model + at)
@@ -126,7 +127,6 @@ class Executor:
         slots = self._checked(arguments)
         self._stacks = [[] for _ in range(self.program.stacks)]
         self._kernels.follow(injector, self._locate)
-        self._ids = TaskIds() if self.options.jit_level == "O2" else None
         root = self.graphs[0] if self.graphs and self._observers.taps else None
         if root is not None:
             self._observers.run_begin(root.kernel_graph, self.runs, kind)
@@ -169,7 +169,7 @@ class Executor:
             match step:
                 case Run():
                     graph = self.graphs[step.graph]
-                    results = graph.run([_filled(slots, at) for at in step.arguments], self._ids)
+                    results = graph.run([_filled(slots, at) for at in step.arguments])
                     if step.graph != 0:  # the root's parameters are read at the end of the run
                         graph.unclaim()
                     for at, result in zip(step.results, results, strict=True):

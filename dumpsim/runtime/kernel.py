@@ -1,6 +1,6 @@
 """The work of one kernel task: operands, kernel, store, overflow, faults and the events around it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,19 @@ from dumpsim.device.device import Device
 from dumpsim.device.halves import HALVES, floating, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL, Buffer
-from dumpsim.device.overflow import narrow
+from dumpsim.device.overflow import narrow, status_bits
 from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
+from dumpsim.graph.graph import Node
+from dumpsim.graph.machine import TRANS_DATA
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
 
 __all__ = ["Kernels", "aicore_error"]
 
+_CORES = ("aicore", "aivector")  # engines whose status word overflow detection reads [spec parallel 4.4]
 _DISCARD = 1 << 20  # dead buffers of at least this size give their pages back where memory is not reused
 
 
@@ -32,9 +35,14 @@ class Kernels:
     observers : Observers
     memory_reuse : bool
         False: the pages of dead tensors are given back, since nobody will use their memory again.
+    skipped : collection of str
+        Operator types and full names that are not launched, or ``all``.
     """
 
-    def __init__(self, device: Device, observers: Observers, *, memory_reuse: bool) -> None:
+    def __init__(
+        self, device: Device, observers: Observers, *, memory_reuse: bool, skipped: Collection[str] = ()
+    ) -> None:
+        self._skipped = frozenset(skipped)
         self.device = device
         self.observers = observers
         self._injector: Injector | None = None
@@ -47,8 +55,8 @@ class Kernels:
         self._injector = injector
         self._locate = locate
 
-    def begin(self, place: Place) -> None:
-        """A planned tensor's life begins."""
+    def begin(self, place: Place, *, untouched: bool = False) -> None:
+        """A planned tensor's life begins; `untouched`: no kernel will write it, a fresh block shows its pattern."""
         buffer = place.buffer
         assert buffer is not None
         buffer.dead = None
@@ -56,6 +64,9 @@ class Kernels:
             padding = buffer.alloc_size - buffer.size
             if padding:
                 buffer.memory.view(buffer.end, padding)[:] = FILL
+            if untouched:
+                buffer.bytes()[:] = FILL
+                buffer.touch()
             buffer.fresh = False
 
     def _end(self, place: Place) -> None:
@@ -70,16 +81,13 @@ class Kernels:
     def run(self, plan: GraphPlan, call: Call, task: Task) -> None:
         """The work of one task."""
         device = self.device
-        mode = device.overflow
         faults: tuple[Any, ...] = ()
         if self._injector is not None:
             faults = self._injector.launch(call.node.op_type, call.node.full_name)
             self._refuse(call, faults)
+        skipped = self._skips(call.node)
         for place in call.births:
-            self.begin(place)
-        overflow = False
-        for place in call.conversions:
-            overflow |= place.refresh(mode)
+            self.begin(place, untouched=skipped)
         later: list[Callable[[], None]] = []
         wanted = self.observers.task(plan, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
@@ -93,20 +101,45 @@ class Kernels:
                     for deferred in later:
                         deferred()
                 raise TaskFailure(error)
+        status = 0 if skipped else self._compute(call, faults)
+        if status:
+            device.status.set()
+        for fault in faults:
+            if fault.kind == "stomp":
+                self._stomp(call, fault)
+        if wanted is not None:
+            on_core = call.engine in _CORES
+            self.observers.after(wanted, call, plan, overflow=status != 0, overflow_status=status if on_core else 0)
+        if later:
+            kind, name = TaskKind.CALLBACK, f"callback of {call.node.full_name}"
+            behind = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
+            behind.append(Task(kind=kind, name=name, work=lambda _: self._bury(call)))  # alive until all of that ran
+            device.stream(task.stream_id).follow(behind)
+        else:
+            self._bury(call)
+
+    def _compute(self, call: Call, faults: Sequence[Any]) -> int:
+        """Run the kernel; returns AI Core's status word."""
+        if call.definition is TRANS_DATA:
+            (source,) = call.arguments
+            assert isinstance(source, Place)
+            values = source.array()  # the layout alone: every bit of every number stays
+            call.outputs[0].put(values if call.outputs[0].plain else values.copy())  # its readers take the copy
+            return 0
         definition, attrs = call.definition, call.attrs
         operands = [
             _operand(argument, at in definition.updates, stored=definition.device)
             for at, argument in enumerate(call.arguments)
         ]
         if definition.device:
-            attrs = {**attrs, "device": device}
-        if call.definition.random:
+            attrs = {**attrs, "device": self.device}
+        if definition.random:
             count = self._counts.get(id(call.node), 0)
             self._counts[id(call.node)] = count + 1
             attrs = {**attrs, "counter": count}
         with np.errstate(all="ignore"):
             results = list(_flat(call.definition.kernel(*operands, **attrs)))
-        for at in call.definition.unwritten.get(device.chip.target, ()):
+        for at in call.definition.unwritten.get(self.device.chip.target, ()):
             results[at] = np.zeros_like(results[at])
         if len(results) != len(call.outputs):
             raise DeviceError(
@@ -116,39 +149,35 @@ class Kernels:
         for fault in faults:
             if fault.kind == "overflow":
                 _spoil(call, results, fault)
-        overflow |= self._store(call, operands, results)
-        if overflow and mode is not None:
-            overflow = _finite([o for at, o in enumerate(operands) if at not in call.definition.updates])
-            if overflow:
-                device.status.set()
-        for fault in faults:
-            if fault.kind == "stomp":
-                self._stomp(call, fault)
-        if wanted is not None:
-            self.observers.after(wanted, call, plan, overflow=overflow)
-        if later:
-            kind, name = TaskKind.CALLBACK, f"callback of {call.node.full_name}"
-            behind = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
-            behind.append(Task(kind=kind, name=name, work=lambda _: self._bury(call)))  # alive until all of that ran
-            device.stream(task.stream_id).follow(behind)
-        else:
-            self._bury(call)
+        status = self._store(call, operands, results)
+        if status and not _finite([o for at, o in enumerate(operands) if at not in call.definition.updates]):
+            return 0
+        return status
+
+    def _skips(self, node: Node) -> bool:
+        """Whether ``MS_KERNEL_LAUNCH_SKIP`` names the kernel. [spec mindspore 1.5]"""
+        skipped = self._skipped
+        return bool(skipped) and (
+            "all" in skipped or "ALL" in skipped or node.op_type in skipped or node.full_name in skipped
+        )
 
     def _bury(self, call: Call) -> None:
         """The tensors that nobody needs behind this kernel."""
         for place in call.deaths:
             self._end(place)
 
-    def _store(self, call: Call, operands: Sequence[Any], results: Sequence[Any]) -> bool:
-        """Write what a kernel computed; True where a number did not fit its type."""
+    def _store(self, call: Call, operands: Sequence[Any], results: Sequence[Any]) -> int:
+        """Write what a kernel computed; not 0 where a number did not fit its type."""
         mode = self.device.overflow
-        overflow = False
+        head = call.node.members[0].op_type if call.node.members else call.definition.name
+        cube = head in self.device.chip.cube_ops
+        status = 0
         for at in call.definition.updates:
             place = call.arguments[at]
             if not isinstance(place, Place):
                 continue
             values, too_large = narrow(operands[at], place.device_dtype, mode)
-            overflow |= too_large
+            status |= status_bits(place.device_dtype, cube=cube) if too_large else 0
             if np.may_share_memory(values, place.device_array()):
                 place.memory().touch()
             else:
@@ -157,7 +186,7 @@ class Kernels:
             if not stored:
                 continue
             values, too_large = narrow(np.asarray(result), place.device_dtype, mode)
-            overflow |= too_large
+            status |= status_bits(place.device_dtype, cube=cube) if too_large else 0
             if place.settles:
                 place.settle(values.shape)
             if place.plain and place.device_dtype.nbytes(values.size) != place.nbytes:
@@ -166,7 +195,7 @@ class Kernels:
                     where=call.node.full_name,
                 )
             place.put(values)
-        return overflow
+        return status
 
     def _refuse(self, call: Call, faults: Sequence[Any]) -> None:
         if any(fault.kind == "out_of_memory" for fault in faults):

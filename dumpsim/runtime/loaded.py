@@ -9,15 +9,16 @@ import numpy as np
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import COMPUTE_STREAM, Device
+from dumpsim.device.event import Event
 from dumpsim.device.injector import matches
 from dumpsim.device.memory import Buffer
 from dumpsim.device.space import BLOCK_RULES
-from dumpsim.device.task import Task, TaskIds
+from dumpsim.device.task import Task, TaskIds, TaskKind
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.place import Array, Place
-from dumpsim.runtime.plan import Argument, GraphPlan, is_dynamic, plan_graph
+from dumpsim.runtime.plan import Argument, Call, GraphPlan, is_dynamic, plan_graph
 from dumpsim.runtime.storage import Weights
 
 __all__ = ["Lifetime", "LoadedGraph"]
@@ -190,7 +191,7 @@ class LoadedGraph:
         return error
 
     # --------------------------------------------------------------- runs
-    def run(self, arguments: Sequence[Array], ids: TaskIds | None) -> list[Array]:
+    def run(self, arguments: Sequence[Array]) -> list[Array]:
         """Upload, launch, wait, copy back; the workspace stays claimed."""
         device = self._device
         prices = device.chip.prices
@@ -204,16 +205,42 @@ class LoadedGraph:
                 raise BadInputError(f"the argument has shape {value.shape}", where=place.name, allowed=[place.shape])
             device.clock.advance(prices.copy_duration_ns(place.nbytes))
             place.put(value.astype(place.device_dtype.numpy, copy=False))
-        stream = device.stream(COMPUTE_STREAM)
-        for call in plan.calls:
-            work = partial(self._kernels.run, plan, call)
-            stream.launch(Task(kind=call.kind, name=call.node.full_name, work=work, cost_ns=call.cost_ns), ids)
+        self._launch(plan)
         device.synchronize()
         return [self._result(argument) for argument in plan.results]
 
+    def _launch(self, plan: GraphPlan) -> None:
+        """Put the tasks on their streams; a model counts its tasks, events too, anew in each run."""
+        device = self._device
+        ids = TaskIds() if self.model_id else None
+        if ids is not None:
+            self._kernels.observers.data(plan, device.clock.now_ns)
+        if not self.kernel_graph.launches:
+            for call in plan.calls:
+                device.stream(COMPUTE_STREAM).launch(self._task(plan, call), ids)
+            return
+        calls = {id(call.node): call for call in plan.calls}
+        events: dict[int, Event] = {}
+        for launch in self.kernel_graph.launches:
+            stream = device.stream(launch.stream)
+            if launch.record is not None:
+                events[launch.record] = device.event()
+                stream.record(events[launch.record], ids)
+            elif launch.wait is not None:
+                stream.wait(events[launch.wait], ids)
+            elif id(launch.node) in calls:
+                stream.launch(self._task(plan, calls[id(launch.node)]), ids)
+
+    def _task(self, plan: GraphPlan, call: Call) -> Task:
+        return Task(
+            kind=TaskKind.of_engine(call.engine),
+            name=call.node.full_name,
+            work=partial(self._kernels.run, plan, call),
+            cost_ns=call.cost_ns,
+        )
+
     def _result(self, argument: Argument) -> Array:
         assert isinstance(argument, Place)
-        argument.refresh(self._device.overflow)
         self._device.clock.advance(self._device.chip.prices.copy_duration_ns(argument.nbytes))
         return np.array(argument.array(), dtype=argument.dtype.numpy)
 

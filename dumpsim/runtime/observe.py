@@ -12,7 +12,7 @@ from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.events import GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
 from dumpsim.device.memory import Bytes
-from dumpsim.device.task import Task
+from dumpsim.device.task import UNKNOWN_TASK_ID, Task
 from dumpsim.graph.graph import Node
 from dumpsim.graph.program import KernelGraph
 from dumpsim.runtime.buildinfo import with_build_info
@@ -115,6 +115,7 @@ class Observers:
             rank=self.rank,
             model_name=plan.model_name,
             model_id=plan.model_id,
+            original_names=_originals(node),
             defer=defer,
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
@@ -126,6 +127,31 @@ class Observers:
             outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
             arguments=_arguments(call),
         )
+
+    def data(self, plan: GraphPlan, time_ns: int) -> None:
+        """Tell of the inputs of a model: nodes of type Data, which no task runs, so that their ids are unknown."""
+        for place in plan.parameters if self.taps else ():
+            event = TaskEvent(
+                op_type="Data",
+                full_name=place.name,
+                graph_id=plan.kernel_graph.graph_id,
+                root_graph_id=plan.kernel_graph.root_graph_id,
+                operands=(),
+                outputs=(),
+                task_id=UNKNOWN_TASK_ID,
+                stream_id=UNKNOWN_TASK_ID,
+                time_ns=time_ns,
+                rank=self.rank,
+                model_name=plan.model_name,
+                model_id=plan.model_id,
+            )
+            wanting = [tap for tap in self.taps if tap.wants(event)]
+            if wanting:
+                event = replace(event, outputs=(place_ref(place, 0),))
+                for tap in wanting:
+                    tap.before_task(event)
+                for tap in wanting:
+                    tap.after_task(event)
 
     def before(self, wanted: "tuple[list[Tap], TaskEvent]") -> None:
         """Tell that a kernel is about to run."""
@@ -146,12 +172,18 @@ class Observers:
             tap.after_task(event)
 
 
+def _originals(node: Node) -> tuple[str, ...]:
+    """Full names of what a node replaced: the members of a fused one, the whole of a part."""
+    if node.members:
+        return tuple(name for member in node.members for name in (_originals(member) or (member.full_name,)))
+    original = node.flags.get("original")
+    return (original,) if original else ()
+
+
 def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
     """The reference to a tensor in device memory."""
     buffer = place.memory()
     kind = place.root.kind
-    if kind == "conversion" and place.root.source is not None:
-        kind = place.root.source.root.kind
     origin = "device"
     if kind == "constant":
         origin = "constant"

@@ -7,9 +7,7 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DeviceError, UnsupportedError
-from dumpsim.device.chip import OverflowMode
 from dumpsim.device.memory import Buffer
-from dumpsim.device.overflow import narrow
 from dumpsim.device.packed import PACKED, pack, unpack
 
 __all__ = ["PLAIN", "Array", "Place"]
@@ -29,7 +27,7 @@ class Place:
     name : str
         Full name of the producing node, or parameter name.
     kind : str
-        ``weight``, ``input``, ``constant``, ``activation`` or ``conversion``.
+        ``weight``, ``input``, ``constant`` or ``activation``.
     dtype, shape : host number type and shape
     device_dtype, device_format, device_shape, groups : how the bytes lie
     nbytes : int
@@ -40,8 +38,6 @@ class Place:
         Kernels take and give it as a Python number.
     base : Place or None
         The tensor whose bytes these are (views, updated operands).
-    source : Place or None
-        Of a conversion: the tensor that is converted.
     bound : int
         Largest number of elements where the shape has -1.
     transparent : bool
@@ -67,7 +63,6 @@ class Place:
     slot: int = 0
     scalar: bool = False
     base: "Place | None" = None
-    source: "Place | None" = None
     born: int = -1
     dead: int = -1
     offset: int = -1
@@ -84,7 +79,6 @@ class Place:
     _numpy: "np.dtype[Any]" = _ANY
     _cached: Array | None = None
     _cached_version: int = -1
-    _source_version: int = -1
     _view: Array | None = None
     _view_of: Buffer | None = None
     _view_at: int = -1
@@ -211,22 +205,6 @@ class Place:
             self._cached = values.reshape(self.shape) if values.base is None else None
             self._cached_version = self.memory().version
 
-    def refresh(self, mode: OverflowMode | None) -> bool:
-        """Bring a conversion up to date with its source; True where a number did not fit its type."""
-        if self.base is not None:
-            return self.root.refresh(mode)
-        if self.source is None:
-            return False
-        overflow = self.source.refresh(mode)
-        version = self.source.memory().version
-        if self._source_version != version:
-            values, too_large = narrow(self.source.array(), self.device_dtype, mode)
-            self.put(values)
-            self._source_version = version
-            overflow |= too_large
-        return overflow
-
     def forget(self) -> None:
         """The tensor is dead: keep no converted copy of it."""
         self._cached = None
-        self._source_version = -1

@@ -15,13 +15,12 @@ from dumpsim.core.abstract import (
     TensorType,
     TupleType,
 )
-from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import Chip
 from dumpsim.device.space import BLOCK_RULES, Space
-from dumpsim.device.task import TaskKind
-from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
+from dumpsim.graph.graph import Constant, Layout, Node, Parameter, Value, definition_of, topological
+from dumpsim.graph.passes.streams import engine_of
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.place import PLAIN, Place
@@ -62,8 +61,10 @@ class Call:
         Whether the kernel's result has to be written to the output; False where the kernel wrote it in place.
     attrs : mapping
         Keywords of the kernel.
-    conversions : tuple of Place
-        Operands that are copies in another layout or type, to be brought up to date first.
+    engine : str
+        What runs it, as in `OpDef.engine`.
+    stream : int
+        Where it runs.
     """
 
     node: Node
@@ -72,9 +73,9 @@ class Call:
     outputs: tuple[Place, ...]
     stored: tuple[bool, ...]
     attrs: Mapping[str, Any]
-    conversions: tuple[Place, ...]
-    kind: TaskKind
+    engine: str
     cost_ns: int
+    stream: int = 0
     births: list[Place] = field(default_factory=list)
     deaths: list[Place] = field(default_factory=list)
 
@@ -138,7 +139,7 @@ def plan_graph(
     chip : Chip
         Number formats and prices.
     options : CompileOptions
-        `private_formats`, `memory_reuse` and `jit_level` count here.
+        `memory_reuse` and `streams` count here.
     find : callable
         The definition of an operator type.
     shapes : sequence of tuple of int, optional
@@ -163,9 +164,9 @@ class _Planner:
     ) -> None:
         self.kernel_graph = kernel_graph
         self.chip = chip
-        self.private = options.private_formats
+        self.whole = options.streams
         self.reuse = options.memory_reuse
-        self.rule = BLOCK_RULES["static" if options.jit_level == "O2" else "dynamic"]
+        self.rule = BLOCK_RULES["static" if self.whole else "dynamic"]
         self.find = find
         self.known: dict[int, Argument] = {}
         self.inferred: dict[int, Abstract] = {}  # of a graph with open shapes: the types of this plan
@@ -175,7 +176,7 @@ class _Planner:
         self.calls: dict[int, Call] = {}
         self.constants: list[Place] = []
         self.planned: list[Place] = []
-        self.conversions: dict[tuple[int, str, str, int], Place] = {}
+        self.streams = {id(launch.node): launch.stream for launch in kernel_graph.launches}
 
     def plan(self) -> GraphPlan:
         graph = self.kernel_graph.graph
@@ -223,7 +224,7 @@ class _Planner:
             assert isinstance(node.operands[1], Constant)
             inferred = operands[0].items[node.operands[1].value]
         else:
-            definition = self.find(node.op_type)
+            definition = definition_of(node, self.find)
             typed = [operand for operand in operands if not isinstance(operand, MonadType)]
             inferred = definition.infer(typed, {**definition.attrs, **node.attrs})
         self.inferred[id(node)] = inferred
@@ -293,7 +294,7 @@ class _Planner:
             return item
         if isinstance(node.abstract, MonadType):
             return None
-        definition = self.find(node.op_type)
+        definition = definition_of(node, self.find)
         if definition.view:
             return self._view(node)
         raise UnsupportedError(
@@ -307,7 +308,9 @@ class _Planner:
         assert isinstance(operand, Place)
         assert isinstance(abstract, TensorType)
         if not operand.plain:
-            operand = self._converted(operand, PLAIN, operand.dtype, 1)
+            raise UnsupportedError(
+                f"{node.full_name} gives another shape to a tensor in {operand.device_format}", where=self._where()
+            )
         return Place(
             name=operand.name,
             kind=operand.kind,
@@ -320,40 +323,23 @@ class _Planner:
 
     # ------------------------------------------------------------ kernels
     def _kernel(self, node: Node) -> None:
-        definition = self.find(node.op_type)
+        definition = definition_of(node, self.find)
         if definition.view:
             self._no_compute(node, definition)
             return
-        cube = self.private and node.op_type in self.chip.cube_ops
-        groups = int(node.attrs.get("group", node.attrs.get("groups", 1)) or 1) if definition.formats else 1
-        wanted = definition.formats.get("in", {}) if self.private else {}
-        arguments: list[Argument] = []
-        for value in node.operands:
-            argument = self._argument(value)
-            if argument is None:
-                continue
-            at = len(arguments)
-            if at in definition.updates:
-                arguments.append(argument)
-            else:
-                arguments.append(self._fitted(argument, wanted.get(at), cube, groups))
-        conversions = tuple(
-            dict.fromkeys(
-                p for a in arguments for p in places_of(a) if p.root.source is not None
-            )  # in order, once each
-        )
-        outputs, stored = self._outputs(node, definition, arguments, cube, groups)
-        cost = self._cost(node, definition, arguments, outputs)
+        found = (self._argument(value) for value in node.operands)
+        arguments = tuple(argument for argument in found if argument is not None)
+        outputs, stored = self._outputs(node, definition, arguments)
         self.calls[id(node)] = Call(
             node=node,
             definition=definition,
-            arguments=tuple(arguments),
+            arguments=arguments,
             outputs=outputs,
             stored=stored,
             attrs={**definition.attrs, **node.attrs},
-            conversions=conversions,
-            kind=TaskKind.of_engine(definition.engine),
-            cost_ns=cost,
+            engine=engine_of(node, self.find) if self.whole else definition.engine,
+            cost_ns=self._cost(node, definition, arguments, outputs),
+            stream=self.streams.get(id(node), 0),
         )
         self.known[id(node)] = _shaped(self._abstract(node), iter(outputs))
 
@@ -370,73 +356,30 @@ class _Planner:
             outputs=(place,),
             stored=(False,),
             attrs={**definition.attrs, **node.attrs},
-            conversions=(place.base,) if place.base.root.source is not None else (),
-            kind=TaskKind.of_engine(definition.engine),
+            engine=definition.engine,
             cost_ns=0,
         )
         self.known[id(node)] = place
 
-    def _fitted(self, argument: Argument, device_format: str | None, cube: bool, groups: int) -> Argument:
-        """The operand in the layout and type that the kernel reads."""
-        if isinstance(argument, tuple):
-            return tuple(self._fitted(item, device_format, cube, groups) for item in argument)
-        if not isinstance(argument, Place):
-            return argument
-        if cube and argument.dtype.name == "float32" and self.chip.cube_dtype is not None:
-            kind = dtype(self.chip.cube_dtype)
-        elif device_format is not None:
-            kind = argument.device_dtype
-        else:
-            kind = argument.dtype
-        device_format = device_format or PLAIN
-        return self._converted(argument, device_format, kind, groups if device_format.startswith("FRACTAL_Z") else 1)
-
-    def _converted(self, place: Place, device_format: str, kind: DType, groups: int) -> Place:
-        if place.device_format == device_format and place.device_dtype == kind and place.groups == groups:
-            return place
-        key = (id(place), device_format, kind.name, groups)
-        found = self.conversions.get(key)
-        if found is None:
-            found = Place(
-                name=place.name,
-                kind="conversion",
-                dtype=place.dtype,
-                shape=place.shape,
-                device_dtype=kind,
-                device_format=device_format,
-                groups=groups,
-                slot=place.slot,
-                source=place,
-            )
-            self.conversions[key] = found
-            self.planned.append(found)
-        return found
-
     def _outputs(
-        self, node: Node, definition: OpDef, arguments: Sequence[Argument], cube: bool, groups: int
+        self, node: Node, definition: OpDef, arguments: Sequence[Argument]
     ) -> tuple[tuple[Place, ...], tuple[bool, ...]]:
-        formats = definition.formats.get("out", {}) if self.private else {}
-        first = next((a for a in arguments if isinstance(a, Place)), None)
         outputs: list[Place] = []
         stored: list[bool] = []
         for slot, abstract in enumerate(_leaves(self._abstract(node))):
-            kind = abstract.dtype
-            device = kind
-            device_format = formats.get(slot, PLAIN)
-            low = cube or (device_format != PLAIN and first is not None and first.device_dtype.name != "float32")
-            if low and kind.name == "float32" and self.chip.cube_dtype is not None:
-                device = dtype(self.chip.cube_dtype)
+            layout = node.layouts[slot] if node.layouts else Layout(dtype=abstract.dtype)
             shape = abstract.shape if isinstance(abstract, TensorType) else ()
             base = arguments[definition.alias[slot]] if slot in definition.alias else None
-            shared = isinstance(base, Place) and base.plain and base.root.source is None and device_format == PLAIN
+            shared = isinstance(base, Place) and base.plain and layout.format == PLAIN
+            device = base.device_dtype if shared and isinstance(base, Place) else layout.dtype
             place = Place(
                 name=node.full_name,
                 kind="activation",
-                dtype=kind,
+                dtype=device if self.whole else abstract.dtype,  # GE's graph knows no other type than the device's
                 shape=shape,
-                device_dtype=base.device_dtype if shared and isinstance(base, Place) else device,
-                device_format=device_format,
-                groups=groups if device_format.startswith("FRACTAL_Z") else 1,
+                device_dtype=device,
+                device_format=layout.format,
+                groups=layout.groups,
                 slot=slot,
                 scalar=isinstance(abstract, ScalarType),
                 base=base if shared and isinstance(base, Place) else None,
@@ -479,44 +422,54 @@ class _Planner:
         for argument in results:
             for place in places_of(argument):
                 _use(place, end)
-        first_use: dict[int, int] = {}
-        for position, call in enumerate(calls):
-            for place in call.conversions:
-                root: Place | None = place.root
-                while root is not None and root.source is not None:
-                    first_use.setdefault(id(root), position)
-                    root = root.source.root
+        apart = self._apart(calls, end)
         space = Space(_ENDLESS, reuse=self.reuse)
         births: dict[int, list[Place]] = {}
         deaths: dict[int, list[Place]] = {}
         for place in self.planned:
-            if place.source is not None:
-                place.born = first_use.get(id(place), end)
-                place.dead = max(place.dead, place.born)
             births.setdefault(place.born, []).append(place)
             deaths.setdefault(place.dead, []).append(place)
         for position in range(-1, end + 1):
             for place in births.get(position, ()):
-                offset = space.take(self.rule.block(place.nbytes), self.rule.align)
-                assert offset is not None
-                place.offset = offset
+                if id(place) not in apart:
+                    offset = space.take(self.rule.block(place.nbytes), self.rule.align)
+                    assert offset is not None
+                    place.offset = offset
             if 0 <= position < end:
                 calls[position].births = births.get(position, [])
                 calls[position].deaths = deaths.get(position, [])
             for place in deaths.get(position, ()):
-                space.give(place.offset)
-        return space.peak
+                if id(place) not in apart:
+                    space.give(place.offset)
+        size = space.peak
+        for place in self.planned:
+            if id(place) in apart:
+                place.offset = size
+                size += self.rule.block(place.nbytes)
+        return size
+
+    def _apart(self, calls: Sequence[Call], end: int) -> set[int]:
+        """The tensors that another stream than the computing one touches: alive to the end, in memory of their own.
+
+        The order of launch says nothing of when another stream is done with them.
+        """
+        apart: set[int] = set()
+        for call in calls:
+            if call.stream:
+                places = [*call.outputs, *(place for a in call.arguments for place in places_of(a))]
+                apart.update(id(place.root) for place in places)
+        for place in self.planned:
+            if id(place) in apart:
+                place.dead = end
+        return apart
 
     def _where(self) -> str:
         return f"kernel graph {self.kernel_graph.graph_id}"
 
 
 def _use(place: Place, position: int) -> None:
-    """Keep a tensor, and what it is made from, alive until `position`."""
-    root: Place | None = place.root
-    while root is not None:
-        root.dead = max(root.dead, position)
-        root = root.source.root if root.source is not None else None
+    """Keep a tensor alive until `position`."""
+    place.root.dead = max(place.root.dead, position)
 
 
 def places_of(argument: Argument) -> Iterator[Place]:

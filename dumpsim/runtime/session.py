@@ -26,6 +26,7 @@ from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.runtime.eager import run_op
 from dumpsim.runtime.executor import Executor
+from dumpsim.runtime.gegraph import GeGraphs
 from dumpsim.runtime.ids import Ids
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.loaded import Lifetime
@@ -111,6 +112,8 @@ class Session:
         self._find = find
         self._context_target: str | None = None
         self._jit_level = "O0"
+        self._skipped = frozenset(filter(None, self.environment.get("MS_KERNEL_LAUNCH_SKIP", "").split(",")))
+        self.ge_graphs = GeGraphs.from_environment(self.environment)
         self.memory_reuse = True  # a synchronous dump turns it off before the first compile [spec mindspore 12.1]
         self._device: Device | None = None
         self._weights: Weights | None = None
@@ -211,12 +214,19 @@ class Session:
     def options(self, *, jit_level: str | None = None) -> CompileOptions:
         """The options of compilation that follow from the settings, the context and the chip."""
         level = jit_level or self._jit_level
+        whole = level == "O2" and self.target == "Ascend"
         return CompileOptions(
             release=self.settings.mindspore,
             target=self.target,
             jit_level=level,
             private_formats=self.chip.private_formats(level),
-            memory_reuse=self.memory_reuse,
+            cube_ops=self.chip.cube_ops,
+            cube_dtype=self.chip.cube_dtype,
+            fusion=whole,
+            streams=whole,
+            ge_graph=self.ge_graphs.mode if whole else "",
+            ge_level=self.ge_graphs.level,
+            memory_reuse=self.memory_reuse or whole,  # the device dumps each operator of a model when it ran
         )
 
     # ------------------------------------------------------------ listeners
@@ -272,8 +282,11 @@ class Session:
         assert self._weights is not None
         self._weights.sweep()
         options = self.options() if options is None else options
-        first_model = self.ids.models(len(program.kernel_graphs)) if options.jit_level == "O2" else 0
-        executor = Executor(program, device, options, self._weights, self.observers, self._find, first_model)
+        first_model = self.ids.models(len(program.kernel_graphs)) if options.streams else 0
+        executor = Executor(
+            program, device, options, self._weights, self.observers, self._find, first_model, self._skipped
+        )
+        self.ge_graphs.save(program.kernel_graphs)
         self._executors[id(program)] = executor
         executor.announce()
         return executor

@@ -122,8 +122,10 @@ def test_what_is_written_is_what_was_there(tmp_path, release, device, chip, tran
         assert is_mapped(array)
         if trans_flag:
             assert (entry.dtype, entry.shape, entry.format) == (dtype, shape, "DefaultFormat")
-            if device_format in ("DefaultFormat", "ND", "NCHW"):
+            if device_format in ("DefaultFormat", "ND", "NCHW") and device_dtype == dtype:
                 assert array.tobytes() == raw
+            elif device_format in ("DefaultFormat", "ND", "NCHW"):
+                assert np.array_equal(array, np.frombuffer(raw, device_dtype).reshape(shape).astype(dtype))
             else:
                 there = np.frombuffer(raw, device_dtype).reshape(device_shape)
                 back = dumpsim.to_host(there, device_format, shape)

@@ -1,6 +1,7 @@
 """Networks built by hand, on operators of the tests' own: the runtime without front end and tables."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.events import TaskEvent
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.settings import RunSettings
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
+from dumpsim.graph.passes.layout import lay_out
+from dumpsim.graph.passes.whole import compile_whole
 from dumpsim.graph.program import KernelGraph, Program, Run
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.session import Session
@@ -257,10 +260,50 @@ def recorder():
     return Recorder
 
 
+def compiled(kernel_graph, options, find=find):
+    """A kernel graph behind the passes of the machine's compiler, which programs built by hand have not seen."""
+    graph, order, launches = kernel_graph.graph, kernel_graph.order, ()
+    if options.fusion:
+        whole = compile_whole(graph, find, options)
+        order, launches = whole.order, whole.launches
+    elif options.private_formats:
+        names, kernels = count(), {id(node) for node in order}
+        every = topological([*order, graph.output])
+        every = [n for n in every if id(n) in kernels or (n.op_type in OPS and OPS[n.op_type].view)]
+        laid_out = lay_out(graph, every, find, options, lambda op_type: f"Default/{op_type}-op{next(names)}")
+        order = tuple(node for node in laid_out if node.op_type not in OPS or not OPS[node.op_type].view)
+    return replace(kernel_graph, order=order, launches=launches)
+
+
+class Machine(Session):
+    """A session that compiles hand-built programs as `lower` does captured ones."""
+
+    def compile(self, program, options=None):
+        options = self.options() if options is None else options
+        done = self.__dict__.setdefault("prepared", {})
+        if id(program) not in done:
+            graphs = tuple(compiled(graph, options, self._find) for graph in program.kernel_graphs)
+            done[id(program)] = (program, replace(program, kernel_graphs=graphs))
+        return super().compile(done[id(program)][1], options)
+
+    def release(self, program):
+        super().release(self.prepared.pop(id(program))[1])
+
+
+@pytest.fixture(scope="session")
+def compile_graph():
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def machine():
+    return Machine
+
+
 @pytest.fixture
 def session():
     def make(chip="910B", **settings):
         environment = settings.pop("environment", {})
-        return Session(RunSettings(chip=chip, **settings), environment=environment, find=find)
+        return Machine(RunSettings(chip=chip, **settings), environment=environment, find=find)
 
     return make

@@ -398,16 +398,17 @@ def test_the_same_run_twice_is_the_same(net, session, recorder):
 
 
 def test_task_ids_count_on_per_stream_and_restart_per_model_at_o2(net, session, recorder):
-    for level, expected in (("O0", [0, 1, 2, 3]), ("O2", [0, 1, 0, 1])):
+    for level, expected in (("O0", [0, 1, 2, 3]), ("O2", [0, 0])):
         b = net()
         program = b.program(b.op("Neg", b.op("Neg", b.input("x", (2,)))))
         s, tap = session(), recorder()
         s.add_tap(tap)
-        s.compile(program, CompileOptions(jit_level=level))
+        s.compile(program, s.options(jit_level=level))
         for _ in range(2):
             s.execute(program, [np.zeros(2, np.float32)])
-        assert [e.task_id for e, _ in tap.of("after")] == expected
-        assert {e.stream_id for e, _ in tap.of("after")} == {0}
+        events = [e for e, _ in tap.of("after") if e.op_type != "Data"]
+        assert [e.task_id for e in events] == expected
+        assert {e.stream_id for e in events} == {0}
 
 
 def chain(net, length, shape=(4,)):

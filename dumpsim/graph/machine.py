@@ -1,0 +1,270 @@
+"""Operators that only the compiler of the machine makes: conversions, parts of split operators, compositions.
+
+No script can name them, so they stand beside the table of `dumpsim.ops`; a node holds its definition itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.ops.opdef import OpDef
+
+__all__ = [
+    "BACKEND_CAST",
+    "BN_REDUCE",
+    "BN_REDUCE_GRAD",
+    "BN_UPDATE",
+    "BN_UPDATE_GRAD",
+    "GE_TYPES",
+    "TRANS_DATA",
+    "Composition",
+    "Source",
+]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+
+# operator types that have another name in GE's library, where graphs run whole [CANN: operator prototypes]
+GE_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "BatchMatMul": "BatchMatMulV2",
+        "Concat": "ConcatV2",
+        "Dense": "MatMulV2",
+        "Gather": "GatherV2",
+        "GeLU": "Gelu",
+        "GeLUGrad": "GeluGrad",
+        "LogSoftmax": "LogSoftmaxV2",
+        "MatMul": "MatMulV2",
+        "ReLU": "Relu",
+        "ReLU6": "Relu6",
+        "ReLU6Grad": "Relu6Grad",
+        "Softmax": "SoftmaxV2",
+        "Stack": "Pack",
+        "StridedSlice": "StridedSliceV2",
+        "TopK": "TopKV2",
+        "Unstack": "Unpack",
+    }
+)
+
+
+def _tensor(abstract: Abstract) -> TensorType:
+    assert isinstance(abstract, TensorType)
+    return abstract
+
+
+def _first(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return abstracts[0]
+
+
+# the device moves the bytes; host layout in, host layout out
+TRANS_DATA = OpDef(
+    name="TransData",
+    operands=("src",),
+    infer=_first,
+    kernel=lambda src, **attrs: src,
+    attrs={"src_format": "", "dst_format": "", "groups": 1},
+    input_names=("src",),
+    output_names=("dst",),
+)
+
+# the store of the result narrows or widens it
+BACKEND_CAST = OpDef(
+    name="Cast",
+    operands=("input", "dtype"),
+    infer=_first,
+    kernel=lambda x, kind: x,
+    fixed={"dst_type": lambda abstracts, out, attrs: out.dtype},
+    prim_func=True,
+)
+
+
+# ------------------------------------------------------- batch normalisation in training, as GE's library splits it
+def _channels(values: Array, rank: int) -> Array:
+    return values.reshape(-1, *(1,) * (rank - 2))
+
+
+def _axes(x: Array) -> tuple[int, ...]:
+    return (0, *range(2, x.ndim))
+
+
+def _infer_reduce(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = _tensor(abstracts[0])
+    sums = TensorType(dtype=attrs["kind"], shape=x.shape[1:2])
+    return TupleType(items=(sums, sums))
+
+
+@np.errstate(all="ignore")
+def _reduce(x: Array, *, kind: Any) -> tuple[Array, Array]:
+    return x.sum(axis=_axes(x), dtype=x.dtype), np.square(x).sum(axis=_axes(x), dtype=x.dtype)
+
+
+def _infer_update(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return TupleType(items=(abstracts[0], *(abstracts[3],) * 4))
+
+
+@np.errstate(all="ignore")
+def _update(
+    x: Array,
+    total: Array,
+    square_sum: Array,
+    scale: Array,
+    offset: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    factor: float,
+    epsilon: float,
+) -> tuple[Array, Array, Array, Array, Array]:
+    count = x.size // x.shape[1]
+    batch_mean = total / np.asarray(count, x.dtype)
+    batch_variance = np.maximum(square_sum / np.asarray(count, x.dtype) - np.square(batch_mean), 0)
+    slope = scale / np.sqrt(batch_variance + np.asarray(epsilon, x.dtype))
+    y = (x - _channels(batch_mean, x.ndim)) * _channels(slope, x.ndim) + _channels(offset, x.ndim)
+    share = np.asarray(factor, mean.dtype)
+    unbiased = batch_variance * np.asarray(count / max(count - 1, 1), x.dtype)
+    mean[...] = mean * (1 - share) + batch_mean * share
+    variance[...] = variance * (1 - share) + unbiased * share
+    return y, batch_mean, batch_variance, batch_mean, batch_variance
+
+
+def _infer_update_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return TupleType(items=(abstracts[2], abstracts[2]))
+
+
+@np.errstate(all="ignore")
+def _update_grad(dy: Array, x: Array, mean: Array, variance: Array, *, epsilon: float) -> tuple[Array, Array]:
+    inverse = 1 / np.sqrt(variance + np.asarray(epsilon, x.dtype))
+    normal = (x - _channels(mean, x.ndim)) * _channels(inverse, x.ndim)
+    return (dy * normal).sum(axis=_axes(x), dtype=x.dtype), dy.sum(axis=_axes(x), dtype=x.dtype)
+
+
+@np.errstate(all="ignore")
+def _reduce_grad(
+    dy: Array,
+    x: Array,
+    dscale: Array,
+    doffset: Array,
+    scale: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    epsilon: float,
+) -> Array:
+    count = np.asarray(x.size // x.shape[1], x.dtype)
+    inverse = 1 / np.sqrt(variance + np.asarray(epsilon, x.dtype))
+    normal = (x - _channels(mean, x.ndim)) * _channels(inverse, x.ndim)
+    slope = dy - _channels(doffset / count, x.ndim) - normal * _channels(dscale / count, x.ndim)
+    result: Array = slope * _channels(scale * inverse, x.ndim)
+    return result
+
+
+def _infer_reduce_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return abstracts[1]
+
+
+BN_REDUCE = OpDef(
+    name="BNTrainingReduce",
+    operands=("x",),
+    infer=_infer_reduce,
+    kernel=_reduce,
+    formats={"in": {0: "NC1HWC0"}},
+)
+BN_UPDATE = OpDef(
+    name="BNTrainingUpdate",
+    operands=("x", "sum", "square_sum", "scale", "offset", "mean", "variance"),
+    infer=_infer_update,
+    kernel=_update,
+    updates=(5, 6),
+    side_effect="mem",
+    formats={"in": {0: "NC1HWC0"}, "out": {0: "NC1HWC0"}},
+)
+BN_UPDATE_GRAD = OpDef(
+    name="BNTrainingUpdateGrad",
+    operands=("grads", "x", "batch_mean", "batch_variance"),
+    infer=_infer_update_grad,
+    kernel=_update_grad,
+    formats={"in": {0: "NC1HWC0", 1: "NC1HWC0"}},
+)
+BN_REDUCE_GRAD = OpDef(
+    name="BNTrainingReduceGrad",
+    operands=("grads", "x", "diff_scale", "diff_offset", "scale", "batch_mean", "batch_variance"),
+    infer=_infer_reduce_grad,
+    kernel=_reduce_grad,
+    formats={"in": {0: "NC1HWC0", 1: "NC1HWC0"}, "out": {0: "NC1HWC0"}},
+)
+
+
+# ----------------------------------------------------------------------------------------------------- compositions
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a member of a fused operator takes an operand: from operand `at` of the whole, or from member `at`."""
+
+    member: bool
+    at: int
+    item: int | None = None  # output of a member that has several
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Kernels one after the other as one: nothing between them is stored.
+
+    Attributes
+    ----------
+    definitions : tuple of OpDef
+    attrs : tuple of mapping
+        Keywords of each kernel.
+    wiring : tuple of tuple of Source
+        Operands of each.
+    """
+
+    definitions: tuple[OpDef, ...]
+    attrs: tuple[Attrs, ...]
+    wiring: tuple[tuple[Source, ...], ...]
+
+    def definition(self, op_type: str) -> OpDef:
+        """The operator that does the work of all."""
+        head = self.definitions[0]
+        return OpDef(
+            name=op_type,
+            operands=head.operands,
+            infer=self._infer,
+            kernel=self._run,
+            engine=head.engine,
+            flops=self._flops if head.flops is not None else None,
+        )
+
+    def _run(self, *operands: Any) -> Any:
+        results: list[Any] = []
+        for definition, attrs, sources in zip(self.definitions, self.attrs, self.wiring, strict=True):
+            values = [_taken(results if source.member else operands, source) for source in sources]
+            results.append(definition.kernel(*values, **attrs))
+        last = results[-1]
+        return last[0] if isinstance(last, tuple) else last
+
+    def _infer(self, abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        results: list[Abstract] = []
+        for definition, own, sources in zip(self.definitions, self.attrs, self.wiring, strict=True):
+            types: list[Abstract] = []
+            for source in sources:
+                found = results[source.at] if source.member else abstracts[source.at]
+                if source.item is not None:
+                    assert isinstance(found, TupleType)
+                    found = found.items[source.item]
+                types.append(found)
+            results.append(definition.infer(types, own))
+        last = results[-1]
+        return last.items[0] if isinstance(last, TupleType) else last
+
+    def _flops(self, abstracts: Sequence[Abstract], attrs: Attrs) -> int:
+        head = self.definitions[0]
+        assert head.flops is not None
+        return head.flops([abstracts[source.at] for source in self.wiring[0]], self.attrs[0])
+
+
+def _taken(values: Sequence[Any], source: Source) -> Any:
+    value = values[source.at]
+    return value if source.item is None else value[source.item]

@@ -1,0 +1,327 @@
+"""Private device formats and number types, and the TransData and Cast nodes between kernels that do not agree.
+
+What a kernel reads and writes is data: `OpDef.formats` of its operator, and the matrix unit's number type. A
+conversion is a node like others: it runs as a task, takes an id and is dumped. One value is converted once to each
+layout, in front of its first user. [spec mindspore 10; spec parallel 4.1; seed 001]
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from dumpsim.core.abstract import Abstract, MonadType, ScalarType, TensorType, TupleType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.options import CompileOptions
+from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import (
+    PLAIN,
+    Constant,
+    Graph,
+    Layout,
+    Node,
+    Parameter,
+    Value,
+    definition_of,
+    leaves_of,
+)
+from dumpsim.graph.machine import BACKEND_CAST, TRANS_DATA
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["lay_out"]
+
+# ranks of the tensors that a format is for
+_RANKS: Mapping[str, range] = MappingProxyType(
+    {"NC1HWC0": range(4, 5), "FRACTAL_Z": range(4, 5), "FRACTAL_NZ": range(2, 8)}
+)
+_GROUPED = ("FRACTAL_Z",)
+# what GE's library calls formatAgnostic: computed in whatever format the operands lie, as they all have one shape
+AGNOSTIC = frozenset(
+    {
+        "Abs", "Add", "Div", "Exp", "GeLU", "GeLUGrad", "Log", "Maximum", "Minimum", "Mul", "Neg", "RealDiv", "ReLU",
+        "ReLU6", "ReLU6Grad", "ReluGrad", "Rsqrt", "Sigmoid", "SigmoidGrad", "Sqrt", "Square", "Sub", "Tanh",
+        "TanhGrad",
+    }
+)  # fmt: skip
+_THROUGH = frozenset({"Load", "Depend", "StopGradient"})
+_TUPLES = frozenset({"MakeTuple", "MakeList"})
+_ITEMS = frozenset({"TupleGetItem", "ListGetItem"})
+
+
+def lay_out(
+    graph: Graph,
+    order: Sequence[Node],
+    find: Callable[[str], OpDef],
+    options: CompileOptions,
+    name: Callable[[str], str],
+) -> tuple[Node, ...]:
+    """Give kernels their formats and number types, with conversions where two do not agree.
+
+    Parameters
+    ----------
+    graph : Graph
+        Operands of its nodes are replaced.
+    order : sequence of Node
+        Its kernels in execution order.
+    find : callable
+        The definition of an operator type.
+    options : CompileOptions
+        `cube_ops` and `cube_dtype`; with `fusion` elementwise operators stay in the format of their operands.
+    name : callable
+        The full name of the next conversion of a type (``TransData`` or ``Cast``).
+
+    Returns
+    -------
+    tuple of Node
+        The execution order with the conversions in it.
+    """
+    work = _LayOut(find, options, name)
+    for node in order:
+        work.kernel(node)
+    if graph.output is not None:
+        graph.output = work.on_host(graph.output)
+    return tuple(work.order)
+
+
+class _LayOut:
+    def __init__(self, find: Callable[[str], OpDef], options: CompileOptions, name: Callable[[str], str]) -> None:
+        self.find = find
+        self.options = options
+        self.name = name
+        self.order: list[Node] = []
+        self.cube_dtype: DType | None = dtype(options.cube_dtype) if options.cube_dtype is not None else None
+        self.converted: dict[tuple[int, Layout], Node] = {}
+        self.held: list[Value] = []  # their identities are keys
+
+    # ------------------------------------------------------------- kernels
+    def kernel(self, node: Node) -> None:
+        definition = definition_of(node, self.find)
+        if definition.view:
+            self._view(node)
+        else:
+            self._compute(node, definition)
+        self.order.append(node)
+        for at in definition.updates:
+            self._forget(node.operands[at])
+
+    def _view(self, node: Node) -> None:
+        """No kernel: the bytes of the operand in the host's order, whatever their number type."""
+        (have,) = self.layouts(node.operands[0])
+        node.operands[0] = self._fitted(node.operands[0], Layout(dtype=have.dtype))
+        if have.dtype != _dtype(node.abstract):
+            node.layouts = (Layout(dtype=have.dtype),)
+
+    def _compute(self, node: Node, definition: OpDef) -> None:
+        head = node.members[0] if node.members else node
+        head_definition = definition_of(head, self.find)
+        reach = sum(not isinstance(o.abstract, MonadType) for o in head.operands)
+        cube = head_definition.name in self.options.cube_ops and self.cube_dtype is not None
+        takes, gives = self._formats(node, head_definition)
+        groups = int(head.attrs.get("group", head.attrs.get("groups", 1)) or 1)
+        agnostic = self._agnostic_format(node, definition)
+        follows: DType | None = None
+        at = -1
+        for place, operand in enumerate(node.operands):
+            if isinstance(operand.abstract, MonadType):
+                continue
+            at += 1
+            if at in definition.updates or not _holds_tensors(operand.abstract):
+                continue
+            if not isinstance(operand.abstract, TensorType):
+                node.operands[place] = self.on_host(operand)
+                continue
+            kind, layout_name = operand.abstract.dtype, PLAIN
+            if agnostic is not None:
+                node.operands[place] = self._fitted(operand, Layout(format=agnostic, dtype=kind))
+                continue
+            if at < reach:
+                layout_name = takes.get(at, PLAIN)
+                if cube and kind.name == "float32":
+                    assert self.cube_dtype is not None
+                    kind = self.cube_dtype
+                elif at in takes and not cube:
+                    follows = self.layouts(operand)[0].dtype if follows is None else follows
+                    kind = follows if kind.name == "float32" else kind
+            node.operands[place] = self._fitted(operand, _layout(layout_name, kind, groups))
+        self._outputs(node, definition, cube, gives, groups, follows, agnostic)
+
+    def _outputs(
+        self,
+        node: Node,
+        definition: OpDef,
+        cube: bool,
+        gives: Mapping[int, str],
+        groups: int,
+        follows: DType | None,
+        agnostic: str | None,
+    ) -> None:
+        found: list[Layout] = []
+        operands = [o for o in node.operands if not isinstance(o.abstract, MonadType)]
+        for slot, leaf in enumerate(leaves_of(node.abstract)):
+            kind, layout_name = leaf.dtype, gives.get(slot, PLAIN) if agnostic is None else agnostic
+            if slot in definition.alias:
+                found.append(self.layouts(operands[definition.alias[slot]])[0])
+                continue
+            if kind.name == "float32" and isinstance(leaf, TensorType):
+                if cube:
+                    assert self.cube_dtype is not None
+                    kind = self.cube_dtype
+                elif layout_name != PLAIN and agnostic is None and follows is not None:
+                    kind = follows
+            found.append(_layout(layout_name, kind, groups))
+        if found != [Layout(dtype=leaf.dtype) for leaf in leaves_of(node.abstract)]:
+            node.layouts = tuple(found)
+
+    def _formats(self, node: Node, head: OpDef) -> tuple[Mapping[int, str], Mapping[int, str]]:
+        """Formats of a kernel's operands and outputs; none where a tensor has not the rank of its format."""
+        takes, gives = head.formats.get("in", {}), head.formats.get("out", {})
+        operands = [o for o in node.operands if not isinstance(o.abstract, MonadType)]
+        leaves = list(leaves_of(node.abstract))
+        pairs = [(operands[at].abstract, name) for at, name in takes.items() if at < len(operands)]
+        pairs += [(leaves[slot], name) for slot, name in gives.items() if slot < len(leaves)]
+        for abstract, name in pairs:
+            if not isinstance(abstract, TensorType) or len(abstract.shape) not in _RANKS[name]:
+                return {}, {}
+        return takes, gives
+
+    def _agnostic_format(self, node: Node, definition: OpDef) -> str | None:
+        """The private format that an elementwise operator works in, None where it works in the host's."""
+        members = node.members or (node,)
+        if not self.options.fusion or any(definition_of(member, self.find).name not in AGNOSTIC for member in members):
+            return None
+        if not isinstance(node.abstract, TensorType) or -1 in node.abstract.shape:
+            return None
+        chosen: str | None = None
+        for operand in node.operands:
+            if not _holds_tensors(operand.abstract):
+                continue
+            if not isinstance(operand.abstract, TensorType) or operand.abstract.shape != node.abstract.shape:
+                return None
+            (have,) = self.layouts(operand)
+            if have.format == PLAIN:
+                continue
+            if have.groups != 1 or chosen not in (None, have.format):
+                return None
+            chosen = have.format
+        return chosen
+
+    # -------------------------------------------------------------- values
+    def layouts(self, value: Value) -> tuple[Layout, ...]:
+        """How the tensors of a value lie."""
+        if isinstance(value, Node) and value.layouts:
+            return value.layouts
+        if isinstance(value, Node):
+            if value.op_type in _THROUGH:
+                return self.layouts(value.operands[0])
+            if value.op_type in _TUPLES:
+                return tuple(layout for operand in value.operands for layout in self.layouts(operand))
+            if value.op_type in _ITEMS:
+                of, index = value.operands
+                assert isinstance(of.abstract, TupleType)
+                assert isinstance(index, Constant)
+                before = sum(len(list(leaves_of(item))) for item in of.abstract.items[: index.value])
+                return self.layouts(of)[before : before + len(list(leaves_of(value.abstract)))]
+        return tuple(Layout(dtype=leaf.dtype) for leaf in leaves_of(value.abstract))
+
+    def _fitted(self, value: Value, wanted: Layout) -> Value:
+        """The value in that layout: itself, or the last of the conversions that lead there."""
+        (have,) = self.layouts(value)
+        for step in _steps(have, wanted):
+            key = (id(value), step)
+            node = self.converted.get(key)
+            if node is None:
+                node = self._conversion(value, self.layouts(value)[0], step)
+                self.converted[key] = node
+                self.held.append(value)
+                self.order.append(node)
+            value = node
+        return value
+
+    def _conversion(self, value: Value, have: Layout, to: Layout) -> Node:
+        assert isinstance(value.abstract, (TensorType, ScalarType))
+        casts = have.dtype != to.dtype
+        definition = BACKEND_CAST if casts else TRANS_DATA
+        full_name = self.name(definition.name)
+        attrs = {} if casts else {"src_format": have.format, "dst_format": to.format, "groups": to.groups}
+        return Node(
+            op_type=definition.name,
+            operands=[value, constant(to.dtype)] if casts else [value],
+            abstract=value.abstract,
+            printed_attrs={"is_backend_cast": True} if casts else {},
+            attrs=attrs,
+            full_name=full_name,
+            ir_name=full_name,
+            definition=definition,
+            layouts=(to,),
+            flags={"backend": True},
+        )
+
+    def on_host(self, value: Value) -> Value:
+        """The value with all of its tensors in the layout and number type of the host."""
+        leaves = list(leaves_of(value.abstract))
+        if all(
+            have == Layout(dtype=leaf.dtype) for have, leaf in zip(self.layouts(value), leaves, strict=True)
+        ) or isinstance(value, (Constant, Parameter)):
+            return value
+        if isinstance(value.abstract, (TensorType, ScalarType)):
+            if value.op_type in _THROUGH:  # what orders it stays behind the conversion
+                return replace(value, operands=[self.on_host(value.operands[0]), *value.operands[1:]])
+            return self._fitted(value, Layout(dtype=leaves[0].dtype))
+        if value.op_type in (*_TUPLES, *_THROUGH):
+            count = 1 if value.op_type in _THROUGH else len(value.operands)
+            changed = [self.on_host(operand) for operand in value.operands[:count]]
+            return replace(value, operands=[*changed, *value.operands[count:]])
+        assert isinstance(value.abstract, TupleType)
+        items: list[Value] = [
+            Node(op_type="TupleGetItem", operands=[value, constant(at)], abstract=item, flags={"backend": True})
+            for at, item in enumerate(value.abstract.items)
+        ]
+        return Node(
+            op_type="MakeTuple",
+            operands=[self.on_host(item) for item in items],
+            abstract=value.abstract,
+            flags={"backend": True},
+        )
+
+    def _forget(self, updated: Value) -> None:
+        """A kernel has written a tensor: what was made of its old value is no longer it."""
+        owner = _origin(updated)
+        keep = {key: node for key, node in self.converted.items() if _origin(node.operands[0]) is not owner}
+        self.converted = keep
+
+
+def _steps(have: Layout, wanted: Layout) -> Iterator[Layout]:
+    """The conversions between two layouts: number types are narrowed first and widened last, formats meet at plain."""
+    now = have
+    narrows = wanted.dtype.bits < have.dtype.bits
+    if narrows:
+        now = Layout(format=now.format, dtype=wanted.dtype, groups=now.groups)
+        yield now
+    if (now.format, now.groups) != (wanted.format, wanted.groups):
+        if PLAIN not in (now.format, wanted.format):
+            yield Layout(dtype=now.dtype)
+        now = Layout(format=wanted.format, dtype=now.dtype, groups=wanted.groups)
+        yield now
+    if now.dtype != wanted.dtype:
+        yield wanted
+
+
+def _layout(layout_name: str, kind: DType, groups: int) -> Layout:
+    return Layout(format=layout_name, dtype=kind, groups=groups if layout_name in _GROUPED else 1)
+
+
+def _dtype(abstract: Abstract) -> DType:
+    assert isinstance(abstract, (TensorType, ScalarType))
+    return abstract.dtype
+
+
+def _holds_tensors(abstract: Abstract) -> bool:
+    if isinstance(abstract, TupleType):
+        return any(_holds_tensors(item) for item in abstract.items)
+    return isinstance(abstract, TensorType)
+
+
+def _origin(value: Value) -> Value:
+    """What a value is the memory of."""
+    while isinstance(value, Node) and (value.op_type in _THROUGH or value.definition in (TRANS_DATA, BACKEND_CAST)):
+        value = value.operands[0]
+    return value

@@ -1,0 +1,128 @@
+"""Which stream a kernel works on, and the events between streams.
+
+Stream 0 computes. Collectives of the world go to stream 1, those of every other group to the next one in order of first
+use, and behind these is the stream of the AI CPU where graphs run whole. The schedule follows from the graph alone.
+[spec parallel 4.1]
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dumpsim.core.abstract import tensors_of
+from dumpsim.graph.graph import Node, Value, definition_of
+from dumpsim.graph.program import Launch
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["COMMUNICATION", "COMPUTE", "engine_of", "schedule"]
+
+COMPUTE = 0
+COMMUNICATION = 1
+_WORLD = frozenset({"", "hccl_world_group", "nccl_world_group", "mccl_world_group"})
+
+# operators that the AI CPU runs whatever their number types [spec parallel 4.1: Unique, NonZero, random numbers]
+_AICPU_OPS = frozenset(
+    {"NonZero", "Range", "StandardNormal", "UniformInt", "UniformReal", "Unique", "LinSpace", "Meshgrid"}
+)
+# and those of number types that AI Core has no units for [spec parallel 4.1]
+_AICPU_DTYPES = frozenset({"float64", "complex64", "complex128"})
+
+
+def engine_of(node: Node, find: Callable[[str], OpDef]) -> str:
+    """The engine that runs a kernel: of its definition, unless its operator or number types belong to the AI CPU."""
+    definition = definition_of(node, find)
+    if definition.engine != "aicore":
+        return definition.engine
+    types = [*tensors_of(node.abstract), *(t for o in node.operands for t in tensors_of(o.abstract))]
+    if definition.name in _AICPU_OPS or any(t.dtype.name in _AICPU_DTYPES for t in types):
+        return "aicpu"
+    return "aicore"
+
+
+def schedule(order: Sequence[Node], find: Callable[[str], OpDef], *, engines: bool) -> tuple[Launch, ...]:
+    """Put kernels on streams, with events where one stream needs what another has done.
+
+    Parameters
+    ----------
+    order : sequence of Node
+        Kernels in execution order.
+    find : callable
+        The definition of an operator type.
+    engines : bool
+        Kernels of the AI CPU have a stream of their own; False: only communication is apart.
+
+    Returns
+    -------
+    tuple of Launch
+        Kernels in order, each behind the waits that it needs; empty where all of them work on the compute stream.
+    """
+    streams = _streams(order, find, engines)
+    if not any(streams.values()):
+        return ()
+    position = {id(node): at for at, node in enumerate(order)}
+    waits: list[dict[int, int]] = []  # by kernel: other stream -> last kernel there that has to be waited for
+    seen: list[dict[int, int]] = []  # by kernel: stream -> position up to which it is known to have run
+    last: dict[int, int] = {}  # stream -> its last kernel so far
+    for at, node in enumerate(order):
+        own = streams[id(node)]
+        known = dict(seen[last[own]]) if own in last else {}
+        needed: dict[int, int] = {}
+        for before in sorted(position[id(n)] for n in _needs(node, position)):
+            stream = streams[id(order[before])]
+            if stream != own and known.get(stream, -1) < before:
+                needed[stream] = before
+        for before in needed.values():
+            for stream, until in seen[before].items():
+                known[stream] = max(known.get(stream, -1), until)
+        known[own] = at
+        waits.append(needed)
+        seen.append(known)
+        last[own] = at
+    return _launches(order, streams, waits)
+
+
+def _streams(order: Sequence[Node], find: Callable[[str], OpDef], engines: bool) -> dict[int, int]:
+    kinds = [engine_of(node, find) if engines else definition_of(node, find).engine for node in order]
+    groups: dict[str, int] = {}
+    for node, engine in zip(order, kinds, strict=True):
+        group = str(node.attrs.get("group", ""))
+        if engine == "hccl" and group not in _WORLD:
+            groups.setdefault(group, COMMUNICATION + 1 + len(groups))
+    behind = COMMUNICATION + 1 + len(groups)
+    return {
+        id(node): groups.get(str(node.attrs.get("group", "")), COMMUNICATION)
+        if engine == "hccl"
+        else behind
+        if engine == "aicpu" and engines
+        else COMPUTE
+        for node, engine in zip(order, kinds, strict=True)
+    }
+
+
+def _needs(node: Node, kernels: Mapping[int, int]) -> list[Node]:
+    """The kernels that a kernel has to run behind: producers of operands and what its tokens stand for."""
+    found: list[Node] = []
+    seen: set[int] = set()
+    pending: list[Value] = list(node.operands)
+    while pending:
+        value = pending.pop()
+        if not isinstance(value, Node) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if id(value) in kernels:
+            found.append(value)
+        else:
+            pending += value.operands
+    return found
+
+
+def _launches(order: Sequence[Node], streams: Mapping[int, int], waits: Sequence[dict[int, int]]) -> tuple[Launch, ...]:
+    recorded = sorted({before for needed in waits for before in needed.values()})
+    events = {before: event for event, before in enumerate(recorded)}
+    launches: list[Launch] = []
+    for at, (node, needed) in enumerate(zip(order, waits, strict=True)):
+        stream = streams[id(node)]
+        for _, before in sorted(needed.items()):
+            launches.append(Launch(stream=stream, wait=events[before], node=node))
+        launches.append(Launch(stream=stream, node=node))
+        if at in events:
+            launches.append(Launch(stream=stream, record=events[at], node=node))
+    return tuple(launches)

@@ -1,0 +1,90 @@
+"""Graphs of models as files, as ``DUMP_GE_GRAPH``, ``DUMP_GRAPH_LEVEL`` and ``DUMP_GRAPH_PATH`` ask.
+
+A stage has two files, ``ge_proto_00000000_graph_1_PreRunBegin.txt`` and ``ge_onnx_00000000_graph_1_PreRunBegin.pbtxt``;
+the first number counts the stages of the process, the second is the graph's. [seed 001; spec ge 1.5]
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dumpsim.core.errors import DumpWriteError
+from dumpsim.graph.getext import LEVELS, MODES, onnx
+from dumpsim.graph.program import KernelGraph
+
+__all__ = ["GeGraphs"]
+
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o700
+
+
+@dataclass(slots=True, kw_only=True)
+class GeGraphs:
+    """Writes text graphs, numbered over the process.
+
+    Attributes
+    ----------
+    mode : str
+        One of `dumpsim.graph.getext.MODES`, or "": nothing is written.
+    level : str
+        One of `dumpsim.graph.getext.LEVELS`.
+    directory : Path
+    """
+
+    mode: str = ""
+    level: str = "2"
+    directory: Path = Path()
+    _count: int = 0
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "GeGraphs":
+        """What the environment asks for; a value that means nothing is told on stderr and changes nothing.
+
+        Examples
+        --------
+        >>> GeGraphs.from_environment({"DUMP_GE_GRAPH": "2", "DUMP_GRAPH_PATH": "/tmp/graphs"}).directory.name
+        'graphs'
+        """
+        mode = _checked(environment, "DUMP_GE_GRAPH", MODES, "")
+        level = _checked(environment, "DUMP_GRAPH_LEVEL", LEVELS, "2")
+        return cls(mode=mode, level=level, directory=Path(environment.get("DUMP_GRAPH_PATH") or "."))
+
+    def save(self, graphs: Iterable[KernelGraph]) -> list[Path]:
+        """Write the stages of kernel graphs; returns the files.
+
+        Raises
+        ------
+        DumpWriteError
+            The directory cannot be written.
+        """
+        written: list[Path] = []
+        for graph in graphs:
+            for stage, text in graph.stages:
+                stem = f"{self._count:08d}_graph_{graph.graph_id}_{stage}"
+                self._count += 1
+                for name, content in ((f"ge_proto_{stem}.txt", text), (f"ge_onnx_{stem}.pbtxt", onnx(text))):
+                    path = self.directory / name
+                    _write(path, content)
+                    written.append(path)
+        return written
+
+
+def _checked(environment: Mapping[str, str], name: str, allowed: tuple[str, ...], default: str) -> str:
+    value = environment.get(name, "")
+    if value in ("", *allowed):
+        return value or default
+    shown = "is off" if not default else f"is {default}"
+    print(f"dumpsim: {name}={value} means nothing (allowed: {', '.join(allowed)}); it {shown}", file=sys.stderr)
+    return default
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        raise DumpWriteError(f"the graph could not be saved: {problem.strerror}", where=str(path)) from problem
