@@ -71,7 +71,7 @@ class Sink:
         parts : sequence of bytes-like
             Written one after the other, without being joined.
         mode : int, optional
-            Permissions other than the sink's.
+            Permissions other than the sink's, for a file that may be written again.
 
         Returns
         -------
@@ -97,6 +97,7 @@ class Sink:
             _write_all(descriptor, parts, size)
             os.close(descriptor)
             descriptor = -2
+            before = _size(path) if mode is not None else None
             os.rename(temporary, path)
         except OSError as error:
             if descriptor >= 0:
@@ -105,7 +106,7 @@ class Sink:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise _failure(path, error) from error
-        self._count(directory, 1, size)
+        self._count(directory, int(before is None), size - (before or 0))
         return size
 
     def append(self, directory: str, name: str, line: str) -> int:
@@ -212,6 +213,14 @@ class Sink:
         found = (descriptor, os.fstat(descriptor).st_size)
         self._growing[path] = found
         return found
+
+
+def _size(path: str) -> int | None:
+    """Bytes of a file, None where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
 
 
 def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int) -> None:

@@ -53,8 +53,6 @@ class Capture:
         Layout of overflow records: ``old`` or ``new``.
     useless : bool
         Outputs that are known to be useless are dumped, too.
-    told : set
-        Graph inputs that the present run has dumped as operators.
     """
 
     profile: Profile
@@ -68,7 +66,6 @@ class Capture:
     rank: int
     opdebug: str
     useless: bool
-    told: set[tuple[int, str]]
 
     def when(self, event: TaskEvent, work: Callable[[], None]) -> None:
         """Do it behind the kernel where the dump is asynchronous, else at once."""
@@ -88,7 +85,8 @@ class Capture:
 
     def both(self, event: TaskEvent, moment: Moment) -> None:
         """Dump operands and outputs."""
-        self._data_nodes(event, moment)
+        if not decide.leaves_files(self.profile, event):
+            return
         self._operator(event, moment, self._wanted_inputs(event), self._wanted_outputs(event))
         self._arguments(event, moment)
 
@@ -139,24 +137,6 @@ class Capture:
         if inputs or outputs:
             self.choice.use(event.full_name)
             self.unit.operator(self.location.directory(event, moment), self.source(event, moment), inputs, outputs)
-
-    def _data_nodes(self, event: TaskEvent, moment: Moment) -> None:
-        """Graph inputs that the operator reads, as operators without a task, each once a run. [spec ge 2.6]"""
-        if not (self.profile.data_nodes and self.config.outputs):
-            return
-        for ref in event.operands:
-            if not ref.name or (event.graph_id, ref.name) in self.told or not ref.nbytes:
-                continue
-            self.told.add((event.graph_id, ref.name))
-            source = replace(
-                self.source(event, moment),
-                op_type="Data",
-                full_name=ref.name,
-                task_id=UNKNOWN_TASK_ID,
-                stream_id=UNKNOWN_TASK_ID,
-                original_names=(),
-            )
-            self.unit.operator(self.location.directory(event, moment), source, (), (replace(ref, slot=0),))
 
     def _arguments(self, event: TaskEvent, moment: Moment) -> None:
         """Save what the kernel was made with. [spec mindspore 3.11]"""

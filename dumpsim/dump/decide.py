@@ -1,12 +1,12 @@
 """Which tensors of an event are wanted. Pure: no files, no clock, no bytes are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dumpsim.core.events import TensorRef
+from dumpsim.core.events import TaskEvent, TensorRef
 from dumpsim.modes.config import DumpConfig
-from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS
+from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS, WITHOUT_FILES
 from dumpsim.modes.profile import Profile
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "choose_outputs",
     "choose_parameters",
     "is_selected",
+    "leaves_files",
 ]
 
 IGNORE_USELESS = "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT"
@@ -43,8 +44,16 @@ def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) ->
     return True
 
 
+def leaves_files(profile: Profile, event: TaskEvent) -> bool:
+    """Whether an operator is one that files are written of at all. [spec ge 2.6]"""
+    without = WITHOUT_FILES[profile.skip_tables]
+    return without is None or (event.op_type not in without and bool(event.outputs))
+
+
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Selection:
-    """The operands that have bytes and that no table excludes."""
+    """The operands that have bytes and that no table excludes; attributes of whole graphs take no slot."""
+    if not profile.host_operands:
+        refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(ref for ref in refs if ref.address))
     hidden = HIDDEN_OPERANDS[profile.skip_tables].get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the operand lives on the host")
 

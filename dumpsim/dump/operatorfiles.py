@@ -101,7 +101,7 @@ def _original(item: Item, at: int, source: Source) -> Item:
         original_name=source.original_names[-1],
         original_index=at,
         original_dtype=ge_number(item.dtype),
-        original_format=item.format,
+        original_format=format_number("NCHW" if len(item.original_shape) == 4 else "ND"),
     )
 
 

@@ -122,7 +122,7 @@ class DumpService:
         self._capture = Capture(
             profile=profile, config=config, unit=unit, location=self._location, choice=self._choice,
             ledger=self._ledger, sink=self._sink, log=info.log, rank=info.rank,
-            opdebug=layout_of(profile.opdebug, info.chip), useless=self._useless_rule(environment), told=set(),
+            opdebug=layout_of(profile.opdebug, info.chip), useless=self._useless_rule(environment),
         )  # fmt: skip
         self._watch = watch(self._capture)
         self._iteration = Iteration(
@@ -227,7 +227,6 @@ class DumpService:
         moment = self._iteration.begin(
             event.root_graph_id, run=event.run_count, time_ns=self.info.clock.now_ns, dataset=dataset
         )
-        self._capture.told.clear()
         for text in self.config.steps.oversized:
             self.info.log("ERROR", "CheckStoul", f"Out of Range error: stoul when parse {text}")
         self._ran = self._ran or not dataset

@@ -126,7 +126,8 @@ class Tally:
             The command to type next.
         """
         below = [
-            Directory(path=name[len(path) + 1 :], files=files, bytes=size) for name, (files, size) in written.items()
+            Directory(path=name[len(path) + 1 :] or ".", files=files, bytes=size)
+            for name, (files, size) in written.items()
         ]
         return Summary(
             path=path,

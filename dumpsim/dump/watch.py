@@ -37,7 +37,8 @@ class Everything:
         self._capture = capture
         self._held = Held()
         before = capture.profile.inplace == "before"
-        self._first = before and capture.unit.splits and not capture.config.asynchronous
+        apart = capture.unit.splits and capture.profile.stamps == "tensor"
+        self._first = before and apart and not capture.config.asynchronous
         self._holds = before and not self._first
 
     def before(self, event: TaskEvent, moment: Moment) -> None:

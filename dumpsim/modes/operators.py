@@ -1,6 +1,6 @@
 """Operands and outputs that no dump holds, by operator type."""
 
-__all__ = ["HIDDEN_OPERANDS", "HIDDEN_OUTPUTS"]
+__all__ = ["HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "WITHOUT_FILES"]
 
 # Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
 _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
@@ -47,6 +47,20 @@ _ASCEND_OUTPUTS: dict[str, frozenset[int]] = {
     "TensorSummary": frozenset({0}),
 }
 
+# whole graphs [spec ge 2.6]: nodes that are no kernels; what has no output has no file either
+_GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"})
+
 # tables by the word of `Profile.skip_tables`
-HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OPERANDS, "cpu": _CPU_OPERANDS, "none": {}}
-HIDDEN_OUTPUTS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OUTPUTS, "cpu": {}, "none": {}}
+HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {
+    "ascend": _ASCEND_OPERANDS,
+    "cpu": _CPU_OPERANDS,
+    "ge": {},
+    "none": {},
+}
+HIDDEN_OUTPUTS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OUTPUTS, "cpu": {}, "ge": {}, "none": {}}
+WITHOUT_FILES: dict[str, frozenset[str] | None] = {  # None: every operator may leave files
+    "ascend": None,
+    "cpu": None,
+    "ge": _GE_WITHOUT_FILES,
+    "none": None,
+}

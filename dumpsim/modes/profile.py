@@ -127,8 +127,6 @@ class Profile:
         ``save`` (no statistics), ``skip64`` (complex64 is dropped) or ``error`` at compile.
     constants, parameters, metadata, global_order : bool
         Which of the extra files exist.
-    data_nodes : bool
-        Graph inputs are dumped as operators of type Data.
     host_layout : str
         Device layouts are converted for every shape, or for tensors of ``rank4`` only.
     inplace : str
@@ -143,6 +141,8 @@ class Profile:
         The dialect of statistic.csv; `csv_unique` keeps the first of repeated categories.
     over_long : str
         Number of an over-long name: the name's ``hash``, or what stands for the vendor's ``random`` number.
+    host_operands : bool
+        Operands that lie in no device memory are dumped; else they count as attributes.
     segment_inputs : bool
         Inputs that a control-flow segment hands over are dumped.
     skip_tables : str
@@ -203,7 +203,6 @@ class Profile:
     parameters: bool = False
     metadata: bool = False
     global_order: bool = False
-    data_nodes: bool = False
     host_layout: str = "always"
     inplace: str = "before"
     async_conversion: str = "sync"
@@ -214,6 +213,7 @@ class Profile:
     csv_trailing: bool = True
     csv_unique: bool = False
     over_long: str = "random"
+    host_operands: bool = True
     segment_inputs: bool = True
     skip_tables: str = "ascend"
     memory_reuse: bool = False

@@ -52,7 +52,7 @@ _WHOLE: dict[str, Any] = {
     "exception": "lite",
     "task_id": "device",
     "host_layout": "rank4",
-    "data_nodes": True,
+    "host_operands": False,
     "skip_tables": "ge",
     "sink": "one",
     "memory_reuse": True,
