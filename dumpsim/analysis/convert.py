@@ -278,13 +278,13 @@ class _Writer:
             if job.name.startswith(_OPDEBUG):
                 return self._overflow(job, file)
         except (DumpsimError, OSError) as error:
-            return Converted(path=job.path, failures=(Failure(path=job.path, tensor="", reason=_reason(error)),))
+            return Converted(path=job.path, failures=(Failure(path=job.path, tensor="", reason=_reason(error, job)),))
         for io, count in (("input", len(data.inputs)), ("output", len(data.outputs))):
             for slot in range(count):
                 try:
                     target, nbytes = self._tensor(job, BinTensor(file=file, io=io, slot=slot))
                 except (DumpsimError, OSError, MemoryError) as error:
-                    failures.append(Failure(path=job.path, tensor=f"{io} {slot}", reason=_reason(error)))
+                    failures.append(Failure(path=job.path, tensor=f"{io} {slot}", reason=_reason(error, job)))
                 else:
                     written.append(target)
                     total += nbytes
@@ -365,11 +365,13 @@ def _pt(array: Array) -> bytes:
     return buffer.getvalue()
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, job: Job) -> str:
+    """One line without the path of the file, which stands beside it."""
     if isinstance(error, MemoryError):
         return "not enough memory"
+    if isinstance(error, UnreadableError):
+        _, _, at = (error.where or "").rpartition(": ")
+        return f"{at}: {error.what}" if at.startswith("byte ") else error.what
     if isinstance(error, OSError) and not isinstance(error, DumpsimError):
         return error.strerror or str(error)
-    if isinstance(error, UnreadableError):
-        return f"{error.what} ({error.where})" if error.where else error.what
-    return str(error)
+    return str(error).removeprefix(f"{job.path}: ")

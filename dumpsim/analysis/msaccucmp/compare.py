@@ -400,6 +400,6 @@ def _write(work: _Work, *, npy_side: bool) -> None:
     for row in work.rows:
         line = [*(value(row) for _, value in columns), *row.values, row.reason]
         writer.writerow(line)
-        work.journal.info(f"[{row.own}] Result: {' '.join(map(str, line))}")
+        work.journal.info(f"[{row.golden if row.own == '*' else row.own}] Result: {' '.join(map(str, line))}")
     write_whole(path, [out.getvalue().encode()])
     work.journal.info(f"The comparison result have been written to \"'{path}'\".")

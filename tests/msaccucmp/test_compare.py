@@ -1,0 +1,276 @@
+"""msaccucmp compare and file_compare; tables are what the real tool wrote for the same files unless said otherwise."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from binfile import bin_bytes, item
+
+from dumpsim.analysis.msaccucmp.command import run
+
+METRICS = (
+    "CosineSimilarity,MaxAbsoluteError,AccumulatedRelativeError,RelativeEuclideanDistance,KullbackLeiblerDivergence,"
+    "StandardDeviation,MeanAbsoluteError,RootMeanSquareError,MaxRelativeError,MeanRelativeError"
+)
+
+
+def put(folder, name, inputs, outputs=()):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(bin_bytes(inputs, outputs))
+
+
+def table(folder, kind="result"):
+    """The one result, checked for its line ends, as rows."""
+    (path,) = folder.glob(f"{kind}_*.csv")
+    assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
+    with path.open(newline="") as file:
+        return [
+            ",".join(f'"{cell}"' if "," in cell or '"' in cell else cell for cell in row) for row in csv.reader(file)
+        ]
+
+
+@pytest.fixture
+def dumps(tmp_path):
+    """Own and golden dump: equal, near, bool, and an operator that only one of them has."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 3, 4)).astype(np.float32)
+    y = np.maximum(x, 0)
+    own, golden = tmp_path / "own", tmp_path / "golden"
+    put(own, "Relu.relu1.3.5.1700000000000001", [item(x)], [item(y)])
+    put(golden, "Relu.relu1.3.5.1700000000000007", [item(x + np.float32(0.01))], [item(y * np.float32(1.01))])
+    h = np.array([[1, 65504], [-3, 0]], np.float16)
+    put(own, "Add.scope_add2.4.5.1700000000000002", [item(h)], [item(h / np.float16(2))])
+    put(golden, "Add.scope_add2.4.5.1700000000000008", [item(h)], [item(h / np.float16(2))])
+    put(own, "Mul.only.5.5.1700000000000003", [item(h)])
+    put(golden, "Sub.goldonly.5.5.1700000000000003", [item(h)])
+    b = np.array([True, False])
+    put(own, "Less.less.6.5.1700000000000004", [item(b)], [item(b)])
+    put(golden, "Less.less.6.5.1700000000000004", [item(~b)], [item(b)])
+    return own, golden
+
+
+def spread(values):
+    return f"{values.mean():.3f};{values.std():.3f}"
+
+
+def compare(own, golden, out, *flags):
+    return run(["compare", "-m", str(own), "-g", str(golden), "-out", str(out), *map(str, flags)])
+
+
+def test_two_dumps(dumps, tmp_path):
+    assert compare(*dumps, tmp_path / "out") == 2  # operators without a partner
+    zeros = ",".join(["0.000000"] * 4)
+    h = np.array([[1, 65504], [-3, 0]])
+    assert table(tmp_path / "out") == [
+        "Index,OpType,NPUDump,DataType,Address,GroundTruth,DataType,Address,TensorIndex,Shape,"
+        f"{METRICS},CompareFailReason",
+        '0,Relu,relu1,float32,4096,relu1,float32,4096,relu1:input:0,"[2,3,4]",0.999933,0.010000,0.848778,0.011695,0.000000,'
+        '"(-0.114;0.849),(-0.104;0.849)",0.010000,0.010000,0.194833,0.035366,',
+        '0,Relu,relu1,float32,4096,relu1,float32,4096,relu1:output:0,"[2,3,4]",1.000000,0.013665,0.108911,0.009901,0.000000,'
+        '"(0.279;0.435),(0.282;0.440)",0.002790,0.005170,0.009901,0.004538,',
+        '1,Add,scope_add2,float16,4096,scope_add2,float16,4096,scope_add2:input:0,"[2,2]",1.000000,0.000000,0.000000,0.000000,'
+        f'0.000000,"({spread(h)}),({spread(h)})",{zeros},',
+        '1,Add,scope_add2,float16,4096,scope_add2,float16,4096,scope_add2:output:0,"[2,2]",1.000000,0.000000,0.000000,0.000000,'
+        f'0.000000,"({spread(h / 2)}),({spread(h / 2)})",{zeros},',
+        f'2,NaN,only,NaN,NaN,*{",NaN" * 14},"[only] There is no the ground truth dump file for the op "only"."',
+        "3,Less,less,bool,4096,less,bool,4096,less:input:0,[2],0.000000,1.000000,1.000000,1.414214,15.942381,"
+        '"(0.500;0.500),(0.500;0.500)",1.000000,1.000000,1.000000,0.500000,',
+        "3,Less,less,bool,4096,less,bool,4096,less:output:0,[2],1.000000,0.000000,0.000000,0.000000,0.000000,"
+        f'"(0.500;0.500),(0.500;0.500)",{zeros},',
+        f'4,NaN,*,NaN,NaN,goldonly{",NaN" * 14},"[goldonly] There is no the my output dump file for the op "goldonly"."',
+    ]
+
+
+def test_chosen_measures_and_overflow(dumps, tmp_path):
+    assert compare(*dumps, tmp_path / "out", "-alg", "MaxAbsoluteError,0,Foo", "-overflow_detection") == 2
+    head, *rows = table(tmp_path / "out")
+    assert head.endswith("Shape,OverFlow,MaxAbsoluteError,CosineSimilarity,CompareFailReason")
+    assert [row.split(",")[-4] for row in rows if ",scope_add2:" in row] == ["YES", "NO"]
+    assert {row.count(",") - row.count(",3,") - row.count(",4]") for row in rows if "relu" in row} == {head.count(",")}
+
+
+def test_what_cannot_be_compared_says_why(tmp_path):
+    own, golden = tmp_path / "own", tmp_path / "golden"
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    put(own, "Add.shape.3.2.1700000000000101", [item(x)], [item(x)])
+    put(golden, "Add.shape.3.2.1700000000000101", [item(x.T)], [item(x.reshape(6))])
+    put(own, "Add.fewer.3.2.1700000000000102", [item(x), item(x)], [item(x)])
+    put(golden, "Add.fewer.3.2.1700000000000101", [item(x)], [item(x)])
+    put(own, "Add.int4.3.2.1700000000000103", [item(b"ab", dtype="int4", shape=(4,))])
+    put(golden, "Add.int4.3.2.1700000000000101", [item(b"ab", dtype="int4", shape=(4,))])
+    put(own, "Add.many.3.2.1700000000000104", [item(x)])
+    put(own, "Add.many.3.2.1700000000000105", [item(x + 1)])  # the newest counts
+    put(golden, "Add.many.3.2.1700000000000101", [item(x)])
+    put(own, "Add.z.3.2.1700000000000106", [item(x * 0)])
+    put(golden, "Add.z.3.2.1700000000000101", [item(x)])
+    assert compare(own, golden, tmp_path / "out", "-alg", "0,1,5") == 11
+    assert table(tmp_path / "out")[1:] == [
+        '0,NaN,shape,NaN,NaN,shape,NaN,NaN,NaN,NaN,NaN,NaN,NaN,"[shape] The shape does not match ((2, 3) vs (3, 2)) for '
+        'shape:input:0.,[shape] The shape does not match ((2, 3) vs (6)) for shape:output:0."',
+        '1,Add,fewer,float32,4096,fewer,float32,4096,fewer:output:0,"[2,3]",1.000000,0.000000,'
+        '"(2.500;1.708),(2.500;1.708)",',
+        "2,NaN,int4,NaN,NaN,int4,NaN,NaN,NaN,NaN,NaN,NaN,NaN,The output data type (28) does not support.",
+        '3,Add,many,float32,4096,many,float32,4096,many:input:0,"[2,3]",0.989455,1.000000,"(3.500;1.708),(2.500;1.708)",',
+        '4,Add,z,float32,4096,z,float32,4096,z:input:0,"[2,3]",NaN,5.000000,"(0.000;0.000),(2.500;1.708)",'
+        f"Cannot compare by Cosine Similarity. All the data is zero in {own}/Add.z.3.2.1700000000000106.",
+    ]
+
+
+def test_mapping_csv_in_a_dump_directory(dumps, tmp_path):
+    own, golden = dumps
+    name = "Relu.relu1.3.5.1700000000000001"
+    (own / name).rename(own / "12345")
+    (own / "mapping.csv").write_text(f"12345,{name}\n")
+    compare(own, golden, tmp_path / "out", "-alg", "0")
+    assert sum(row.startswith("0,Relu,relu1,") for row in table(tmp_path / "out")) == 2
+
+
+@pytest.fixture
+def fused(tmp_path):
+    """A dump of a compiled model: a TransData put in, a convolution fused with a ReLU; golden npy files; the model."""
+
+    def blocked(x):
+        n, c, h, w = x.shape
+        padded = np.zeros((n, 16, h, w), x.dtype)
+        padded[:, :c] = x
+        return np.ascontiguousarray(padded.reshape(n, 1, 16, h, w).transpose(0, 1, 3, 4, 2))
+
+    x = np.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(np.float32)
+    h = x.astype(np.float16)
+    device = item(blocked(h), format="NC1HWC0", original_shape=x.shape)
+    own, golden = tmp_path / "own", tmp_path / "golden"
+    put(own, "TransData.trans_1.2.5.1700000000000000", [item(h, format="NCHW")], [device])
+    put(own, "Conv2D.conv1relu1.3.5.1700000000000001", [device], [device])
+    put(own, "Softmax.prob.4.5.1700000000000002", [device], [item(h.reshape(3, 16))])
+    golden.mkdir()
+    np.save(golden / "data.0.1700000000000001.npy", x)
+    np.save(golden / "relu1.0.1700000000000001.npy", x * np.float32(1.001))
+    np.save(golden / "prob.0.1700000000000001.npy", x.reshape(3, 16))
+
+    def operator(name, kind, inputs, originals, origin):
+        attributes = (
+            [] if originals is None else [{"key": "_datadump_original_op_names", "value": {"list": {"s": originals}}}]
+        )
+        told = {"_datadump_origin_name": {"s": origin}, "_datadump_origin_output_index": {"i": 0}}
+        told["_datadump_origin_format"] = {"s": "NCHW"}
+        output = {"attr": [{"key": key, "value": value} for key, value in told.items()]}
+        return {"name": name, "type": kind, "input": inputs, "attr": attributes, "output_desc": [output]}
+
+    operators = [
+        operator("data", "Data", [], None, "data"),
+        operator("trans_1", "TransData", ["data:0"], [], ""),
+        operator("conv1relu1", "Conv2D", ["trans_1:0", "data:-1"], ["conv1", "relu1"], "relu1"),
+        operator("prob", "Softmax", ["conv1relu1:0"], ["prob"], "prob"),
+    ]
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps({"graph": [{"name": "g", "op": operators}]}))
+    return own, golden, model
+
+
+def test_dump_against_npy_of_the_original_model(fused, tmp_path):
+    own, golden, model = fused
+    assert compare(own, golden, tmp_path / "out", "-f", model, "-alg", "0,1") == 2
+    assert table(tmp_path / "out") == [
+        "Index,OpType,NPUDump,DataType,Address,GroundTruth,DataType,TensorIndex,Shape,CosineSimilarity,MaxAbsoluteError,"
+        "CompareFailReason",
+        '0,Data,data,NaN,NaN,data,NaN,NaN,NaN,NaN,NaN,"[data] There is no dump file for my output operator "data". The type '
+        'is Data."',
+        '1,TransData,trans_1,float16,4096,*,float32,trans_1:input:0,"[1,3,4,4]",1.000000,0.000812,',
+        '1,TransData,trans_1,float16,4096,*,float32,trans_1:output:0,"[1,3,4,4]",1.000000,0.000812,',
+        '2,Conv2D,conv1relu1,float16,4096,"conv1,relu1",float32,conv1relu1:input:0,"[1,3,4,4]",1.000000,0.000812,',
+        '2,Conv2D,conv1relu1,float16,4096,"conv1,relu1",float32,conv1relu1:output:0,"[1,3,4,4]",1.000000,0.003137,',
+        '3,Softmax,prob,float16,4096,prob,float32,prob:input:0,"[1,3,4,4]",1.000000,0.003137,',
+        '3,Softmax,prob,float16,4096,prob,float32,prob:output:0,"[3,16]",1.000000,0.000812,',
+    ]
+
+
+def test_only_the_mapping(fused, tmp_path):
+    own, golden, model = fused
+    assert compare(own, golden, tmp_path / "out", "-f", model, "-map") == 0
+    rows = table(tmp_path / "out", "mapping")
+    assert rows[:2] == [
+        "Index,OpType,NPUDump,GroundTruth,TensorIndex,NPUDumpPath,GroundTruthPath",
+        "0,Data,data,data,NaN,NaN,NaN",
+    ]
+    assert rows[5] == (
+        f'2,Conv2D,conv1relu1,"conv1,relu1",conv1relu1:output:0,{own}/Conv2D.conv1relu1.3.5.1700000000000001,'
+        f"{golden}/relu1.0.1700000000000001.npy"
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "chosen"),
+    [
+        (("-r", "2,-1,1"), ["2", "2", "3", "3"]),
+        (("-s", "3,1"), ["1", "1", "3", "3"]),
+        (("-r", "1,3,2"), ["1", "1", "3", "3"]),
+    ],
+)
+def test_chosen_operators(fused, tmp_path, flags, chosen):
+    own, golden, model = fused
+    assert compare(own, golden, tmp_path / "out", "-f", model, "-alg", "0", *flags) == 0
+    head, *rows = table(tmp_path / "out")
+    assert head.startswith("Index,OpSequence,OpType,")
+    assert [row.split(",")[1] for row in rows] == chosen
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),  # recorded from the tool, but for -op, which is not supported here
+    [
+        (["-alg", "Foo"], 31),
+        (["-r", "1,2,1"], 6),
+        (["-map"], 6),
+        (["-f", "{model}", "-r", "2,99,1"], 12),
+        (["-f", "{model}", "-s", "99"], 6),
+        (["-f", "{model}", "-s", "1", "-r", "1,2,1"], 6),
+        (["-f", "{model}", "-r", "1,2"], 6),
+        (["-f", "{golden}/data.0.1700000000000001.npy"], 13),
+        (["-f", "/nonexistent"], 3),
+        ([], 6),
+        (["-op", "prob"], 30),
+    ],
+)
+def test_exit_codes(fused, tmp_path, flags, code):
+    own, golden, model = fused
+    given = [flag.format(model=model, golden=golden) for flag in flags]
+    assert compare(own, golden, tmp_path / "out", *given) == code
+
+
+def test_an_empty_directory_is_code_eighteen(fused, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert compare(tmp_path / "empty", tmp_path / "empty", tmp_path / "out") == 18
+
+
+def test_own_measures_run_only_when_asked_for(dumps, tmp_path):
+    folder = tmp_path / "custom" / "algorithm"
+    folder.mkdir(parents=True)
+    (folder / "alg_Mine.py").write_text(
+        "def compare(my, golden, args):\n    return str(len(my)) + args['unit'], my.dtype.name\n"
+    )
+    assert compare(*dumps, tmp_path / "no", "-alg", "0,Mine") == 2
+    assert "Mine" not in table(tmp_path / "no")[0]
+    assert compare(*dumps, tmp_path / "yes", "-alg", "0,Mine", "-a", "Mine:unit=px", "-c", folder.parent) == 2
+    head, first, *_ = table(tmp_path / "yes")
+    assert head.endswith("CosineSimilarity,Mine,CompareFailReason")
+    assert first.endswith("0.999933,24px,float32")
+
+
+def test_two_npy_files(tmp_path):
+    np.save(tmp_path / "a.npy", np.full(4, 2, np.float32))
+    np.save(tmp_path / "b.npy", np.full(4, 3, np.float32))
+    np.save(tmp_path / "c.npy", np.full(5, 3, np.float32))
+    out = tmp_path / "out"
+
+    def against(name):
+        return run(["file_compare", "-m", str(tmp_path / "a.npy"), "-g", str(tmp_path / name), "-out", str(out)])
+
+    assert against("b.npy") == 0
+    (result,) = out.glob("file_result_*.txt")
+    assert result.read_text() == (
+        "CosineSimilarity: 1.000000\nMaxAbsoluteError: 1.000000\nAccumulatedRelativeError: 1.333333\n"
+        "RelativeEuclideanDistance: 0.333333\nMeanAbsoluteError: 1.000000\nRootMeanSquareError: 1.000000\n"
+        "MaxRelativeError: 0.333333\nMeanRelativeError: 0.333333\n"
+    )
+    assert against("c.npy") == 23
+    assert against("missing.npy") == 3

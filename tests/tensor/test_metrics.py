@@ -1,0 +1,200 @@
+"""The ten measures against numpy formulas, the documents' vectors, and themselves over blocks and threads."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dumpsim.core.errors import BadInputError, DtypeError
+from dumpsim.tensor import metrics as module
+from dumpsim.tensor.metrics import METRICS, distance, metrics, selected
+
+
+def formulas(own, golden):
+    """The formulas of [spec ge 4.5], whole arrays at a time: elements in float32, sums in double."""
+    a, b = own.astype(np.float32).ravel(), golden.astype(np.float32).ravel()
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+
+    def scaled(x):
+        if x.max() != x.min():
+            x = (x - x.min()) / (x.max() - x.min())
+        x = np.maximum(x, np.finfo(np.float32).eps)
+        return x / x.sum()
+
+    with np.errstate(all="ignore"):
+        gap = np.abs(a - b).astype(np.float64)
+        ratio = np.where(np.abs(b) > np.finfo(np.float64).eps, np.abs(a / b - np.float32(1)), 0).astype(np.float64)
+        norms = np.sqrt((wide_a**2).sum()) * np.sqrt((wide_b**2).sum())
+        p, q = scaled(wide_a), scaled(wide_b)
+        return {
+            "CosineSimilarity": min((wide_a * wide_b).sum() / norms, 1.0),
+            "MaxAbsoluteError": gap.max(),
+            "AccumulatedRelativeError": ratio.sum(),
+            "RelativeEuclideanDistance": np.sqrt((gap**2).sum() / (wide_b**2).sum()),
+            "KullbackLeiblerDivergence": (p * np.log(p / q)).sum(),
+            "MeanAbsoluteError": gap.mean(),
+            "RootMeanSquareError": np.sqrt((gap**2).mean()),
+            "MaxRelativeError": ratio.max(),
+            "MeanRelativeError": ratio.mean(),
+        }
+
+
+FIELDS = {
+    "CosineSimilarity": "cosine",
+    "MaxAbsoluteError": "max_absolute",
+    "AccumulatedRelativeError": "accumulated_relative",
+    "RelativeEuclideanDistance": "relative_euclidean",
+    "KullbackLeiblerDivergence": "kullback_leibler",
+    "MeanAbsoluteError": "mean_absolute",
+    "RootMeanSquareError": "root_mean_square",
+    "MaxRelativeError": "max_relative",
+    "MeanRelativeError": "mean_relative",
+}
+
+
+@pytest.mark.parametrize("size", [2, 1000, module.BLOCK + 1, 5 * module.BLOCK - 7])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "uint8"])
+def test_numbers_are_those_of_the_formulas(size, dtype):
+    random = np.random.default_rng(size)
+    own = (random.standard_normal(size) * 50 + 60).astype(dtype)
+    golden = (own + random.standard_normal(size) * 3).astype(dtype)
+    found = distance(own, golden)
+    for name, value in formulas(own, golden).items():
+        assert getattr(found, FIELDS[name]) == pytest.approx(value, rel=1e-9, abs=1e-12), name
+    assert found.own_mean == pytest.approx(own.astype(np.float32).astype(np.float64).mean(), rel=1e-12)
+    assert found.own_deviation == pytest.approx(own.astype(np.float32).astype(np.float64).std(), rel=1e-9)
+    assert found.golden_deviation == pytest.approx(golden.astype(np.float32).astype(np.float64).std(), rel=1e-9)
+
+
+def test_the_deviation_survives_a_large_mean():
+    """Sums of squares would have cancelled every digit."""
+    values = np.float32(2.0**23) + np.tile(np.float32([0, 1]), 3 * module.BLOCK)
+    assert distance(values, values).own_deviation == pytest.approx(0.5, rel=1e-12)
+
+
+# recorded from the real tool, or in the documents [spec ge 4.5]
+@pytest.mark.parametrize(
+    ("own", "golden", "texts"),
+    [
+        (
+            [2, 2, 2, 2],
+            [3, 3, 3, 3],
+            "1.000000 1.000000 1.333333 0.333333 0.000000 (2.000;0.000),(3.000;0.000) "
+            "1.000000 1.000000 0.333333 0.333333",
+        ),
+        (
+            [0, 0, 0, 0],
+            [1, 1, 1, 1],
+            "NaN 1.000000 4.000000 1.000000 0.000000 (0.000;0.000),(1.000;0.000) 1.000000 1.000000 1.000000 1.000000",
+        ),
+        (
+            [0, 0, 0, 0],
+            [0, 0, 0, 0],
+            "1.0 0.000000 0.000000 0.000000 0.000000 (0.000;0.000),(0.000;0.000) 0.000000 0.000000 0.000000 0.000000",
+        ),
+        (
+            [1, 0],
+            [0, 1],
+            "0.000000 1.000000 1.000000 1.414214 15.942381 (0.500;0.500),(0.500;0.500) "
+            "1.000000 1.000000 1.000000 0.500000",
+        ),
+        (
+            [0, 1, 2, 3],
+            [2, 2, 2, 2],
+            "0.801784 2.000000 2.000000 0.612372 - - 1.000000 1.224745 1.000000 0.500000",
+        ),
+        ([1, math.nan, math.inf, 2], [1, 1, 1, 1], "nan nan nan nan nan - nan nan nan nan"),
+        (3, 4, "1.000000 1.000000 0.250000 0.250000 - - 1.000000 1.000000 0.250000 0.250000"),
+    ],
+)  # fmt: skip
+def test_texts_are_the_tools(own, golden, texts):
+    found = metrics(np.float32(own), np.float32(golden))
+    assert list(found) == list(METRICS)
+    for metric, text in zip(found.values(), texts.split(), strict=True):
+        assert text in ("-", metric.text)
+
+
+def test_notes_say_why_there_is_no_cosine():
+    zero, one = np.zeros(4), np.ones(4)
+    note = metrics(zero, one, own_name="a.npy", golden_name="b.npy")["CosineSimilarity"].note
+    assert note == "Cannot compare by Cosine Similarity. All the data is zero in a.npy."
+    assert metrics(one, zero, golden_name="b.npy")["CosineSimilarity"].note.endswith("in b.npy.")
+    assert metrics([3.0], [4.0])["CosineSimilarity"].note == "This tensor is scalar."
+
+
+def test_no_elements():
+    found = metrics(np.empty((0, 2)), np.empty((0, 2)))
+    texts = [found[name].text for name in METRICS]
+    assert texts == [
+        "1.0",
+        "NaN",
+        "0.000000",
+        "0.000000",
+        "0.000000",
+        "(nan;nan),(nan;nan)",
+        "nan",
+        "nan",
+        "NaN",
+        "nan",
+    ]
+    assert found["MaxAbsoluteError"].note
+    assert not found["MeanAbsoluteError"].note
+
+
+pairs = st.integers(1, 40).flatmap(
+    lambda n: st.tuples(*[hnp.arrays(np.float32, n, elements=st.floats(-1e6, 1e6, width=32))] * 2)
+)
+
+
+@given(pairs)
+@settings(max_examples=60, deadline=None)
+def test_any_finite_pair(pair):
+    own, golden = pair
+    found, expected = distance(own, golden), formulas(own, golden)
+    for name in ("MaxAbsoluteError", "MeanAbsoluteError", "RootMeanSquareError", "MaxRelativeError"):
+        assert getattr(found, FIELDS[name]) == pytest.approx(float(expected[name]), rel=1e-6, nan_ok=True)
+    assert found.max_absolute >= found.root_mean_square * (1 - 1e-12) >= found.mean_absolute * (1 - 1e-9)
+    assert found.kullback_leibler >= -1e-9
+    assert not found.cosine > 1
+
+
+def test_blocks_threads_and_strides_change_no_bit():
+    random = np.random.default_rng(3)
+    own = random.standard_normal((3, 2 * module.BLOCK + 5)).astype(np.float32)
+    golden = own + random.standard_normal(own.shape).astype(np.float32)
+    one = distance(own, golden)
+    assert distance(own, golden, threads=3) == one
+    assert distance(np.asfortranarray(own), golden[:, ::-1][:, ::-1], threads=2) == one
+    assert distance(own.astype(">f4"), np.asfortranarray(golden.astype(">f4"))) == one
+
+
+def test_complex_and_low_precision_numbers():
+    own, golden = np.array([1 + 2j, 3 - 1j], np.complex64), np.array([1 + 2j, 3 + 1j], np.complex64)
+    assert distance(own, golden).max_absolute == 2
+    half = np.array([1.0, 2.0, -3.0], ml_dtypes.bfloat16)
+    assert distance(half, half.astype(np.float32)).max_absolute == 0
+
+
+def test_the_second_pass_is_left_out_where_nobody_asks():
+    assert math.isnan(distance([1.0, 2.0], [1.0, 3.0], divergence=False).kullback_leibler)
+    assert list(metrics([1.0, 2.0], [1.0, 3.0], ["MeanAbsoluteError"])) == ["MeanAbsoluteError"]
+
+
+def test_what_is_refused():
+    with pytest.raises(BadInputError, match="different shapes"):
+        distance(np.ones(2), np.ones(3))
+    with pytest.raises(BadInputError, match="did you mean 'MaxAbsoluteError'"):
+        metrics([1.0], [1.0], ["MaxAbsolutError"])
+    with pytest.raises(DtypeError):
+        distance(["a"], ["b"])
+    with pytest.raises(BadInputError, match="threads"):
+        distance([1.0], [1.0], threads=0)
+
+
+def test_lists_of_measures():
+    assert selected("all") == (METRICS, ())
+    assert selected("9, CosineSimilarity,0,Own,10") == (("MeanRelativeError", "CosineSimilarity"), ("Own", "10"))
