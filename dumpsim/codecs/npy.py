@@ -7,6 +7,7 @@ of 64. [spec mindspore 3.5, spec observed 1.3]
 
 import ast
 import os
+import re
 import struct
 from math import prod
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = ["MAGIC", "encode", "header", "info", "read"]
 MAGIC = b"\x93NUMPY"
 _ALIGN = 64
 _MAX_HEADER = 1 << 20  # a forged header length never makes us allocate more than this
+_DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # numpy would evaluate what stands between commas
 _BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
 
 
@@ -146,7 +148,7 @@ def _parse(path: Any, text: str) -> tuple["np.dtype[Any]", tuple[int, ...], bool
     if descr in (_BFLOAT16_DESCR, "|E2"):
         return dtype("bfloat16").numpy, shape, fortran
     try:
-        kind = np.dtype(descr)
+        kind = np.dtype(descr if _DESCR.fullmatch(descr) else "")
     except (TypeError, ValueError):
         raise _bad(path, 10, f"descr {descr!r} is not a number type") from None
     if kind.kind not in "biufc" or kind.newbyteorder("=").name not in DTYPES:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["JsonTextError", "parse"]
 
+_DIGITS = "0123456789"  # str.isdigit() also takes superscripts
 _BLANKS = " \t\n\r"
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS = {"true": True, "false": False, "null": None}
@@ -122,7 +123,7 @@ class _Reader:
         elif char == '"':
             self.shown = start
             self.token = _Token("string literal", self.string(context))
-        elif char == "-" or char.isdigit():
+        elif char == "-" or char in _DIGITS:
             self.shown = start
             self.token = _Token("number literal", self.number(start, context))
         else:
@@ -143,7 +144,7 @@ class _Reader:
         """A number; whole numbers beyond 64 bits become floats, as the library makes them."""
         text = self.text
         end = start + (text[start] == "-")
-        if not text[end : end + 1].isdigit():
+        if text[end : end + 1] not in _DIGITS or end == len(text):
             self.at = end + 1
             raise self.invalid("invalid number; expected digit after '-'", context)
         end = end + 1 if text[end] == "0" else self.digits(end)
@@ -161,7 +162,7 @@ class _Reader:
             end = self.some_digits(end, what, context)
         self.at = end
         word = text[start:end]
-        if whole and -(2**63) <= int(word) < 2**64:
+        if whole and len(word) <= 20 and -(2**63) <= int(word) < 2**64:
             return int(word)
         value = float(word)
         if value in (float("inf"), float("-inf")):
@@ -170,7 +171,7 @@ class _Reader:
 
     def digits(self, at: int) -> int:
         """Where the digits from `at` end."""
-        while self.text[at : at + 1] and self.text[at] in "0123456789":
+        while self.text[at : at + 1] and self.text[at] in _DIGITS:
             at += 1
         return at
 
