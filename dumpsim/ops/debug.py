@@ -116,7 +116,7 @@ OPS = (
             engine="host",
         )
         for name, rank in (
-            ("ScalarSummary", range(0, 1)),
+            ("ScalarSummary", range(1)),
             ("TensorSummary", range(1, 9)),
             ("ImageSummary", range(4, 5)),
             ("HistogramSummary", range(1, 9)),

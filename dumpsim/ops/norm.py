@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract
+from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import part_or_zeros
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import constant, output, size_of, tensor_of, tuple_of, value_of, vector
+from dumpsim.ops.rules import FLOATS, constant, output, size_of, tensor_of, tuple_of, value_of, vector
 
 __all__ = ["OPS"]
 
@@ -259,6 +259,47 @@ def _group_grad(
     return dx.reshape(x.shape), (dy * normal.reshape(x.shape)).sum(axis=axes), dy.sum(axis=axes)
 
 
+def _sums(x: TensorType) -> str:
+    return "float64" if x.dtype.name == "float64" else "float32"
+
+
+def _infer_rms(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, gamma = tensor_of("RmsNorm", abstracts[0], "x", FLOATS), tensor_of("RmsNorm", abstracts[1], "gamma", FLOATS)
+    left = len(x.shape) - len(gamma.shape)
+    if left < 0 or x.shape[left:] != gamma.shape:
+        raise ScriptValueError(
+            f"For 'RmsNorm', the shape of 'gamma' {vector(gamma.shape)} must end that of 'x' {vector(x.shape)}."
+        )
+    return tuple_of(output(x.dtype, x.shape), output(_sums(x), (*x.shape[:left], *(1 for _ in gamma.shape))))
+
+
+def _rms(x: Array, gamma: Array, epsilon: float = 1e-6) -> tuple[Array, Array]:
+    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    wide = x.astype(np.result_type(x, np.float32))
+    rstd = 1 / np.sqrt(np.square(wide).mean(axis=axes, keepdims=True) + np.asarray(epsilon, wide.dtype))
+    return (wide * rstd * gamma).astype(x.dtype), rstd
+
+
+def _grad_rms(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, gamma, _ = operands
+    slopes = b.emit("RmsNormGrad", part_or_zeros(b, dout, 0, out), x, b.item(out, 1), gamma)
+    return b.item(slopes, 0), b.item(slopes, 1), None
+
+
+def _infer_rms_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, gamma = tensor_of("RmsNormGrad", abstracts[1], "x"), tensor_of("RmsNormGrad", abstracts[3], "gamma")
+    return tuple_of(output(x.dtype, x.shape), output(_sums(x), gamma.shape))
+
+
+def _rms_grad(dy: Array, x: Array, rstd: Array, gamma: Array) -> tuple[Array, Array]:
+    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    normal = x * rstd
+    slope = dy * gamma
+    along = (slope * normal).mean(axis=axes, keepdims=True)
+    dgamma = (dy * normal).sum(axis=tuple(range(x.ndim - gamma.ndim)))
+    return (rstd * (slope - normal * along)).astype(x.dtype), dgamma
+
+
 OPS = (
     OpDef(
         name="LayerNorm",
@@ -336,5 +377,23 @@ OPS = (
         infer=_infer_group_grad,
         kernel=_group_grad,
         prim_func=True,
+    ),
+    OpDef(
+        name="RmsNorm",
+        operands=("x", "gamma", "epsilon"),
+        defaults=(1e-6,),
+        infer=_infer_rms,
+        kernel=_rms,
+        grad=_grad_rms,
+        prim_func=True,
+        targets=("Ascend",),
+    ),
+    OpDef(
+        name="RmsNormGrad",
+        operands=("dy", "x", "rstd", "gamma"),
+        infer=_infer_rms_grad,
+        kernel=_rms_grad,
+        prim_func=True,
+        targets=("Ascend",),
     ),
 )

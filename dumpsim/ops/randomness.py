@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract
-from dumpsim.core.errors import ScriptRuntimeError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError
 from dumpsim.ops.gradient import part_or_zeros
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import FLOATS, constant, ints_of, output, same_dtype, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import FLOATS, constant, ints_of, output, same_dtype, size_of, tensor_of, tuple_of, value_of
 
 __all__ = ["OPS"]
 
@@ -65,6 +65,81 @@ def _dropout_grad(dy: Array, mask: Array, *, keep_prob: float = 0.5) -> Any:
     return dy * mask / np.asarray(keep_prob, dy.dtype)
 
 
+def _mask_bytes(shape: Sequence[int]) -> int:
+    """A mask holds one bit an element, in blocks of 16 bytes. [observed 2.10: 16 bytes for 6 elements]"""
+    return -(-size_of(shape) // 128) * 16
+
+
+def _keep_bits(count: int, p: float, seed: Any, offset: Any) -> Array:
+    """Bits that are 1 for kept elements; seed and offset are tensors of one number."""
+    drawn = _generator(int(np.asarray(seed).item()), 0, int(np.asarray(offset).item())).random(count, np.float32)
+    return np.less(drawn, 1 - p)
+
+
+def _packed(bits: Array, shape: Sequence[int]) -> Array:
+    mask = np.zeros(_mask_bytes(shape), np.uint8)
+    packed = np.packbits(bits, bitorder="little")
+    mask[: packed.size] = packed
+    return mask
+
+
+def _masked(x: Array, mask: Array, p: float) -> Array:
+    if p >= 1:
+        return np.zeros_like(x)
+    bits = np.unpackbits(mask, bitorder="little")[: x.size].reshape(x.shape)
+    return np.asarray(np.where(bits, x / np.asarray(1 - p, x.dtype), np.asarray(0, x.dtype)))
+
+
+def _probability(op: str, abstract: Abstract) -> float:
+    p = value_of(op, abstract, "p")
+    if not 0 <= p <= 1:
+        raise ScriptValueError(f"For '{op}', the 'p' must be in [0, 1], but got {p}.")
+    return float(p)
+
+
+def _infer_dropout_ext(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("DropoutExt", abstracts[0], "input", FLOATS)
+    _probability("DropoutExt", abstracts[1])
+    return tuple_of(output(x.dtype, x.shape), output("uint8", (_mask_bytes(x.shape),)))
+
+
+def _dropout_ext(input: Array, p: float, seed: Any, offset: Any) -> tuple[Array, Array]:
+    mask = _packed(_keep_bits(input.size, p, seed, offset), input.shape)
+    return _masked(input, mask, p), mask
+
+
+def _grad_dropout_ext(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    slope = b.emit("DropoutGradExt", part_or_zeros(b, dout, 0, out), b.item(out, 1), constant(operands[1]))
+    return slope, None, None, None
+
+
+def _infer_masked(op: str) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, mask = tensor_of(op, abstracts[0], "input", FLOATS), tensor_of(op, abstracts[1], "mask", ("uint8",))
+        _probability(op, abstracts[2])
+        if size_of(mask.shape) * 8 < size_of(x.shape):
+            raise ScriptValueError(
+                f"For '{op}', the mask of {size_of(mask.shape)} bytes is too small for {size_of(x.shape)} elements."
+            )
+        return output(x.dtype, x.shape)
+
+    return infer
+
+
+def _grad_do_mask(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("DropoutDoMaskExt", dout, operands[1], constant(operands[2])), None, None
+
+
+def _infer_gen_mask(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    _probability("DropoutGenMaskExt", abstracts[1])
+    return output("uint8", (_mask_bytes(ints_of("DropoutGenMaskExt", abstracts[0], "shape")),))
+
+
+def _gen_mask(shape: Sequence[int], p: float, seed: Any, offset: Any, dtype: Any) -> Array:
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return _packed(_keep_bits(size_of(shape), p, seed, offset), shape)
+
+
 def _infer_drawn(name: str, kind: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         return output(kind, ints_of(name, abstracts[0], "shape"))
@@ -104,6 +179,43 @@ OPS = (
         infer=_infer_dropout_grad,
         kernel=_dropout_grad,
         attrs={"keep_prob": 0.5},
+    ),
+    OpDef(
+        name="DropoutExt",
+        operands=("input", "p", "seed", "offset"),
+        infer=_infer_dropout_ext,
+        kernel=_dropout_ext,
+        grad=_grad_dropout_ext,
+        fixed={"side_effect_hidden": True},
+        prim_func=True,
+        targets=("Ascend",),
+    ),
+    OpDef(
+        name="DropoutGradExt",
+        operands=("input", "mask", "p"),
+        infer=_infer_masked("DropoutGradExt"),
+        kernel=_masked,
+        prim_func=True,
+        targets=("Ascend",),
+    ),
+    OpDef(
+        name="DropoutGenMaskExt",
+        operands=("shape", "p", "seed", "offset", "dtype"),
+        infer=_infer_gen_mask,
+        kernel=_gen_mask,
+        fixed={"side_effect_hidden": True},
+        stop=True,
+        prim_func=True,
+        targets=("Ascend",),
+    ),
+    OpDef(
+        name="DropoutDoMaskExt",
+        operands=("input", "mask", "p"),
+        infer=_infer_masked("DropoutDoMaskExt"),
+        kernel=_masked,
+        grad=_grad_do_mask,
+        prim_func=True,
+        targets=("Ascend",),
     ),
     OpDef(
         name="StandardNormal",

@@ -17,7 +17,9 @@ MODULES: dict[str, str] = {
     ),
     "arithmetic": "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 AddN AccumulateNV2",
     "assign": "Assign AssignAdd AssignSub",
+    "attention": "FlashAttentionScore FlashAttentionScoreGrad RotaryPositionEmbedding RotaryPositionEmbeddingGrad",
     "bits": "BitwiseAnd BitwiseOr BitwiseXor Invert",
+    "collective": "AllReduce AllGather ReduceScatter Broadcast",
     "compare": (
         "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalXor LogicalNot Select "
         "MaskedFill"
@@ -53,20 +55,25 @@ MODULES: dict[str, str] = {
         "BinaryCrossEntropy BinaryCrossEntropyGrad L2Loss"
     ),
     "matrix": "MatMul BatchMatMul MatMulExt Dense BiasAdd BiasAddGrad",
-    "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad",
+    "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad RmsNorm RmsNormGrad",
     "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
     "order": "TopK Sort Unique CumSum CumProd",
     "pool": (
         "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad MaxPoolWithArgmaxV2 "
         "MaxPoolGradWithArgmaxV2"
     ),
-    "randomness": "Dropout DropoutGrad StandardNormal UniformReal UniformInt",
+    "quant": "WeightQuantBatchMatmul",
+    "randomness": "Dropout DropoutGrad DropoutExt DropoutGradExt DropoutGenMaskExt DropoutDoMaskExt StandardNormal UniformReal UniformInt",
     "reduce": (
         "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
         "ArgMinWithValue"
     ),
     "shape": (
         "Reshape Flatten ExpandDims Squeeze Transpose BroadcastTo Tile ReverseV2 Pad PadV3 Triu Tril Diag DiagPart"
+    ),
+    "status": (
+        "NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2 AllFinite "
+        "FloatStatus"
     ),
 }
 

@@ -50,9 +50,10 @@ def test_a_full_queue_hands_over_what_waits():
 def test_a_full_queue_that_nobody_empties_ends_the_wait():
     waited = []
     queue = HostQueues({"MS_DUMP_WAIT_TIME": "3"}, waited.append)["ms_tensor_dump"]
+    for number in range(1024):
+        queue.post(message(number))
     with pytest.raises(DeviceError, match=r"MS_DUMP_WAIT_TIME=3.*'ms_tensor_dump' is full"):
-        for number in range(1500):
-            queue.post(message(number))
+        queue.post(message(1024))
     assert waited == [3_000_000_000]
 
 

@@ -63,7 +63,7 @@ class Case:
     operands : `Draw`, `Kind`, tuples of `Draw` and Python constants
     real : the call of real MindSpore; None where it has no kernel for the CPU
     grad : ``both``: gradients are compared with MindSpore's and with finite differences; ``vendor``, ``finite``: with
-    one of them; ``none``
+    one of them; ``attention``: finite, of the output alone; ``none``
     tolerance : relative to the largest element
     first : the gradient rule takes the first output alone, as the vendor's does
     undefined : outputs that the vendor's kernel leaves as its memory was
@@ -614,6 +614,37 @@ MORE = (
     ),
 )
 
+_FLASH = (None,) * 7
+# operators of Ascend: no kernel for the CPU, so finite differences and tests/ops/test_fused.py
+ASCEND = (
+    case("RmsNorm", f(2, 3, 4), p(4), 1e-6, real=None, grad="finite", first=True),
+    case("RmsNorm.axes", f(2, 3, 4), p(3, 4), 1e-6, real=None, grad="finite", first=True),
+    case("RotaryPositionEmbedding", f(2, 3, 2, 4), f(1, 3, 1, 4), f(1, 3, 1, 4), 0, real=None, grad="finite"),
+    case("RotaryPositionEmbedding.pairs", f(2, 3, 2, 4), f(1, 3, 1, 4), f(1, 3, 1, 4), 1, real=None, grad="finite"),
+    *(
+        case(
+            f"FlashAttentionScore.{name}",
+            *operands, *more, 2, 1.0, 0.5, 2147483647, 2147483647, 0, layout, mode,
+            real=None, grad="attention",
+        )
+        for name, operands, more, layout, mode in (
+            ("BSH", (f(2, 3, 8), f(2, 5, 8), f(2, 5, 8)), _FLASH, 0, 0),
+            ("BNSD", (f(2, 2, 3, 4), f(2, 1, 5, 4), f(2, 1, 5, 4)), _FLASH, 1, 0),
+            ("SBH", (f(3, 2, 8), f(5, 2, 8), f(5, 2, 8)), _FLASH, 2, 3),
+            ("BSND", (f(2, 3, 2, 4), f(2, 5, 2, 4), f(2, 5, 2, 4)), (f(1, 2, 3, 5), *_FLASH[1:]), 3, 0),
+        )
+    ),
+    case("WeightQuantBatchMatmul", f(2, 3), i(9, 3, 4), p(4), real=None, grad="none"),
+    case("AllReduce", f(2, 3), real=None, grad="finite"),
+    case("AllReduce.max", f(2, 3), attrs={"op": "max"}, real=None, grad="finite"),
+    case("AllReduce.prod", f(2, 3), attrs={"op": "prod"}, real=None, grad="finite"),
+    case("AllGather", f(2, 3), real=None, grad="finite"),
+    case("ReduceScatter", f(2, 3), real=None, grad="finite"),
+    case("Broadcast", (f(2, 3), f(2)), real=None, grad="none"),
+    case("FloatStatus", f(2, 3), real=None, grad="none"),
+    case("AllFinite", (f(2, 3), f(2)), real=None, grad="none"),
+)  # fmt: skip
+
 CASES = (
     ARITHMETIC
     + MATH
@@ -630,4 +661,5 @@ CASES = (
     + LOSS
     + COMPOSITE
     + MORE
+    + ASCEND
 )

@@ -157,6 +157,8 @@ def test_every_operator_is_tested() -> None:
     slopes |= {"Conv2DBackpropInput", "Conv2DBackpropFilter"}
     others = """
         AddScalar SubScalar LessScalar DivMod FillScalar Range Shape Print TensorDump ScalarSummary TensorSummary
+        NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2
+        DropoutExt DropoutGradExt DropoutGenMaskExt DropoutDoMaskExt
         ImageSummary HistogramSummary InitDataSetQueue GetNext Assign AssignAdd AssignSub StandardNormal
         UniformReal UniformInt Dropout Load MakeTuple TupleGetItem Depend Return StopGradient UpdateState ZerosLikeExt
         InplaceScatterSrc InplaceMaskedFillTensor TensorScatterElements SoftplusExt

@@ -73,8 +73,8 @@ def _check_target(definition: OpDef) -> None:
     if target not in definition.targets:
         rule = "-" * 52
         raise ScriptRuntimeError(
-            f"\n{rule}\n- Kernel select failed:\n{rule}\nUnsupported op [{definition.name}] on {target}, Please confirm "
-            "whether the device target setting is correct, or refer to 'mindspore.ops' at https://www.mindspore.cn to "
+            f"\n{rule}\n- Kernel select failed:\n{rule}\nUnsupported op [{definition.name}] on {target}, "
+            "Please confirm whether the device target setting is correct, or refer to 'mindspore.ops' at https://www.mindspore.cn to "
             "query the operator support list.\n",
             allowed=definition.targets,
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptValueError, nearest
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.ops.attention import LAYOUTS
 
 __all__ = ["PrimitiveSignature", "signature_of"]
 
@@ -30,8 +31,6 @@ _SIGNATURES = """
 Abs(): input
 Add(): input, other
 AddN(): inputs
-AllGather(group='hccl_world_group'): input_x
-AllReduce(op='sum', group='hccl_world_group'): input_x
 ApplyMomentum(use_nesterov=False, use_locking=False, gradient_scale=1.0): \
 variable, accumulation, learning_rate, gradient, momentum
 Adam(use_locking=False, use_nesterov=False): var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
@@ -50,7 +49,6 @@ BinaryCrossEntropy(reduction='mean'): input, target, weight=None
 BitwiseAnd(): x, y
 BitwiseOr(): x, y
 BitwiseXor(): x, y
-Broadcast(root_rank, group='hccl_world_group'): input_x
 BroadcastTo(shape): input
 Cast(): input_x, dtype
 Concat(axis=0): tensors
@@ -64,6 +62,9 @@ Equal(): input, other
 ExpandDims(): input_x, axis
 Eye(): n, m, dtype
 FillV2(): shape, value
+FlashAttentionScore(head_num, keep_prob=1.0, scale_value=1.0, pre_tokens=2147483647, next_tokens=2147483647, \
+inner_precise=0, input_layout='BSH', sparse_mode=0): query, key, value, real_shift=None, drop_mask=None, \
+padding_mask=None, attn_mask=None, prefix=None, actual_seq_qlen=None, actual_seq_kvlen=None
 Flatten(): input_x
 FloorDiv(): input, other
 FloorMod(): x, y
@@ -97,7 +98,6 @@ ReduceMax(keep_dims=False): x, axis=()
 ReduceMean(keep_dims=False): x, axis=()
 ReduceMin(keep_dims=False): x, axis=()
 ReduceProd(keep_dims=False): x, axis=()
-ReduceScatter(op='sum', group='hccl_world_group'): input_x
 ReduceSum(keep_dims=False, skip_mode=False): x, axis=()
 Reshape(): input, shape
 ReverseV2(axis): input
@@ -127,6 +127,8 @@ Triu(diagonal=0): input
 Unique(): x
 UnsortedSegmentSum(): input_x, segment_ids, num_segments
 Unstack(axis=0, num=None): input_x
+WeightQuantBatchMatmul(transpose_x=False, transpose_weight=False, antiquant_group_size=0): x, weight, \
+antiquant_scale, antiquant_offset=None, quant_scale=None, quant_offset=None, bias=None
 Xdivy(): x, y
 """
 
@@ -165,6 +167,7 @@ _ENCODE: dict[str, dict[str, Callable[[Any], Any]]] = {
     "BiasAdd": {"data_format": data_format},
     "BCEWithLogitsLoss": {"reduction": _reduction},
     "BinaryCrossEntropy": {"reduction": _reduction},
+    "FlashAttentionScore": {"input_layout": lambda name: _number("input_layout", name, LAYOUTS)},
     "NLLLoss": {"reduction": _reduction},
     "SmoothL1Loss": {"reduction": _reduction},
     "Softmax": {"axis": _axes},

@@ -7,7 +7,7 @@ from dumpsim.frontends.mindspore._absent import absent
 
 __all__ = ["MODULES", "find"]
 
-MODULES = ("arithmetic", "elementwise", "shape", "reduce", "create", "network", "clip", "steer", "debug")
+MODULES = ("arithmetic", "elementwise", "shape", "reduce", "create", "network", "clip", "steer", "debug", "fused")
 
 
 def find(name: str) -> Any:

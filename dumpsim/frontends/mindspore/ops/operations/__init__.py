@@ -4,7 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._absent import absent
-from dumpsim.frontends.mindspore.ops.operations import debug_ops, host_ops, nn_ops
+from dumpsim.frontends.mindspore.ops.operations import comm_ops, debug_ops, host_ops, nn_ops
 from dumpsim.frontends.mindspore.ops.primitive import Primitive, primitive_class
 
 __all__ = ["Primitive", "primitive"]
@@ -23,7 +23,7 @@ def primitive(name: str) -> type[Primitive]:
     >>> primitive("ReLU")()
     Prim[ReLU]
     """
-    for module in (nn_ops, host_ops, debug_ops):
+    for module in (nn_ops, host_ops, debug_ops, comm_ops):
         if name in module.__all__:
             found: type[Primitive] = getattr(module, name)
             return found
