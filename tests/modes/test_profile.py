@@ -6,7 +6,6 @@ import pytest
 
 from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.modes.profile import CHOICES, Profile, find, names
-from dumpsim.modes.support import markdown, support_matrix
 
 
 def test_every_profile_has_legal_words():
@@ -96,11 +95,3 @@ def test_dumps_of_whole_graphs_are_gone_since_2_6():
             assert find(release, device, {"o2": "present"}).tree == "model"
     assert find("seed", "ascend_o2").step_level
     assert not find("seed", "ascend_ge").step_level
-
-
-def test_support_matrix_covers_every_profile():
-    rows = support_matrix()
-    assert {key for key in rows[0] if key != "feature"} == set(names())
-    lines = markdown().splitlines()
-    assert len(lines) == len(rows) + 2
-    assert len({line.count("|") for line in lines}) == 1

@@ -1,0 +1,47 @@
+"""The table of the documents, typed here from the documents, and the finer one."""
+
+from dumpsim.modes.profile import names
+from dumpsim.modes.support import COLUMNS, markdown, profile_markdown, profile_matrix, support_matrix
+
+# [seed 001]: the table at the top of the page, cell by cell
+SEED = """
+Full Dump | Full network data dump | Supported | Supported | Supported
+Partial Data Dump | Statistics Dump | Supports both host and device modes1 | Supports only host mode | \
+Not Supported On CPU, GPU Supports only host mode
+Partial Data Dump | Data Sampling Dump | Supported | Not Supported | Not Supported
+Overflow Dump | Dump overflow operators | Supported | Supported | Not Supported
+Conditional Dump | Specify Operator Name | Supported | Supported | Supported
+Conditional Dump | Specify Iteration | Supported | Supported | Supported
+Conditional Dump | Specify Device | Supported | Supported | Supported
+Conditional Dump | Specify File Format | Not Applicable | Supported | Not Applicable
+Conditional Dump | set_dump | Supported | Supported | Supported
+Auxiliary Information Dump | Graph IR Dump | Supported | Not Supported | Supported
+Auxiliary Information Dump | Execution Sequence Dump | Supported | Not Supported | Supported
+"""
+
+
+def test_the_table_of_the_documents():
+    assert [title for title, _ in COLUMNS] == ["Ascend O0/Ascend O1", "Ascend O2", "CPU/GPU"]
+    expected = [line.split(" | ") for line in SEED.strip().splitlines()]
+    assert [[row.group, row.feature, *row.cells] for row in support_matrix()] == expected
+
+
+def test_as_markdown():
+    lines = markdown().splitlines()
+    assert len({line.count("|") for line in lines[:13]}) == 1
+    assert sum("<sup>1</sup>" in line for line in lines) == 2  # the cell and its note
+    assert lines[-2] == ""
+
+
+def test_a_release_without_whole_graphs_supports_none_of_it():
+    by_feature = {row.feature: row.cells for row in support_matrix("2.10")}
+    assert {cells[1] for cells in by_feature.values()} == {"Not Supported"}
+    assert by_feature["set_dump"] == ("Supported", "Not Supported", "Not Supported")
+
+
+def test_the_finer_table_covers_every_profile():
+    rows = profile_matrix()
+    assert {key for key in rows[0] if key != "feature"} == set(names())
+    lines = profile_markdown().splitlines()
+    assert len(lines) == len(rows) + 2
+    assert len({line.count("|") for line in lines}) == 1
