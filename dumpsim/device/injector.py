@@ -60,11 +60,14 @@ class Injector:
         self._counts = [0] * len(self._launches)
         self.disk = FaultyDisk(clock, room=room, bytes_per_s=speed) if room is not None or speed is not None else None
 
-    def launch(self, op_type: str, full_name: str) -> tuple[Any, ...]:
-        """An operator is launched: the faults that strike it now."""
+    def launch(self, op_type: str, full_name: str, script_type: str = "") -> tuple[Any, ...]:
+        """An operator is launched: the faults that strike it now.
+
+        `script_type` is the type that the script knows it by, where the machine's compiler has given it another one.
+        """
         struck = []
         for at, (pattern, fault) in enumerate(self._launches):
-            if matches(pattern, op_type, full_name):
+            if matches(pattern, op_type, full_name) or (script_type and pattern == script_type):
                 self._counts[at] += 1
                 if self._counts[at] == fault.nth:
                     struck.append(fault)

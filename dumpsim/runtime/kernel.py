@@ -83,7 +83,7 @@ class Kernels:
         device = self.device
         faults: tuple[Any, ...] = ()
         if self._injector is not None:
-            faults = self._injector.launch(call.node.op_type, call.node.full_name)
+            faults = self._injector.launch(call.node.op_type, call.node.full_name, call.definition.name)
             self._refuse(call, faults)
         skipped = self._skips(call.node)
         for place in call.births:

@@ -123,7 +123,7 @@ class Observers:
             return None
         return wanting, replace(
             event,
-            operands=operand_refs(call.arguments, is_root=plan.kernel_graph.is_root),
+            operands=_operands(plan, call),
             outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
             arguments=_arguments(call),
         )
@@ -164,7 +164,7 @@ class Observers:
         taps, event = wanted
         event = replace(
             event,
-            operands=operand_refs(call.arguments, is_root=plan.kernel_graph.is_root),
+            operands=_operands(plan, call),
             outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
             **changes,
         )
@@ -205,6 +205,14 @@ def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
         producer="" if kind == "constant" else place.name,
         name=place.name if kind in ("input", "weight") and not place.is_element else "",
     )
+
+
+def _operands(plan: GraphPlan, call: Call) -> tuple[TensorRef, ...]:
+    """References to a call's operands; numbers, texts and types are attributes in a model, not operands."""
+    arguments = call.arguments
+    if plan.model_id:
+        arguments = tuple(a for a in arguments if not isinstance(a, HostValue) or isinstance(a.abstract, TupleType))
+    return operand_refs(arguments, is_root=plan.kernel_graph.is_root)
 
 
 def operand_refs(arguments: Sequence[Argument], *, is_root: bool = True) -> tuple[TensorRef, ...]:

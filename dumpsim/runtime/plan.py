@@ -314,7 +314,7 @@ class _Planner:
         return Place(
             name=operand.name,
             kind=operand.kind,
-            dtype=abstract.dtype,
+            dtype=operand.device_dtype if self.whole else abstract.dtype,
             shape=abstract.shape,
             device_dtype=operand.device_dtype,
             slot=operand.slot,

@@ -66,6 +66,8 @@ def compile_whole(graph: Graph, find: Callable[[str], OpDef], options: CompileOp
     stage(laid_out, order)
     # what only gives its operand another shape has no task
     order = tuple(node for node in order if not definition_of(node, find).view)
+    for node in order:
+        node.ir_name = node.full_name
     launches = schedule(order, find, engines=options.streams)
     stage(on_streams, order, launches)
     stage(built, order, launches)

@@ -1,0 +1,125 @@
+"""Text graphs of models: protobuf text that google.protobuf reads by a schema of the test's own."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+from dumpsim.graph.getext import onnx
+from dumpsim.graph.passes.whole import compile_whole
+from dumpsim.ops.table import find
+
+F = descriptor_pb2.FieldDescriptorProto
+# message -> (field, number, type, repeated), numbers as in GE's ge_ir.proto
+SCHEMA = {
+    "Model": [("name", 1, "string", 0), ("graph", 7, "Graph", 1)],
+    "Graph": [("name", 1, "string", 0), ("input", 4, "string", 1), ("output", 5, "string", 1), ("op", 6, "Op", 1)],
+    "Op": [
+        ("name", 1, "string", 0), ("type", 2, "string", 0), ("input", 5, "string", 1), ("attr", 10, "Entry", 1),
+        ("id", 22, "int64", 0), ("stream_id", 23, "int64", 0), ("input_desc", 33, "Tensor", 1),
+        ("output_desc", 34, "Tensor", 1),
+    ],
+    "Entry": [("key", 1, "string", 0), ("value", 2, "Value", 0)],
+    "Value": [
+        ("list", 1, "Value", 0), ("s", 2, "string", 1), ("i", 3, "int64", 1), ("f", 4, "float", 1), ("b", 5, "bool", 1),
+        ("bt", 7, "bytes", 0), ("dt", 8, "DType", 1),
+    ],
+    "Tensor": [("dtype", 1, "DType", 0), ("shape", 2, "Shape", 0), ("layout", 3, "string", 0),
+               ("origin_shape", 4, "Shape", 0)],
+    "Shape": [("dim", 1, "int64", 1)],
+}  # fmt: skip
+SCALARS = {"string": F.TYPE_STRING, "int64": F.TYPE_INT64, "float": F.TYPE_FLOAT, "bool": F.TYPE_BOOL,
+           "bytes": F.TYPE_BYTES}  # fmt: skip
+DTYPES = ("DT_UNDEFINED", "DT_FLOAT", "DT_FLOAT16", "DT_INT32", "DT_INT64", "DT_BOOL", "DT_UINT8")
+
+
+@pytest.fixture(scope="module")
+def parse():
+    file = descriptor_pb2.FileDescriptorProto(name="ge.proto", package="t", syntax="proto2")
+    kind = file.enum_type.add(name="DType")
+    for number, name in enumerate(DTYPES):
+        kind.value.add(name=name, number=number)
+    for message, fields in SCHEMA.items():
+        made = file.message_type.add(name=message)
+        for name, number, of, repeated in fields:
+            field = made.field.add(name=name, number=number)
+            field.label = F.LABEL_REPEATED if repeated else F.LABEL_OPTIONAL
+            field.type = SCALARS.get(of, F.TYPE_ENUM if of == "DType" else F.TYPE_MESSAGE)
+            if of not in SCALARS:
+                field.type_name = f".t.{of}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    model = message_factory.GetMessageClass(pool.FindMessageTypeByName("t.Model"))
+    return lambda text: text_format.Parse(text, model())
+
+
+def build(net):
+    x, w = net.input("x", (2, 3, 8, 8)), net.weight("conv.weight", np.ones((4, 3, 3, 3), np.float32))
+    y = net.op("Conv2D", x, w, out_channel=4, kernel_size=(3, 3), pad_mode="same")
+    y = net.op("ReLU", net.op("BiasAdd", y, net.weight("conv.bias", np.ones(4, np.float32))))
+    y = net.op("Reshape", net.op("Mul", y, np.full((2, 4, 8, 8), 2, np.float32)), (2, 256))
+    net.give(net.op("Add", y, net.op("StandardNormal", (2, 256))))
+
+
+@pytest.mark.parametrize("mode", ["1", "2", "3"])
+def test_operators_links_and_layouts_are_those_of_the_model(net, o2, parse, mode):
+    build(net)
+    whole = compile_whole(net.graph, find, replace(o2, ge_graph=mode, ge_level="1"))
+    assert [name for name, _ in whole.stages] == [
+        "PreRunBegin",
+        "PreRunAfterOptimizeOriginalGraph",
+        "PreRunAfterOptimizeGraphBeforeBuild",
+        "AfterAssignStream",
+        "Build",
+    ]
+    texts = dict(whole.stages)
+    begin, built = (parse(texts[name]).graph[0] for name in ("PreRunBegin", "Build"))
+    assert sorted(op.type for op in begin.op if op.type != "Const") == [
+        "Add", "BiasAdd", "Conv2D", *["Data"] * 3, "Mul", "NetOutput", "ReLU", "Reshape", "StandardNormal"
+    ]  # fmt: skip
+    ops = {op.name: op for op in built.op}
+    assert len(ops) == len(built.op)
+    kernels = [node.full_name for node in whole.order]
+    assert [op.name for op in built.op if op.name in kernels] == kernels
+    assert {op.type for op in built.op} - {node.op_type for node in whole.order} == {
+        "Data", "Const", "NetOutput", "Send", "Recv"
+    }  # fmt: skip
+    for op in built.op:  # every link leads to an operator of the graph
+        assert {link.rsplit(":", 1)[0] for link in op.input} <= ops.keys()
+    conv = next(op for op in built.op if op.type == "Conv2D")
+    assert conv.name == "Default/Conv2D-op0Default/BiasAdd-op0Default/ReLU-op0"
+    noise = ops["Default/StandardNormal-op0"]
+    assert (noise.stream_id, conv.stream_id) == (2, 0)
+    described = [(d.layout, d.dtype, list(d.shape.dim), list(d.origin_shape.dim)) for d in conv.input_desc]
+    attrs = {entry.key: entry.value for entry in conv.attr}
+    const = next(op for op in built.op if op.type == "Const")
+    if mode == "3":
+        assert (described, attrs) == ([], {})
+        return
+    half = DTYPES.index("DT_FLOAT16")
+    assert described == [
+        ("NC1HWC0", half, [2, 1, 8, 8, 16], [2, 3, 8, 8]),
+        ("FRACTAL_Z", half, [9, 1, 16, 16], [4, 3, 3, 3]),
+        ("ND", DTYPES.index("DT_FLOAT"), [4], [4]),
+    ]
+    assert list(attrs["_datadump_original_op_names"].list.s) == [
+        "Default/Conv2D-op0", "Default/BiasAdd-op0", "Default/ReLU-op0"
+    ]  # fmt: skip
+    data = {entry.key: entry.value.bt for entry in const.attr}
+    assert data == ({"value": np.full(512, 2, np.float32).tobytes()} if mode == "1" else {})
+
+
+def test_levels_choose_stages(net, o2):
+    build(net)
+    stages = compile_whole(net.graph, find, replace(o2, ge_graph="2", ge_level="3")).stages
+    assert [name for name, _ in stages] == ["Build"]
+
+
+def test_the_onnx_form_has_the_same_nodes_and_links(net, o2):
+    build(net)
+    ((_, text),) = compile_whole(net.graph, find, replace(o2, ge_graph="3", ge_level="3")).stages
+    keys = ("    name: ", "    input: ")
+    here = [line for line in text.splitlines() if line.startswith(keys)]
+    assert [line for line in onnx(text).splitlines() if line.startswith(keys)] == here
+    assert onnx(text).count('op_type: "ge:') == text.count("\n    type: ") == onnx(text).count("  node {")

@@ -1,0 +1,99 @@
+"""Streams of kernels, and the events between them."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.graph import Node, Parameter
+from dumpsim.graph.passes.streams import engine_of, schedule
+from dumpsim.ops.table import find
+
+TYPE = TensorType(dtype=dtype("float32"), shape=(2,))
+NEG = find("Neg")
+
+
+def kernel(name, *operands, engine="aicore", **attrs):
+    definition = replace(NEG, engine=engine)
+    return Node(
+        op_type="Neg", operands=list(operands), abstract=TYPE, full_name=name, definition=definition, attrs=attrs
+    )
+
+
+def shown(launches):
+    found = []
+    for launch in launches:
+        what = "" if launch.record is None and launch.wait is None else f" {launch.record} {launch.wait}"
+        found.append(f"{launch.stream}: {launch.node.full_name}{what}")
+    return found
+
+
+X = Parameter(name="x", abstract=TYPE)
+
+
+def test_one_stream_needs_no_schedule():
+    a = kernel("a", X)
+    assert schedule([a, kernel("b", a)], find, engines=True) == ()
+
+
+def test_a_collective_runs_apart_between_two_events():
+    a = kernel("a", X)
+    b = kernel("b", a, engine="hccl")
+    c = kernel("c", a)
+    d = kernel("d", b, c)
+    assert shown(schedule([a, b, c, d], find, engines=False)) == [
+        "0: a",
+        "0: a 0 None",
+        "1: b None 0",
+        "1: b",
+        "1: b 1 None",
+        "0: c",
+        "0: d None 1",
+        "0: d",
+    ]
+
+
+def test_groups_take_streams_in_order_and_the_ai_cpu_comes_last():
+    world = kernel("world", X, engine="hccl", group="hccl_world_group")
+    second = kernel("second", X, engine="hccl", group="2-5004544844489628105")
+    first = kernel("first", X, engine="hccl", group="2-6301172352641561019")
+    host = kernel("host", X, engine="aicpu")
+    launches = schedule([host, second, world, first], find, engines=True)
+    assert shown(launches) == ["4: host", "2: second", "1: world", "3: first"]
+    assert {launch.stream for launch in schedule([host, world], find, engines=False)} == {0, 1}
+
+
+def test_number_types_without_units_go_to_the_ai_cpu():
+    wide = Parameter(name="x", abstract=replace(TYPE, dtype=dtype("float64")))
+    assert engine_of(kernel("a", wide), find) == "aicpu"
+    assert engine_of(kernel("a", X), find) == "aicore"
+
+
+graphs = st.lists(st.tuples(st.sampled_from(["aicore", "hccl", "aicpu"]), st.lists(st.integers(0, 30), max_size=3)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=graphs)
+def test_every_order_that_events_allow_respects_the_data(steps):
+    nodes = []
+    for number, (engine, picks) in enumerate(steps):
+        operands = [nodes[pick % len(nodes)] for pick in picks] if nodes else [X]
+        nodes.append(kernel(f"n{number}", *operands, engine=engine))
+    launches = schedule(nodes, find, engines=True)
+    # run the streams in the worst order: always the last stream that can go on
+    queues = {}
+    for launch in launches:
+        queues.setdefault(launch.stream, []).append(launch)
+    recorded, done = set(), set()
+    while any(queues.values()):
+        ready = [s for s, q in queues.items() if q and (q[0].wait is None or q[0].wait in recorded)]
+        assert ready, "deadlock"
+        launch = queues[max(ready)].pop(0)
+        if launch.record is not None:
+            recorded.add(launch.record)
+        elif launch.wait is None:
+            assert all(id(o) in done for o in launch.node.operands if isinstance(o, Node))
+            done.add(id(launch.node))
+    assert not launches or len(done) == len(nodes)
