@@ -19,6 +19,7 @@ from dumpsim.dump.location import Location
 from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.unit import Source, Unit
 from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.operators import TEXT_OPERANDS
 from dumpsim.modes.profile import Profile
 
 __all__ = ["Capture", "Held"]
@@ -116,6 +117,8 @@ class Capture:
     def _wanted_inputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
         if not self.config.inputs:
             return ()
+        if event.op_type in TEXT_OPERANDS and any(isinstance(value, str) for value in event.arguments.values()):
+            self.log("ERROR", "", f"{event.full_name}: an input is a string, which dump does not support")
         return self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
 
     def _wanted_outputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:

@@ -1,6 +1,6 @@
 """Operands and outputs that no dump holds, by operator type."""
 
-__all__ = ["HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "WITHOUT_FILES"]
+__all__ = ["HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "WITHOUT_FILES"]
 
 # Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
 _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
@@ -46,6 +46,8 @@ _ASCEND_OUTPUTS: dict[str, frozenset[int]] = {
     "TensorDump": frozenset({0}),
     "TensorSummary": frozenset({0}),
 }
+
+TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are told of in the log [seed 001]
 
 # whole graphs [spec ge 2.6]: nodes that are no kernels; what has no output has no file either
 _GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"})
