@@ -31,7 +31,10 @@ Attrs = Mapping[str, Any]
 # operator types that have another name in GE's library, where graphs run whole [CANN: operator prototypes]
 GE_TYPES: Mapping[str, str] = MappingProxyType(
     {
+        "AllGather": "HcomAllGather",
+        "AllReduce": "HcomAllReduce",
         "BatchMatMul": "BatchMatMulV2",
+        "Broadcast": "HcomBroadcast",
         "Concat": "ConcatV2",
         "Dense": "MatMulV2",
         "Gather": "GatherV2",
@@ -39,6 +42,7 @@ GE_TYPES: Mapping[str, str] = MappingProxyType(
         "GeLUGrad": "GeluGrad",
         "LogSoftmax": "LogSoftmaxV2",
         "MatMul": "MatMulV2",
+        "ReduceScatter": "HcomReduceScatter",
         "ReLU": "Relu",
         "ReLU6": "Relu6",
         "ReLU6Grad": "Relu6Grad",

@@ -47,7 +47,8 @@ class Observers:
         if not self.taps:
             return
         event = GraphEvent(
-            doc=kernel_graph.doc if plan is None else with_build_info(kernel_graph.doc, plan.calls),
+            # the document of a model is of the graph that GE was given
+            doc=kernel_graph.doc if plan is None or model_id else with_build_info(kernel_graph.doc, plan.calls),
             graph_id=kernel_graph.graph_id,
             root_graph_id=kernel_graph.root_graph_id,
             is_root=kernel_graph.is_root,

@@ -106,3 +106,11 @@ def test_a_weight_is_converted_again_behind_its_update(net, o0):
 def test_integers_and_kernels_without_formats_are_left_alone(net, o0):
     x = net.input("x", (4, 4), "int32")
     assert flow(laid_out(net, net.give(net.op("Add", x, x)), o0)) == ["Add-op0(x, x)"]
+
+
+def test_the_group_of_a_collective_is_no_group_of_a_convolution(net, o2):
+    x = net.input("x", (4, 4))
+    product = net.op("MatMul", x, x, False, False)
+    summed = net.op("AllReduce", product, op="sum", group="hccl_world_group")
+    order = flow(laid_out(net, net.give(summed), o2))
+    assert order[-1] == "AllReduce-op0(trans_Cast_3)"

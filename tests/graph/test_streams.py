@@ -74,7 +74,7 @@ def test_number_types_without_units_go_to_the_ai_cpu():
 graphs = st.lists(st.tuples(st.sampled_from(["aicore", "hccl", "aicpu"]), st.lists(st.integers(0, 30), max_size=3)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(steps=graphs)
 def test_every_order_that_events_allow_respects_the_data(steps):
     nodes = []

@@ -116,7 +116,8 @@ class _LayOut:
         reach = sum(not isinstance(o.abstract, MonadType) for o in head.operands)
         cube = head_definition.name in self.options.cube_ops and self.cube_dtype is not None
         takes, gives = self._formats(node, head_definition)
-        groups = int(head.attrs.get("group", head.attrs.get("groups", 1)) or 1)
+        # collectives have a group too, which is a name
+        groups = int(head.attrs.get("group", head.attrs.get("groups", 1)) or 1) if takes or gives else 1
         agnostic = self._agnostic_format(node, definition)
         follows: DType | None = None
         at = -1
