@@ -41,7 +41,7 @@ class BinTensor:
     io: str
     slot: int
 
-    @property
+    @cached_property
     def item(self) -> Item:
         """What the header tells."""
         return (self.file.data.inputs if self.io == "input" else self.file.data.outputs)[self.slot]
@@ -50,7 +50,7 @@ class BinTensor:
     def label(self) -> str:
         return f"{self.file.path}: {self.io} {self.slot}"
 
-    @property
+    @cached_property
     def dtype(self) -> str:
         """Our name of the type, ``type 99`` for a number that is none's."""
         row = DTYPES_PROTO.get(self.item.dtype)
@@ -173,7 +173,8 @@ class BinTensor:
                 allowed=known,
                 code="DS-ANA-007",
             )
-        size = self.raw().size  # what is there: a part without an address has none
+        start, end = self.file.spans[f"{self.io}s"][self.slot]
+        size = end - start  # what is there: a part without an address has none
         bits = DTYPES_PROTO[self.item.dtype].bits or 8
         needed = (prod(self.device_shape) * bits + 7) // 8
         if needed != size or max(*self.device_shape, *self.item.original_shape, 0, 0) > _LIMIT:

@@ -30,6 +30,7 @@ _MAPPING_LIMIT = 1 << 26
 _NOT_BIN = (".npy", ".csv", ".json", ".pb", ".ir", ".txt")
 _OPDEBUG = "Opdebug.Node_OpDebug."
 _MODE = 0o644
+_LARGE = 1 << 20  # bytes from which on a thread of its own is worth it: threads share one interpreter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +178,11 @@ def find(paths: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]
         if not os.path.isdir(path):
             name = os.path.basename(path)
             real = _real_names(os.path.dirname(path) or ".").get(name, name)
-            found.setdefault(os.path.realpath(path), Job(path=path, directory=target, name=real))
+            found.setdefault(os.path.abspath(path), Job(path=path, directory=target, name=real))
             continue
         root = target if len(expanded) == 1 else os.path.join(target, os.path.basename(os.path.abspath(path)))
         for job in _below(path, root, skip=target):
-            found.setdefault(os.path.realpath(job.path), job)
+            found.setdefault(os.path.abspath(job.path), job)
     return list(found.values())
 
 
@@ -232,21 +233,34 @@ def convert_each(
 
 
 def _in_order(found: Sequence[Job], writer: "_Writer", count: int) -> Iterator[Converted]:
+    """Large files go to other threads; small ones, which are mostly Python's own work, stay on this one."""
     if count == 1:
         yield from map(writer.file, found)
         return
-    waiting: deque[Future[Converted]] = deque()
+    waiting: deque[Future[Converted] | Converted] = deque()
     with ThreadPoolExecutor(count, thread_name_prefix="dumpsim-convert") as pool:
         try:
             for job in found:
-                waiting.append(pool.submit(writer.file, job))
-                if len(waiting) > 4 * count:
-                    yield waiting.popleft().result()
+                waiting.append(pool.submit(writer.file, job) if _is_large(job.path) else writer.file(job))
+                while waiting and (isinstance(waiting[0], Converted) or len(waiting) > 4 * count):
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         finally:  # interrupted, or the caller has seen enough
             for future in waiting:
-                future.cancel()
+                if isinstance(future, Future):
+                    future.cancel()
+
+
+def _result(made: Future[Converted] | Converted) -> Converted:
+    return made if isinstance(made, Converted) else made.result()
+
+
+def _is_large(path: str) -> bool:
+    try:
+        return os.stat(path).st_size >= _LARGE
+    except OSError:
+        return False
 
 
 def _torch() -> Any:

@@ -7,6 +7,7 @@ regions: lists of axes with a stride on the device and one on the host. Nothing 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -398,6 +399,7 @@ def _host_axes(
     return axes
 
 
+@lru_cache(maxsize=256)  # the tensors of a dump have few shapes, and planning takes longer than copying a small one
 def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Plan:
     """The plan of a layout for a host shape with strides in elements, after every check that needs no data."""
     fmt, rules = find(layout.format), dialect(layout.dialect)
