@@ -321,3 +321,21 @@ def test_no_text_graph_where_kernels_are_launched_one_by_one(machine_of, tmp_pat
     machine_of("O0", environment={"DUMP_GE_GRAPH": "1", "DUMP_GRAPH_PATH": str(tmp_path)})
     network(LeNet)(Tensor(np.ones(SHAPES[LeNet], np.float32)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_jit_config_chooses_the_level_of_its_own_network(machine_of):
+    class Net(nn.Cell):
+        def construct(self, x):
+            return ops.relu(ops.matmul(x, x))
+
+    @ms.jit(jit_config=ms.JitConfig(jit_level="O2"))
+    def function(x):
+        return ops.relu(ops.matmul(x, x))
+
+    session = machine_of("O0")
+    x = Tensor(np.eye(16, dtype=np.float32))
+    whole = Net()
+    whole.set_jit_config(ms.JitConfig(jit_level="O2"))
+    for call in (Net(), whole, function):
+        call(x)
+    assert [executor.options.jit_level for executor in session.executors()] == ["O0", "O2", "O2"]

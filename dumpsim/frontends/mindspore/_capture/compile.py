@@ -58,7 +58,7 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
     CaptureError
         The network cannot be turned into a graph.
     """
-    session = _session()
+    session = _session(cell.__dict__.get("_jit_config_dict", {}).get("jit_level"))
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
     key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
     programs: dict[Key, Compiled | None] = cell.__dict__.setdefault("_programs", {})
@@ -91,17 +91,19 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
     return compiled.run(session, args, kwargs)
 
 
-def run_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def run_function(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], jit_level: str = ""
+) -> Any:
     """Call a function decorated with ``jit``: compile it for these argument types, then run it.
 
-    The first argument of a method of a cell is the cell.
+    The first argument of a method of a cell is the cell. `jit_level` is that of its JitConfig, "" follows the context.
 
     Raises
     ------
     CaptureError
         The function cannot be turned into a graph.
     """
-    session = _session()
+    session = _session(jit_level)
     bound: tuple[Any, ...] = ()
     owner = getattr(function, "__self__", None)
     target = getattr(function, "__func__", function)
@@ -173,12 +175,12 @@ def _warn_of_open(name: str, problem: Exception) -> None:
     log.warning(f"{name}: one graph for the open shapes of set_inputs is not possible ({problem}); one for each shape.")
 
 
-def _session() -> Session:
-    """The session, told what the script's context says; a configured dump listens."""
+def _session(jit_level: str | None = None) -> Session:
+    """The session, told what the script's context says, or a JitConfig; a configured dump listens."""
     from dumpsim.frontends.mindspore.context import get_context
 
     session = Session.current()
-    session.configure(target=get_context("device_target"), jit_level=get_context("jit_level") or "O0")
+    session.configure(target=get_context("device_target"), jit_level=jit_level or get_context("jit_level") or "O0")
     from dumpsim.frontends.mindspore._dumping import ensure_dump
 
     ensure_dump(session)

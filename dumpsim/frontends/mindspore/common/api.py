@@ -60,8 +60,9 @@ def jit(
             "For 'jit', the parameter 'capture_mode' must be one of ['ast', 'bytecode', 'trace'], but got "
             f"{capture_mode}."
         )
+    level = jit_level if jit_level != "O0" else ""  # the default leaves it to the context
     if jit_config is not None:
-        JitConfig.check(jit_config, "jit_config")
+        level = JitConfig.check(jit_config, "jit_config").jit_config_dict["jit_level"] or level
 
     def compiled(target: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(target)
@@ -71,7 +72,7 @@ def jit(
 
             if capturing() is not None:
                 return target(*args, **kwargs)
-            return compiler.run_function(target, args, kwargs)
+            return compiler.run_function(target, args, kwargs, level)
 
         run.__jit__ = True  # type: ignore[attr-defined]
         return run
