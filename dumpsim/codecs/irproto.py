@@ -27,6 +27,7 @@ __all__ = ["constants", "decode", "encode"]
 _STRING, _TENSOR, _TUPLE, _LIST, _NONE, _TYPE = 13, 14, 31, 32, 34, 39
 _BASE = {"bool": 35, "int": 36, "uint": 37, "float": 38}
 _MONAD = {"U": 43, "IO": 44}
+_LONGEST_ID = 18  # digits of a graph id
 _BY_NUMBER = {row.proto: row for row in DTYPES.values() if row.proto}
 
 # attributes whose numbers are unsigned [spec observed 1.9: DT_UINT64]
@@ -239,34 +240,40 @@ def decode(data: bytes, where: str = "pb") -> IrDoc:
     numbers = {entry.name: n for n, entry in enumerate(graph.parameters)}
     nodes = {entry.name: n for n, entry in enumerate(graph.node)}
     constants = {entry.key: _read_value(entry.value) for entry in graph.const_vals}
+    root = _text(graph.root_name)
 
     def operand(name: str) -> Operand:
         if name in numbers:
             return ParamRef(index=numbers[name])
         if name in nodes:
             return NodeRef(index=nodes[name])
-        return ConstRef(value=Text(constants.get(name, name)), abstract=NoneType())
+        return ConstRef(value=Text(constants.get(name, _text(name))), abstract=NoneType())
 
     return IrDoc(
-        name=graph.name,
-        graph_id=int(graph.root_name) if graph.root_name.isdigit() else -1,
+        name=_text(graph.name),
+        graph_id=int(root) if root.isdecimal() and len(root) < _LONGEST_ID else -1,
         params=params,
         nodes=tuple(
             IrNode(
                 index=n,
                 name="",
-                op_type=entry.op_type,
+                op_type=_text(entry.op_type),
                 prim_func=False,
                 operands=tuple(operand(i.name) for i in entry.input),
                 operand_types=(),
                 output=_read_type(entry.output_type),
-                full_name=entry.full_name,
-                primitive_attrs=tuple((a.name, Text(_read_value(a.value))) for a in entry.attribute),
-                sources=_read_sources(entry.source_address, where),
+                full_name=_text(entry.full_name),
+                primitive_attrs=tuple((_text(a.name), Text(_read_value(a.value))) for a in entry.attribute),
+                sources=_read_sources(_text(entry.source_address), where),
             )
             for n, entry in enumerate(graph.node)
         ),
     )
+
+
+def _text(value: str | bytes) -> str:
+    """A string field; google.protobuf gives bytes for text that is not UTF-8, such as a source path in GBK."""
+    return value if isinstance(value, str) else value.decode("utf-8", errors="backslashreplace")
 
 
 def _read_sources(text: str, where: str) -> tuple[SourceLine, ...]:
@@ -278,9 +285,8 @@ def _read_param(entry: Any) -> IrParam:
     if not isinstance(abstract, TensorType):
         abstract = TensorType(dtype=DTYPES["float32"], shape=())
     device = KernelIo(dtype=abstract.dtype.title, format="DefaultFormat", shape=abstract.shape)
-    return IrParam(
-        name=entry.name, label=entry.name, use_label=entry.name, abstract=abstract, device=device, is_weight=False
-    )
+    name = _text(entry.name)
+    return IrParam(name=name, label=name, use_label=name, abstract=abstract, device=device, is_weight=False)
 
 
 def _read_type(entry: Any) -> Abstract:
@@ -300,7 +306,8 @@ def _read_value(entry: Any) -> str:
     """A value, spelled for people."""
     for field in ("bool_val", "int_val", "uint_val", "float_val", "double_val", "str_val"):
         if entry.HasField(field):
-            return str(getattr(entry, field))
+            value = getattr(entry, field)
+            return _text(value) if field == "str_val" else str(value)
     if entry.dtype in (_TUPLE, _LIST):
         return f"({', '.join(_read_value(v) for v in entry.values)})"
     return ""

@@ -118,10 +118,10 @@ _PARAM = re.compile(
 )
 _HEAD = re.compile(r"  (?:%(\d+)\((.*?)\) = )?([A-Za-z_]\w*)\(")
 _FULL_NAME = re.compile(r"(?:# Fullname with scope|: full_name_with_scope): \((.*)\)$")
-_SOURCE = re.compile(r"# In file (.*?):(\d+)(?:~(\d+))?(?:, (\d+)~(\d+))?/(.*)/$")
+_SOURCE = re.compile(r"# In file (.*?):(\d{1,9})(?:~(\d{1,9}))?(?:, (\d{1,9})~(\d{1,9}))?/(.*)/$")
 _CANDIDATE = re.compile(r"# Corresponding (code|forward node) candidate:")
 _USE = re.compile(r"%para(\d+)_([^,()]*)")
-_OLD_SOURCE = re.compile(r"# In file (.*?)\((\d+)\)/(.*)/$")  # the documents' older form [seed 001]
+_OLD_SOURCE = re.compile(r"# In file (.*?)\((\d{1,9})\)/(.*)/$")  # the documents' older form [seed 001]
 
 
 def parse(text: str, where: str = "ir") -> IrDoc:
@@ -132,6 +132,15 @@ def parse(text: str, where: str = "ir") -> IrDoc:
     UnreadableError
         With the line, for text that is not a graph.
     """
+    try:
+        return _parse(text, where)
+    except UnreadableError:
+        raise
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, types in types in types
+        raise UnreadableError(f"not a graph: {error}", where=where, code="DS-IR-001") from None
+
+
+def _parse(text: str, where: str) -> IrDoc:
     lines = text.split("\n")
     name = next((line[13:].lstrip("@") for line in lines if line.startswith("# IR entry:")), None)
     start = next((n for n, line in enumerate(lines) if line.startswith("subgraph @")), None)
@@ -157,8 +166,8 @@ def parse(text: str, where: str = "ir") -> IrDoc:
         params=params,
         nodes=tuple(nodes),
         attrs=_read_attrs(lines),
-        total_nodes=_number(lines, "Total number of nodes: "),
-        total_cnodes=_number(lines, "Total number of cnodes: "),
+        total_nodes=_number(lines, "Total number of nodes: ", where),
+        total_cnodes=_number(lines, "Total number of cnodes: ", where),
         instance=_after(lines, f"subgraph instance: {name} : ") or "0x0",
         order=tuple(line.split(": ", 1)[1] for line in lines[end:] if re.match(r"#   \d+: ", line)),
     )
@@ -168,8 +177,11 @@ def _after(lines: list[str], prefix: str) -> str | None:
     return next((line[len(prefix) :] for line in lines if line.startswith(prefix)), None)
 
 
-def _number(lines: list[str], prefix: str) -> int:
-    return int(_after(lines, prefix) or 0)
+def _number(lines: list[str], prefix: str, where: str) -> int:
+    text = _after(lines, prefix) or "0"
+    if not text.strip().isdecimal():
+        raise UnreadableError(f"{prefix}{text!r} is no number", where=where, code="DS-IR-001")
+    return int(text)
 
 
 def _read_attrs(lines: list[str]) -> tuple[tuple[str, str], ...]:
@@ -191,7 +203,8 @@ def _read_param(line: str, where: str) -> IrParam:
         raise UnreadableError("not a graph parameter", where=where, code="DS-IR-002")
     _, label, type_name, hint, default, device, weight = match.groups()
     abstract = parse_type(f"<{type_name}>", where)
-    assert isinstance(abstract, TensorType)
+    if not isinstance(abstract, TensorType):
+        raise UnreadableError(f"{type_name!r} is not a parameter's type", where=where, code="DS-IR-002")
     ios = parse_kernel_ios(f"<{device}>") if device else ()
     return IrParam(
         name=abstract.ref_key or label,

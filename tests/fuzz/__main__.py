@@ -9,14 +9,15 @@ from hashlib import sha1
 from pathlib import Path
 
 from .campaign import has_atheris, search, search_with_atheris, serve_atheris
-from .targets import targets
 
 
 def main(arguments: list[str]) -> int:
     """The command."""
-    known = targets()
     if arguments[:1] == ["--atheris"]:
-        serve_atheris(known[arguments[1]], arguments[2:])
+        serve_atheris(arguments[1], arguments[2:])
+    from .targets import targets
+
+    known = targets()
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz the readers of dumps.")
     parser.add_argument("--minutes", type=float, default=10, help="for all targets together")
     parser.add_argument("--target", choices=known, action="append", help="only this one; may be given again")

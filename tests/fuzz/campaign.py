@@ -5,6 +5,7 @@ Where ``atheris`` imports, libFuzzer drives; else the lines are counted by a tra
 
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,10 +14,12 @@ from dataclasses import dataclass, field
 from hashlib import sha1
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .mutation import KINDS, Change, mutate
-from .targets import Target
+
+if TYPE_CHECKING:  # its imports wait for atheris
+    from .targets import Target
 
 __all__ = ["Result", "has_atheris", "search", "search_with_atheris", "serve_atheris"]
 
@@ -64,7 +67,7 @@ class _Lines:
         return self._line
 
 
-def search(target: Target, seconds: float, seed: int) -> Result:
+def search(target: "Target", seconds: float, seed: int) -> Result:
     """Change and run for a time; the same changes in every search with the same seed."""
     draw = random.Random(f"{target.name} {seed}")
     corpus = list(target.seeds)
@@ -119,16 +122,18 @@ def has_atheris() -> bool:
     return find_spec("atheris") is not None
 
 
-def serve_atheris(target: Target, arguments: list[str]) -> None:
-    """Run libFuzzer on one target in this process; it ends the process."""
+def serve_atheris(name: str, arguments: list[str]) -> None:
+    """Run libFuzzer on one target in this process, dumpsim's own modules instrumented; it ends the process."""
     import atheris  # type: ignore[import-not-found]
 
-    atheris.instrument_all()
+    with atheris.instrument_imports(include=["dumpsim"]):
+        from .targets import targets
+    target = targets()[name]
     atheris.Setup([sys.argv[0], *arguments], lambda data: target.accepts(data) and None)
     atheris.Fuzz()
 
 
-def search_with_atheris(target: Target, seconds: float, seed: int) -> Result:
+def search_with_atheris(target: "Target", seconds: float, seed: int) -> Result:
     """The same by libFuzzer, in a process of its own, since it ends with the first crash."""
     with tempfile.TemporaryDirectory(prefix="dumpsim-fuzz-") as directory:
         corpus = Path(directory) / "corpus"
@@ -150,12 +155,13 @@ def search_with_atheris(target: Target, seconds: float, seed: int) -> Result:
             result.executions += int(counts[0]) if counts else 0
             if done.returncode == 0:
                 break
-            found = [path for path in Path(directory).iterdir() if path.is_file()]
-            why = next((line for line in done.stderr.splitlines() if "=== Uncaught" in line or "ERROR:" in line), "")
-            for path in found:
-                result.crashes[f"{why} {done.stderr[-600:]}"] = path.read_bytes()
+            why = [
+                line for line in (done.stdout + done.stderr).splitlines() if re.match(r"\w*(Error|Exception)\b", line)
+            ]
+            inputs = [path for path in Path(directory).iterdir() if path.is_file()]
+            data = inputs[0].read_bytes() if inputs else b""
+            result.crashes[why[-1] if why else done.stderr[-600:]] = data
+            for path in inputs:
                 path.unlink()
-            if not found:
-                result.crashes[done.stderr[-600:]] = b""
         result.seconds, result.corpus = time.monotonic() - start, len(list(corpus.iterdir()))
     return result

@@ -7,6 +7,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -126,12 +127,20 @@ def _graphs() -> tuple[bytes, ...]:
 # -- readers
 
 
+@cache
+def _directory() -> "tempfile.TemporaryDirectory[str]":
+    """One of this process; it goes with it."""
+    return tempfile.TemporaryDirectory(prefix="dumpsim-fuzz-")
+
+
 def _file(name: str, data: bytes, read: Callable[[Path], object]) -> None:
-    """Read the input as a file."""
-    with tempfile.TemporaryDirectory(prefix="dumpsim-fuzz-") as directory:
-        path = Path(directory) / name
-        path.write_bytes(data)
+    """Read the input as a file, the only one of its directory."""
+    path = Path(_directory().name) / name
+    path.write_bytes(data)
+    try:
         read(path)
+    finally:
+        path.unlink()
 
 
 def _read_dump(path: Path) -> None:
