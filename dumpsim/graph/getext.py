@@ -47,8 +47,8 @@ STAGES = (
 )
 # values of DUMP_GE_GRAPH: all of the graph, without the data of constants, operators and their links only
 MODES = ("1", "2", "3")
-# values of DUMP_GRAPH_LEVEL: every stage, the key stages, the last one
-LEVELS = ("1", "2", "3")
+# values of DUMP_GRAPH_LEVEL: every stage, the key stages, the last one, the first one
+LEVELS = ("1", "2", "3", "4")
 _TYPES: Mapping[str, str] = MappingProxyType(
     {
         "bool": "DT_BOOL", "int8": "DT_INT8", "uint8": "DT_UINT8", "int16": "DT_INT16", "uint16": "DT_UINT16",
@@ -99,9 +99,8 @@ def wanted_stages(mode: str, level: str) -> tuple[Stage, ...]:
     """
     if mode not in MODES:
         return ()
-    if level == "1":
-        return STAGES
-    return tuple(stage for stage in STAGES if stage.key) if level == "2" else STAGES[-1:]
+    key = tuple(stage for stage in STAGES if stage.key)
+    return {"1": STAGES, "2": key, "3": STAGES[-1:], "4": STAGES[:1]}[level]
 
 
 def render(

@@ -352,7 +352,7 @@ class Session:
             keywords,
             output=output,
             counter=runs,
-            private_formats=device.chip.private_formats(self._jit_level),
+            private_formats=device.chip.private_formats("O0"),  # no graph, no level
             injector=self._injector,
         )
         if definition.updates and self._weights is not None:

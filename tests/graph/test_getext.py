@@ -110,10 +110,13 @@ def test_operators_links_and_layouts_are_those_of_the_model(net, o2, parse, mode
     assert data == ({"value": np.full(512, 2, np.float32).tobytes()} if mode == "1" else {})
 
 
-def test_levels_choose_stages(net, o2):
+@pytest.mark.parametrize(
+    ("level", "wanted"), [("2", ["PreRunBegin", "Build"]), ("3", ["Build"]), ("4", ["PreRunBegin"])]
+)
+def test_levels_choose_stages(net, o2, level, wanted):
     build(net)
-    stages = compile_whole(net.graph, find, replace(o2, ge_graph="2", ge_level="3")).stages
-    assert [name for name, _ in stages] == ["Build"]
+    stages = compile_whole(net.graph, find, replace(o2, ge_graph="2", ge_level=level)).stages
+    assert [name for name, _ in stages] == wanted
 
 
 def test_the_onnx_form_has_the_same_nodes_and_links(net, o2):

@@ -312,7 +312,7 @@ def test_text_graphs_of_every_model_are_files(machine_of, tmp_path, capsys):
     network(LeNet)(Tensor(np.ones(SHAPES[LeNet], np.float32)))
     assert capsys.readouterr().err.splitlines() == [
         "dumpsim: DUMP_GE_GRAPH=4 means nothing (allowed: 1, 2, 3); it is off",
-        "dumpsim: DUMP_GRAPH_LEVEL=0 means nothing (allowed: 1, 2, 3); it is 2",
+        "dumpsim: DUMP_GRAPH_LEVEL=0 means nothing (allowed: 1, 2, 3, 4); it is 2",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["ge"]
 
