@@ -186,7 +186,8 @@ class DumpSet:
             raise UnsupportedError(
                 "pandas is not installed: pip install 'dumpsim[report]'", where="to_pandas"
             ) from None
-        return pandas.DataFrame(list(self.rows()), columns=COLUMNS)
+        frame = pandas.DataFrame(list(self.rows()), columns=COLUMNS)
+        return frame.astype(dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_REAL, "float64"))
 
     def to_polars(self) -> "polars.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
@@ -197,36 +198,63 @@ class DumpSet:
                 "polars is not installed: pip install 'dumpsim[report]'", where="to_polars"
             ) from None
         rows = list(self.rows())
-        return polars.DataFrame({name: [row[name] for row in rows] for name in COLUMNS}, strict=False)
+        kinds: dict[str, Any] = dict.fromkeys(_WHOLE, polars.Int64) | dict.fromkeys(_REAL, polars.Float64)
+        kinds |= dict.fromkeys(_TEXT, polars.String) | {"shape": polars.List(polars.Int64)}
+        return polars.DataFrame(
+            {name: [row[name] for row in rows] for name in COLUMNS},
+            {name: kinds[name] for name in COLUMNS},
+            strict=False,
+        )
 
-    def rows(self, statistics: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-        """Plain values, one mapping a tensor; statistics that were not dumped are computed only if named."""
+    def rows(
+        self, statistics: Sequence[str] = (), *, broken: Callable[[UnreadableError], None] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Plain values, one mapping a tensor; statistics that were not dumped are computed only if named.
+
+        Parameters
+        ----------
+        statistics : sequence of str
+            Names to compute where they were not dumped.
+        broken : callable
+            Hears of each file that cannot be read, which then has no row; None: the first such file is an error.
+        """
         for entry in self:
-            row: dict[str, Any] = {
-                "rank": entry.rank,
-                "net": entry.place.net,
-                "step": entry.place.step,
-                "graph": entry.graph_id,
-                "iteration": entry.iteration,
-                "op_type": entry.op_type,
-                "op_name": entry.op_name,
-                "io": entry.io,
-                "slot": entry.slot,
-                "dtype": entry.dtype,
-                "shape": list(entry.shape),
-                "format": entry.format,
-                "nbytes": entry.nbytes,
-                "task_id": entry.name.task_id,
-                "stream_id": entry.name.stream_id,
-                "timestamp": entry.timestamp,
-                "path": str(entry.path) if entry.path is not None else None,
-            }
-            for name in STATISTICS:
-                row[name] = entry.statistic(name) if name in statistics else entry.row.get(name)
-            yield row
+            try:
+                row = _row(entry, statistics)
+            except UnreadableError as error:
+                if broken is None:
+                    raise
+                broken(error)
+            else:
+                yield row
 
     def __repr__(self) -> str:
         return f"<DumpSet {self.root}{' (filtered)' if self.tests or self.near else ''}>"
+
+
+def _row(entry: Entry, statistics: Sequence[str]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "rank": entry.rank,
+        "net": entry.place.net,
+        "step": entry.place.step,
+        "graph": entry.graph_id,
+        "iteration": entry.iteration,
+        "op_type": entry.op_type,
+        "op_name": entry.op_name,
+        "io": entry.io,
+        "slot": entry.slot,
+        "dtype": entry.dtype,
+        "shape": list(entry.shape),
+        "format": entry.format,
+        "nbytes": entry.nbytes,
+        "task_id": entry.name.task_id,
+        "stream_id": entry.name.stream_id,
+        "timestamp": entry.timestamp,
+        "path": str(entry.path) if entry.path is not None else None,
+    }
+    for name in STATISTICS:
+        row[name] = entry.statistic(name) if name in statistics else entry.row.get(name)
+    return row
 
 
 COLUMNS = (
@@ -234,6 +262,13 @@ COLUMNS = (
     *("format", "nbytes", "task_id", "stream_id", "timestamp", "path"),
     *STATISTICS,
 )
+# number types of columns, so that a column in which nothing is known has one too
+_REAL = STATISTICS[:4]
+_WHOLE = (
+    *("rank", "step", "graph", "iteration", "slot", "nbytes", "task_id", "stream_id", "timestamp"),
+    *STATISTICS[4:],
+)
+_TEXT = ("net", "op_type", "op_name", "io", "dtype", "format", "path")
 
 
 def _sniff(path: Path) -> None:
@@ -255,9 +290,11 @@ def _graphs_of(place: Place) -> Path:
 
 def _source_test(source: str) -> Test:
     """``train.py:175``: a line inside the range that the graph gives, of a file whose path ends so."""
-    name, _, number = source.rpartition(":")
-    if not number.isdigit():
+    name, colon, number = source.rpartition(":")
+    if not colon:
         name, number = source, ""
+    elif not number.isdigit():
+        raise BadInputError(f"{number!r} is no line", where="source", allowed=("train.py:175", "train.py"))
 
     def test(entry: Entry) -> bool:
         return any(

@@ -17,9 +17,6 @@ def main() -> None:
 
     try:
         app()
-    except BrokenPipeError:  # `dumpsim ls | head`
-        sys.stderr.close()
-        raise SystemExit(0) from None
     except DumpsimError as error:
         notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
         print(f"dumpsim: {error}{notes}", file=sys.stderr)

@@ -1,16 +1,35 @@
 """The commands, by name."""
 
-from typing import Annotated
+import os
+import sys
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import dumpsim
 from dumpsim.cli import check, convert, explain, ls, msaccucmp, run, show, stat
 
 __all__ = ["app"]
 
+
+class _Group(TyperGroup):
+    """Commands whose reader may leave early: ``dumpsim ls DUMP | head`` is no error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes nowhere
+            raise typer.Exit(0) from None
+
+
 app = typer.Typer(
     name="dumpsim",
+    cls=_Group,
     help="Run MindSpore scripts with dump on an emulated device, and look into dumps, also those of real machines.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

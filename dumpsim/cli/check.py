@@ -17,7 +17,9 @@ _LEVELS = ("O0", "O1", "O2")
 
 
 def check(
-    config: Annotated[Path | None, typer.Argument(help="Dump config (JSON).")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="Dump config (JSON); with --schema faults, a fault plan.")
+    ] = None,
     device: Annotated[str, typer.Option(help="ascend, gpu or cpu.")] = "ascend",
     jit_level: Annotated[
         str, typer.Option(help="O0, O1 or O2: on Ascend, O2 has fields of its own (with ENABLE_MS_GE_DUMP=1, GE's).")
@@ -27,7 +29,9 @@ def check(
         list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
     ] = None,
     device_id: Annotated[int, typer.Option(help="Device that support_device is held against.")] = 0,
-    schema: Annotated[str | None, typer.Option(help="Print a JSON Schema instead: config or faults.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="config or faults: what CONFIG is; without CONFIG, print this JSON Schema.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, one finding a line.")] = False,
 ) -> None:
     """Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error."""
@@ -52,8 +56,19 @@ def check(
         )
     mode = device_of(TARGETS[device.lower()], jit_level, ge=os.environ.get("ENABLE_MS_GE_DUMP") == "1")
     profile = find(mindspore, mode, overrides(set_ or []))
-    if schema is not None:
-        print_json(_schema(schema, lambda: config_schema(profile)))
+    if schema not in (None, *_SCHEMAS):
+        raise BadInputError(
+            f"there is no schema {schema!r}",
+            where="--schema",
+            allowed=_SCHEMAS,
+            nearest=nearest(schema, _SCHEMAS),
+            code="DS-RUN-007",
+        )
+    if schema == "faults":
+        _faults(config, as_json)
+        return
+    if schema is not None and config is None:
+        print_json(config_schema(profile))
         return
     if config is None:
         raise BadInputError("give a CONFIG or --schema", where="dumpsim check", code="DS-RUN-005")
@@ -101,17 +116,23 @@ def _lines(finding: Any) -> list[str]:
     return lines
 
 
-def _schema(name: str, config: Any) -> Any:
-    if name == "config":
-        return config()
-    if name == "faults":
-        from dumpsim.device.faults import fault_schema
+def _faults(plan: Path | None, as_json: bool) -> None:
+    """The schema of fault plans, or all that is wrong with one."""
+    from dumpsim.device.faults import check_plan, fault_schema
 
-        return fault_schema()
-    raise BadInputError(
-        f"there is no schema {name!r}",
-        where="--schema",
-        allowed=_SCHEMAS,
-        nearest=nearest(name, _SCHEMAS),
-        code="DS-RUN-007",
-    )
+    if plan is None:
+        print_json(fault_schema())
+        return
+    errors = check_plan(plan)
+    for error in errors:
+        if as_json:
+            facts = {"code": error.code, "where": error.where, "what": error.what}
+            print_json({"level": "error", **facts, "allowed": error.allowed, "nearest": error.nearest})
+        else:
+            typer.echo(f"error: {error}")
+    if any(error.code == "DS-FLT-002" for error in errors):
+        raise typer.Exit(3)
+    if not as_json:
+        typer.echo(f"{plan}: {len(errors)} errors")
+    if errors:
+        raise typer.Exit(1)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli.output import print_rows
-from dumpsim.cli.selection import Json, reads
+from dumpsim.cli.output import print_rows, progress
+from dumpsim.cli.selection import Json, Unreadable, reads
 
 if TYPE_CHECKING:
     from dumpsim.analysis.dumpset import DumpSet
@@ -37,10 +37,12 @@ def ls(
     elif summary:
         count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
     else:
-        rows = list(dump.rows())
+        unreadable = Unreadable()
+        rows = list(progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__))
         steps = ["step"] if any(row["step"] is not None for row in rows) else []
         dumped = [name for name in ("max", "min", "avg", "l2norm") if any(row[name] is not None for row in rows)]
         count = print_rows((*steps, *_COLUMNS, *dumped), rows, as_json=as_json)
+        unreadable.exit()
     if count == 0:
         typer.echo("nothing matches", err=True)
         raise typer.Exit(1)

@@ -7,7 +7,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-__all__ = ["Json", "reads"]
+from dumpsim.core.errors import UnreadableError
+
+__all__ = ["Json", "Unreadable", "reads"]
 
 Json = Annotated[bool, typer.Option("--json", help="JSON, one value a line.")]
 
@@ -25,6 +27,22 @@ _OPTIONS: dict[str, Any] = {
     "source": Annotated[str | None, typer.Option(help="Line of the script that made the operator: train.py:175.")],
 }
 _PATH = Annotated[Path, typer.Argument(help="Root of a dump, a directory inside it, or one of its files.")]
+
+
+class Unreadable:
+    """Files that cannot be read do not hide the others: each is named on stderr, and the exit code is 3 at the end."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, error: UnreadableError) -> None:
+        self._count += 1
+        typer.echo(f"dumpsim: {error}", err=True)
+
+    def exit(self) -> None:
+        """End the command if there was one."""
+        if self._count:
+            raise typer.Exit(3)
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.cli.output import human_bytes, print_json
-from dumpsim.cli.selection import Json, reads
+from dumpsim.cli.selection import Json, Unreadable, reads
+from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import STATISTICS
 
 if TYPE_CHECKING:
@@ -28,17 +29,22 @@ def show(
     """Show tensors: place, type, script line, statistics, a histogram and the first values."""
     shown = 0
     more = 0
+    unreadable = Unreadable()
     for entry in dump:
         if shown == limit:
             more += 1
             continue
         shown += 1
-        if as_json:
-            print_json(_facts(entry, bins, values))
-        else:
-            typer.echo("\n".join(_lines(entry, bins, values)) + "\n")
+        try:
+            if as_json:
+                print_json(_facts(entry, bins, values))
+            else:
+                typer.echo("\n".join(_lines(entry, bins, values)) + "\n")
+        except UnreadableError as error:
+            unreadable(error)
     if more:
         typer.echo(f"{more} more; narrow the selection or raise --limit", err=True)
+    unreadable.exit()
     if not shown:
         typer.echo("nothing matches", err=True)
         raise typer.Exit(1)

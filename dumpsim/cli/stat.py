@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.cli.output import print_rows, progress
-from dumpsim.cli.selection import Json, reads
+from dumpsim.cli.selection import Json, Unreadable, reads
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.core.record import STATISTICS
 
@@ -34,11 +34,13 @@ def stat(
                 f"{name!r} is not a statistic", where="--columns", allowed=STATISTICS, nearest=nearest(name, STATISTICS)
             )
     wanted = (*names, *(("nan", "positive_inf", "negative_inf") if bad else ()))
-    rows = progress(dump.rows(wanted), what="statistics")
+    unreadable = Unreadable()
+    rows = progress(dump.rows(wanted, broken=unreadable), what="statistics", total=dump.__len__)
     shown = (row for row in rows if not bad or _is_bad(row))
     count = print_rows(
         ("iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", *names), shown, as_json=as_json
     )
+    unreadable.exit()
     if bad and count:
         raise typer.Exit(1)
     if not count and not bad:

@@ -24,6 +24,7 @@ __all__ = [
     "OverflowFault",
     "SlowDiskFault",
     "StompFault",
+    "check_plan",
     "fault_schema",
     "load_plan",
     "make_plan",
@@ -167,6 +168,31 @@ def load_plan(path: str | Path) -> FaultPlan:
     FaultPlanError
         For a file that cannot be read, is not JSON, or that the schema does not allow.
     """
+    return _validate(_read(path), str(path))
+
+
+def check_plan(path: str | Path) -> list[FaultPlanError]:
+    """Everything that is wrong with the plan in a file, in the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+    ...     _ = file.write('{"faults": [{"kind": "disk_full"}, {"kind": "overflow", "op": "Add", "nth": 0}]}')
+    ...     file.flush()
+    ...     [error.where.partition(": ")[2] for error in check_plan(file.name)]
+    ['$.faults[0].after_bytes', '$.faults[1].nth']
+    """
+    try:
+        FaultPlan.model_validate(_read(path))
+    except FaultPlanError as error:
+        return [error]
+    except ValidationError as error:
+        return [_explain(found, str(path)) for found in error.errors()]
+    return []
+
+
+def _read(path: str | Path) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -182,7 +208,7 @@ def load_plan(path: str | Path) -> FaultPlan:
         raise FaultPlanError(
             "a fault plan is a JSON object", where=f"{path}: $", allowed=("faults",), code="DS-FLT-001"
         )
-    return _validate(content, str(path))
+    return content
 
 
 def fault_schema() -> dict[str, Any]:
@@ -200,12 +226,11 @@ def _validate(content: Any, where: str) -> FaultPlan:
     try:
         return FaultPlan.model_validate(content)
     except ValidationError as error:
-        raise _explain(error, content, where) from error
+        raise _explain(error.errors()[0], where) from error
 
 
-def _explain(error: ValidationError, content: Any, where: str) -> FaultPlanError:
-    """The first failure of the schema in our own words."""
-    first = error.errors()[0]
+def _explain(first: Mapping[str, Any], where: str) -> FaultPlanError:
+    """A failure of the schema in our own words."""
     # pydantic puts the tag of a union, and of an unnamed union its type, between the index and the field
     location = [part for at, part in enumerate(first["loc"]) if at < 2 or (at > 2 and part in _fields(first["loc"]))]
     path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

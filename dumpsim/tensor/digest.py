@@ -13,6 +13,7 @@ from dumpsim._ext import digest as _digest
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import raw, slabs
+from dumpsim.tensor.threads import thread_count
 
 __all__ = ["digest"]
 
@@ -41,7 +42,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
     Raises
     ------
     BadInputError
-        For another algorithm, arrays of Python objects, or less than one thread.
+        For another algorithm, a single array, arrays of Python objects, or a number of threads that is none.
 
     Examples
     --------
@@ -56,8 +57,14 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
             nearest=nearest(algorithm, ALGORITHMS),
             code="DS-DIG-001",
         )
-    if threads < 1:
-        raise BadInputError(f"{threads} threads", where="threads", allowed=("1 or more",))
+    threads = thread_count(threads)
+    if isinstance(arrays, str | bytes | bytearray | memoryview | np.ndarray):
+        raise BadInputError(
+            "one array, where many are hashed at a time",
+            where="arrays",
+            allowed=("a sequence of arrays",),
+            nearest="[array]",
+        )
     code, level = ALGORITHMS[algorithm], level_number(_level)
     values = [np.asarray(a) for a in arrays]
     for i, value in enumerate(values):

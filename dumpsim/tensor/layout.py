@@ -8,6 +8,7 @@ inverse of the other by construction.
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dumpsim._ext import layout as _kernel
 from dumpsim.core.errors import FormatError
 from dumpsim.tensor.region import Layout, Piece, Shape, plan, strides
 from dumpsim.tensor.simd import level_number
+from dumpsim.tensor.threads import thread_count
 
 __all__ = ["device_shape", "to_device", "to_host"]
 
@@ -42,6 +44,8 @@ def _target(out: Array | None, shape: Shape, dtype: np.dtype[Any], zero: bool, s
     """The array to write to: `out` after its checks, or a new one."""
     if out is None:
         return _fresh(shape, dtype, zero)
+    if not isinstance(out, np.ndarray):
+        raise FormatError(f"out is a {type(out).__name__}, no array", where="out", code="DS-FMT-010")
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
         raise FormatError(
             f"out is {out.dtype} {out.shape}, needed is a writable, contiguous {dtype} {shape}",
@@ -77,16 +81,13 @@ def _copy(dst: Array, src: Array, regions: list[Piece], threads: int) -> None:
             raise
 
 
-def _threads(threads: int) -> int:
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
+def _extents(shape: Sequence[int]) -> Shape:
+    try:
+        return tuple(index(n) for n in shape)
+    except TypeError:
         raise FormatError(
-            f"{threads!r} is not a number of threads",
-            where="threads",
-            allowed=("1..256",),
-            nearest="1",
-            code="DS-FMT-012",
-        )
-    return threads
+            f"{shape!r} is not a shape", where="shape", allowed=("a sequence of whole numbers",), code="DS-FMT-005"
+        ) from None
 
 
 def device_shape(
@@ -128,7 +129,7 @@ def device_shape(
     >>> device_shape((100, 40), "int8", "FRACTAL_NZ")
     (2, 7, 16, 32)
     """
-    host = tuple(int(n) for n in shape)
+    host = _extents(shape)
     layout = Layout(
         format=format,
         groups=groups,
@@ -191,6 +192,8 @@ def to_device(
     FormatError
         For an unknown format, a shape that does not fit it, groups that do not divide, a wrong C0, or an element size
         that no device layout has.
+    BadInputError
+        For a number of threads that is none.
 
     Notes
     -----
@@ -205,7 +208,7 @@ def to_device(
     [1.0, 3.0, 5.0, 0.0]
     """
     source = np.asarray(array)
-    threads = _threads(threads)
+    threads = thread_count(threads)
     odd = source.ndim > 8 or any(step % max(1, source.itemsize) for step in source.strides)
     if odd or format == "FRACTAL_Z_C04":
         source = np.ascontiguousarray(source)
@@ -282,8 +285,8 @@ def to_host(
     dumpsim.core.errors.FormatError: array: int8 FRACTAL_Z of (2, 3, 999, 999) has 510976512 bytes, got 2048 ...
     """
     source = np.asarray(array)
-    threads = _threads(threads)
-    host = tuple(int(n) for n in shape)
+    threads = thread_count(threads)
+    host = _extents(shape)
     layout = Layout(
         format=format,
         groups=groups,

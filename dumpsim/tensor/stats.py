@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dumpsim._ext import stats as _stats
-from dumpsim.core.errors import BadInputError, DtypeError
+from dumpsim.core.errors import DtypeError
 from dumpsim.core.record import STATISTICS
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import raw, slabs
+from dumpsim.tensor.threads import thread_count
 
 __all__ = ["Statistics", "statistics"]
 
@@ -170,7 +171,7 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
     DtypeError
         For complex, string, object and other types; the message names those allowed.
     BadInputError
-        If `threads` is less than 1.
+        If `threads` is not a whole number from 1 to 256.
 
     Notes
     -----
@@ -187,8 +188,7 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
     values = np.asarray(array)
     code, dtype = _code(values.dtype)
     level = level_number(_level)
-    if threads < 1:
-        raise BadInputError(f"{threads} threads", where="threads", allowed=("1 or more",))
+    threads = thread_count(threads)
     if dtype == values.dtype and values.dtype.isnative and values.flags.c_contiguous and values.flags.aligned:
         data = raw(values)
         if threads == 1 or values.size <= BLOCK:

@@ -1,6 +1,9 @@
 """ls, show and stat as a user types them."""
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 import sys
 
@@ -75,6 +78,8 @@ def test_stat_finds_bad_tensors_and_says_so_by_its_code(tmp_path):
         (["stat", "{tree}", "--columns", "maxx"], 2, "did you mean 'max'"),
         (["ls", "{tree}", "--op", "nothing*"], 1, "nothing matches"),
         (["ls", "{tree}", "--io", "in"], 2, "input, output"),
+        (["ls", "{tree}", "--source", "train.py:x"], 2, "'x' is no line"),
+        (["check", "--schema", "fault"], 2, "did you mean 'faults'"),
         (["frobnicate"], 2, "No such command"),
     ],
 )
@@ -84,9 +89,71 @@ def test_exit_codes(tree, arguments, code, text):
     assert text in result.stderr
 
 
-def test_a_broken_file_is_unreadable_data_not_a_crash(tree):
+@pytest.mark.parametrize("command", [["stat"], ["ls"], ["show", "--limit", "1000"]])
+def test_a_broken_file_is_named_and_hides_no_other(tree, command):
+    whole = len(dumpsim(*command, tree, "--json").stdout.splitlines())
     path = next(tree.rglob("BiasAdd*fc1*output*.npy"))
     path.write_bytes(path.read_bytes()[:200])
-    result = dumpsim("stat", tree)
+    result = dumpsim(*command, tree, "--json")
     assert result.returncode == 3
     assert f"{path.name}: byte 128" in result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(rows) == whole - 1 > 0
+    assert str(path) not in {row["path"] for row in rows}
+
+
+@pytest.mark.parametrize("command", [["ls"], ["ls", "--json"], ["stat"], ["show", "--limit", "1000"]])
+def test_a_reader_that_leaves_early_is_no_error(tmp_path, command):
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    for number in range(600):  # more than a pipe holds
+        name = f"Op.Default_{'long' * 40}_Op-op{number}.0.0.{number + 1}.output.0.DefaultFormat.npy"
+        np.save(place / name, np.zeros(2, np.float32))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dumpsim", *command, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 0
+
+
+def test_a_table_on_a_terminal_is_aligned_and_bold(tree):
+    main, other = pty.openpty()
+    with open(main, "rb", buffering=0) as terminal:
+        environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+        command = [sys.executable, "-m", "dumpsim", "ls", str(tree), "--type", "Conv2D"]
+        process = subprocess.Popen(command, stdout=other, stderr=subprocess.DEVNULL, env=environment)
+        os.close(other)
+        text = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := terminal.read(4096):
+                text += piece
+        assert process.wait(60) == 0
+    head, *lines = text.decode().splitlines()
+    assert head.startswith("\x1b[1mrank  graph")
+    piped = dumpsim("ls", tree, "--type", "Conv2D").stdout.splitlines()[1:]
+    assert ["".join(line.split()) for line in lines] == ["".join(line.split()) for line in piped] != []
+    begin = head.index("op_type") - len("\x1b[1m")
+    assert {line[begin : begin + 6] for line in lines} == {"Conv2D"}
+
+
+def test_complex_numbers_are_pairs_in_json(tmp_path):
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    np.save(place / "Op.Default_Op-op0.0.0.1.output.0.DefaultFormat.npy", np.array([1 + 2j, complex(0, np.nan)]))
+    (facts,) = (json.loads(line) for line in dumpsim("show", tmp_path, "--json").stdout.splitlines())
+    assert facts["values"] == [[1.0, 2.0], [0.0, "nan"]]
+
+
+def test_fault_plans_are_checked(tmp_path):
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"faults": [{"kind": "disk_full"}, {"kind": "overflow", "op": "Add", "nth": 0}]}))
+    result = dumpsim("check", "--schema", "faults", plan, "--json")
+    assert result.returncode == 1
+    found = [json.loads(line)["where"].partition(": ")[2] for line in result.stdout.splitlines()]
+    assert found == ["$.faults[0].after_bytes", "$.faults[1].nth"]
+    plan.write_text(json.dumps({"faults": [{"kind": "overflow", "op": "Add"}]}))
+    assert dumpsim("check", "--schema", "faults", plan).returncode == 0
+    assert dumpsim("check", "--schema", "faults", tmp_path / "none.json").returncode == 3

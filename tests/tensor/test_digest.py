@@ -112,5 +112,9 @@ def test_an_unknown_algorithm(wrong):
 def test_objects_and_threads_are_refused():
     with pytest.raises(BadInputError, match=r"arrays\[1\]"):
         digest([np.zeros(1), np.array([None])], "md5")
-    with pytest.raises(BadInputError, match="threads"):
-        digest([], "md5", threads=0)
+    for threads in (0, 1.5, "2", True):
+        with pytest.raises(BadInputError, match="threads"):
+            digest([], "md5", threads=threads)
+    for single in (np.zeros(3), b"abc", "abc"):
+        with pytest.raises(BadInputError, match="one array"):
+            digest(single, "md5")

@@ -259,8 +259,9 @@ def test_other_types_are_refused(value):
 
 
 def test_no_threads():
-    with pytest.raises(BadInputError, match="threads"):
-        statistics([1.0], threads=0)
+    for threads in (0, 1.5, "2", True):
+        with pytest.raises(BadInputError, match="threads"):
+            statistics([1.0], threads=threads)
 
 
 arrays = st.sampled_from(TYPES).flatmap(
