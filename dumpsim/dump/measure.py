@@ -21,7 +21,7 @@ _LARGE = 1 << 23  # bytes from which threads pay
 _THREADS = min(4, os.cpu_count() or 1)
 
 
-def host_cells(values: NDArray[Any], categories: Sequence[str]) -> tuple[str, ...]:
+def host_cells(values: NDArray[Any], categories: Sequence[str], hashed: NDArray[Any] | None = None) -> tuple[str, ...]:
     """Cells in the order of the categories.
 
     Parameters
@@ -30,6 +30,8 @@ def host_cells(values: NDArray[Any], categories: Sequence[str]) -> tuple[str, ..
         The tensor in its own number type: bfloat16 is not widened, so that digests are those of the raw bytes.
     categories : sequence of str
         Names of ``statistic_category``.
+    hashed : ndarray, optional
+        What digests are of, where that is not all of `values`.
 
     Examples
     --------
@@ -39,6 +41,7 @@ def host_cells(values: NDArray[Any], categories: Sequence[str]) -> tuple[str, ..
     found: Statistics | None = None
     if any(name in FIELDS for name in categories):
         found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
+    hashed = values if hashed is None else hashed
     digests: dict[str, str] = {}
     cells: list[str] = []
     for name in categories:
@@ -47,7 +50,7 @@ def host_cells(values: NDArray[Any], categories: Sequence[str]) -> tuple[str, ..
             cells.append(number(getattr(found, FIELDS[name])))
             continue
         if kind not in digests:
-            digests[kind] = digest([values], kind)[0] if kind == "md5" or values.size <= _SLICE else _sliced(values)
+            digests[kind] = digest([hashed], kind)[0] if kind == "md5" or hashed.size <= _SLICE else _sliced(hashed)
         cells.append(digests[kind])
     return tuple(cells)
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,7 @@ class Machine:
         file.write_text(json.dumps(document))
         env = {"ENABLE_MS_GE_DUMP": "1", **(env or {})} if device == "ascend_ge" else env or {}
         self.log = []
+        self.runs = {}
         self.info = SessionInfo(
             target=TARGETS[device],
             jit_level="O2" if device in WHOLE else "O0",
@@ -125,7 +127,9 @@ class Machine:
 
     def run(self, *tasks, root=0, parameters=(), kind="train", kernel=None):
         """One run of a root graph."""
-        event = RunEvent(root_graph_id=root, graph_id=root, run_count=0, kind=kind)
+        count = self.runs.get(root, 0)
+        self.runs[root] = count + 1
+        event = RunEvent(root_graph_id=root, graph_id=root, run_count=count, kind=kind)
         self.service.run_begin(event)
         for item in tasks:
             if self.service.wants(item):
@@ -133,7 +137,7 @@ class Machine:
                 if kernel is not None:
                     kernel(item)
                 self.service.after_task(item)
-        self.service.run_end(RunEvent(root_graph_id=root, graph_id=root, run_count=1, kind=kind, parameters=parameters))
+        self.service.run_end(replace(event, run_count=count + 1, parameters=parameters))
 
     def files(self):
         """Paths below the rank's directory."""
