@@ -16,7 +16,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, topological, uses
 
-__all__ = ["ControlBuilder", "Reverse", "below", "control_gradients", "everything"]
+__all__ = ["ControlBuilder", "Reverse", "below", "control_gradients", "everything", "replace_inner"]
 
 # gradients of the outputs of a block by the wanted values
 Reverse = Callable[[Value, Any, Sequence[Value], Sequence[Node]], list[Any]]
@@ -81,7 +81,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
         graph.output = _bundle([_or_zeros(builder, found[place], wanted[place]) for place in places])
     backward = Node(
         op_type="If",
-        operands=[node.operands[0]],
+        operands=[node.operands[0], node],  # the branch itself runs even where nobody uses its outputs
         abstract=TupleType(items=tuple(_plain(wanted[place].abstract) for place in places)),
         blocks=tuple(graph for graph, _ in sides),
     )
@@ -108,7 +108,7 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
         builder.insert(getter, behind=node)
         return getter
 
-    _replace(backward, block, given)
+    replace_inner(backward, block, given)
 
 
 def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
@@ -196,7 +196,7 @@ def _keep(node: Node, backward: Node) -> None:
         graph.parameters.append(parameter)
         return parameter
 
-    _replace(graph, block, given)
+    replace_inner(graph, block, given)
     backward.flags["kept"] = kept
     node.flags.setdefault("memories", []).append(backward)
 
@@ -228,7 +228,7 @@ def _outer(node: Node, needed: set[int]) -> list[Value]:
     return list({id(v): v for v in used if id(v) in needed and _is_float(v)}.values())
 
 
-def _replace(backward: Graph, block: Graph, given: Callable[[Value], Value]) -> None:
+def replace_inner(backward: Graph, block: Graph, given: Callable[[Value], Value]) -> None:
     """Let a gradient use what stands for the values of its forward block."""
     inside = {id(node) for node in block.trail} | {id(parameter) for parameter in block.parameters}
     _hoist(backward, block, inside)

@@ -35,7 +35,9 @@ class NodeBuilder(NodeMaker):
     block : callable, optional
         ``block(name)`` is a context in which nodes are placed into the graph that it yields, for control flow.
     graphs : sequence of Graph, optional
-        The graphs that are open, for control flow.
+        The graphs that hold the nodes of the forward pass, for control flow.
+    sums : str, optional
+        Scope of the sums of gradients, where it is not that of the value that they are for.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class NodeBuilder(NodeMaker):
         *,
         block: Callable[[str], AbstractContextManager[Graph]] | None = None,
         graphs: Sequence[Graph] = (),
+        sums: str = "",
     ) -> None:
         super().__init__(find, self._placed)
         self._into = place
         self._block = block
         self._graphs = graphs
+        self._sums = sums
         self._scopes = scopes
         self._scope = "Gradients/Default"
         self._forward: Node | None = None
@@ -89,7 +93,7 @@ class NodeBuilder(NodeMaker):
         if len(summands) == 1:
             return summands[0]
         scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
-        with self._at(f"Gradients/{scope}", value if isinstance(value, Node) else None):
+        with self._at(self._sums or f"Gradients/{scope}", value if isinstance(value, Node) else None):
             return super().emit("AddN", tuple(summands))
 
     # -- control flow

@@ -5,7 +5,7 @@ A `Graph` is what a front end captures and passes rewrite; cut at control flow i
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, MonadType, ScalarType, TensorType, TupleType
@@ -21,6 +21,7 @@ __all__ = [
     "Node",
     "Parameter",
     "Value",
+    "copied",
     "definition_of",
     "is_monad",
     "leaves_of",
@@ -103,6 +104,7 @@ class Graph:
     output: Value | None = None
     attrs: dict[str, str] = field(default_factory=dict)
     trail: list[Node] = field(default_factory=list)  # every node in the order of the program, dead ones too
+    is_tied: bool = True  # the output waits for the loads; that of a backward pass does not [observed 2.10]
 
     def nodes(self) -> list[Node]:
         """Nodes that the output needs, operands before users."""
@@ -150,6 +152,35 @@ def leaves_of(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
     elif isinstance(abstract, TupleType):
         for item in abstract.items:
             yield from leaves_of(item)
+
+
+def copied(graph: Graph) -> Graph:
+    """A graph with nodes and parameters of its own, which passes may change; constants are shared."""
+    return _copied(graph, {})
+
+
+def _copied(graph: Graph, known: dict[int, "Value"]) -> Graph:
+    def new(value: Value) -> Value:
+        if id(value) not in known and isinstance(value, Node):  # a bundle, which is no part of the program
+            known[id(value)] = replace(value, operands=[new(operand) for operand in value.operands])
+        return known.get(id(value), value)
+
+    parameters = [replace(parameter) for parameter in graph.parameters]
+    known.update((id(old), mine) for old, mine in zip(graph.parameters, parameters, strict=True))
+    trail = []
+    for node in graph.trail:
+        mine = replace(
+            node,
+            operands=[new(operand) for operand in node.operands],
+            attrs=dict(node.attrs),
+            printed_attrs=dict(node.printed_attrs),
+            flags=dict(node.flags),
+            blocks=tuple(_copied(block, known) for block in node.blocks),
+        )
+        known[id(node)] = mine
+        trail.append(mine)
+    output = new(graph.output) if graph.output is not None else None
+    return replace(graph, parameters=parameters, trail=trail, output=output)
 
 
 def is_monad(value: Value) -> bool:

@@ -78,6 +78,9 @@ def lower(
         if options.private_formats and not options.fusion:
             order = lay_out(graph, order, find, options, lambda op_type: _conversion(op_type, numbers))
         doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
+        if is_root:
+            for parameter, shown in zip(graph.parameters, doc.params, strict=True):
+                parameter.name = parameter.name or shown.use_label  # of a backward pass [observed 2.10]
         if index == last_root:
             numbers.take(functions.behind)
         launches = schedule(order, find, engines=False) if options.target == "Ascend" else ()

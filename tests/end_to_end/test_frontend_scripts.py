@@ -80,7 +80,6 @@ WITH_LINE = {
 DIFFERENT_TREES = {
     "tree_setitem": "x += 1 writes x in 2.10: Expand/_InplaceAddsExt and Assign where we have Add",
     "tree_tup": "2.10 takes tensors in a tuple as constants and folds what hangs on them alone",
-    "tree_vg_net": "2.10 drops forward operators that only the loss needs",
 }
 
 

@@ -135,6 +135,8 @@ class _Weaver:
         output = self.graph.output
         if isinstance(output, Parameter) and output.is_weight:  # a network that returns a weight as it is
             output = self._read(output, Node(op_type="Return", operands=[], abstract=output.abstract))
+        if not self.graph.is_tied and last is None:
+            return
         loads = list(self.pending)
         self._collect(trains=False)
         if output is None or isinstance(self.token, Constant):

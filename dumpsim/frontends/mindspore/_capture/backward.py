@@ -1,59 +1,264 @@
-"""Gradients through graphs: a ``jit`` function that runs while PYNATIVE records has a graph as its backward pass."""
+"""Gradients through graphs: a ``jit`` function that runs while PYNATIVE records has a graph as its backward pass.
+
+Its forward pass is a graph of its own that gives out, behind the results, the values that the gradient needs; the
+backward pass takes them, the gradients of the results and the arguments. [observed 2.10]
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, TupleType
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._capture import tape, values
+from dumpsim.frontends.mindspore._capture.trace import Tracer
+from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient_control import below, everything, replace_inner
+from dumpsim.graph.gradient_nodes import NodeBuilder
+from dumpsim.graph.gradient_scope import load_scopes, shared_scopes
+from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
+from dumpsim.graph.lower import lower
+from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
 
-__all__ = ["remember"]
+__all__ = ["Backward", "remember", "saving"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Backward:
+    """The gradient of a forward pass, by all of its arguments and weights.
+
+    Attributes
+    ----------
+    graph : Graph
+        What is compiled for each choice of gradients. Its arguments are the gradients of the results, the saved values,
+        and arguments of the forward pass.
+    arguments : list of int
+        Which arguments of the forward pass.
+    gradients : list of Value or None
+        By the arguments, then by the weights.
+    inputs : tuple of int
+        Places of the arguments that can have a gradient.
+    weights : tuple of Parameter
+        The script's.
+    """
+
+    graph: Graph
+    arguments: list[int]
+    gradients: list[Value | None]
+    inputs: tuple[int, ...]
+    weights: tuple[Any, ...]
+    numbers: int = 0  # of nodes that the forward pass takes before its own, on top of those of every network
+    _programs: dict[Any, Program] = field(default_factory=dict)
+
+    def run(
+        self, session: Any, chosen: tuple[int, ...], sens: Sequence[Any], arguments: Sequence[Any], saved: Sequence[Any]
+    ) -> list[Any]:
+        """Arrays of the `chosen` gradients."""
+        key = (chosen, id(session), session.target, session.options().jit_level)
+        program = self._programs.get(key)
+        if program is None:
+            graph = copied(self._with_outputs(chosen))
+            session.ids.take(_BACKWARD)
+            program = self._programs[key] = lower(graph, session.ids, find, session.options())
+            session.compile(program)
+        arrays = [*sens, *saved, *(arguments[place]._array for place in self.arguments)]
+        found: list[Any] = session.execute(program, arrays)
+        return found
+
+    def _with_outputs(self, chosen: tuple[int, ...]) -> Graph:
+        outputs = [self.gradients[place] for place in chosen]
+        assert all(value is not None for value in outputs)
+        items: list[Value] = [value for value in outputs if value is not None]
+        bundle = Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
+        trail = [*self.graph.trail, bundle]
+        return replace(self.graph, trail=trail, output=bundle, is_tied=False)
+
+
+# numbers of nodes that the backward pass takes before its own, on top of those of every network [observed 2.10]
+_BACKWARD = -1
+
+
+def saving(tracer: Tracer, result: Any) -> Backward | None:
+    """Let a captured graph give out what its gradient needs; None for a loop, whose rounds no graph gives out."""
+    graph = tracer.graph
+    results = [tracer.value_of(tensor) for tensor in values.tensors_in(result)]
+    whole = Node(op_type="MakeTuple", operands=results, abstract=TupleType(items=tuple(v.abstract for v in results)))
+    nodes = below([whole])
+    forward = list(everything(nodes))
+    graph.output = whole if len(results) != 1 else results[0]
+    if any(node.op_type in ("While", "Unwind") for node in forward):
+        return None
+    arguments = [parameter for parameter in graph.parameters if not parameter.is_weight]
+    weights = [p for p in graph.parameters if p.is_weight and _is_float(p.abstract) and _is_trained(p.storage)]
+    inputs = tuple(place for place, parameter in enumerate(arguments) if _is_float(parameter.abstract))
+    back = Tracer(tracer.name)
+    scopes = {**shared_scopes(tracer.calls.root, results, forward, find), **load_scopes(forward)}
+    builder = NodeBuilder(find, _placer(back), scopes, block=back.block, graphs=(graph,), sums="Default")
+    sens = [Parameter(name="", abstract=_plain(value.abstract)) for value in results]
+    wanted = [*(arguments[place] for place in inputs), *weights]
+    seed = Parts(abstract=whole.abstract, items=tuple(sens))  # type: ignore[arg-type]
+    found = reverse(whole, seed, wanted, builder, nodes=nodes)
+    gradients = [builder.value(g) if g is not None else None for g in found]
+    back.graph.output = Node(
+        op_type="MakeTuple", operands=[g for g in gradients if g is not None], abstract=TupleType(items=())
+    )
+    taken: list[tuple[Value, Parameter]] = []
+
+    def given(value: Value) -> Value:
+        if isinstance(value, Parameter) and value.is_weight:
+            parameter = replace(value, name="", debug_name="")
+        else:
+            parameter = Parameter(name="", abstract=_plain(value.abstract))
+        taken.append((value, parameter))
+        return parameter
+
+    replace_inner(back.graph, graph, given)
+    saved = [(v, p) for v, p in taken if isinstance(v, Node)]
+    places = {id(argument): place for place, argument in enumerate(arguments)}
+    used = [(places[id(v)], p) for v, p in taken if id(v) in places]
+    shared = [p for _, p in taken if p.is_weight]
+    back.graph.parameters = [*sens, *(p for _, p in saved), *(p for _, p in used), *shared]
+    if saved:
+        graph.output = tracer.make_tuple([*results, *(v for v, _ in saved)])
+    return Backward(
+        graph=back.graph,
+        arguments=[place for place, _ in used],
+        gradients=_after(gradients, back.graph.output),
+        inputs=inputs,
+        weights=tuple(weight.storage for weight in weights),
+        numbers=1 if len(saved) == 1 and not weights else 2,  # [observed 2.10: four networks]
+    )
+
+
+def _after(gradients: Sequence[Value | None], bundle: Value) -> list[Value | None]:
+    """The gradients with what took the place of forward values."""
+    assert isinstance(bundle, Node)
+    rest = iter(bundle.operands)
+    return [next(rest) if gradient is not None else None for gradient in gradients]
+
+
+def _placer(tracer: Tracer) -> Callable[[Node], None]:
+    def place(node: Node) -> None:
+        scope, sources, candidate = node.scope, node.sources, node.candidate
+        tracer.append(node)
+        node.scope, node.sources, node.candidate = scope, sources, candidate
+
+    return place
+
+
+def _plain(abstract: Abstract) -> TensorType:
+    assert isinstance(abstract, TensorType)
+    return TensorType(dtype=abstract.dtype, shape=abstract.shape)
+
+
+def _is_float(abstract: Abstract) -> bool:
+    return isinstance(abstract, TensorType) and abstract.dtype.kind == "float"
+
+
+def _is_trained(weight: Any) -> bool:
+    return bool(getattr(weight, "requires_grad", True))
 
 
 def remember(
+    session: Any,
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     result: Any,
-    weights: Sequence[Any],
+    compiled: Any,
+    saved: Sequence[Any],
 ) -> None:
     """Put the run of a graph onto the tape as one operator.
 
     Parameters
     ----------
+    session : Session
     function : callable
         What was compiled.
     args, kwargs
         What it was called with; the cell of a method comes first.
     result
         What it returned.
-    weights : sequence of Parameter
-        The parameters that the graph reads.
+    compiled : Compiled
+        Its forward pass.
+    saved : sequence of ndarray
+        What that gave out for the gradient.
     """
-    positions = tuple(i for i, arg in enumerate(args) if values.is_tensor(arg) and _has_gradient(arg))
-    chosen = tuple(weight for weight in weights if _has_gradient(weight))
     outputs = tuple(values.tensors_in(result))
-
-    def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
-        _refuse_hidden(function, args, kwargs)
-        parts = dout.items if isinstance(out.abstract, TupleType) else (dout,)
-        sens = tuple(
-            b.tensor(part if part is not None else b.zeros(values.abstract_of(tensor)))
-            for part, tensor in zip(parts, outputs, strict=True)
-        )
-        gradients = _backward(function, positions, chosen)(sens, *args, **kwargs)
-        return [b.value(gradient) for gradient in gradients]
-
+    back: Backward | None = compiled.backward
+    if back is None or tape.is_nested():
+        operands, grad = _again(function, args, kwargs, outputs, compiled.weights())
+    else:
+        operands, grad = _of_saved(session, back, args, kwargs, outputs, saved)
     definition = OpDef(
         name=f"jit {function.__qualname__}", operands=("inputs",), infer=_unused, kernel=_unused, grad=grad
     )
-    operands = [*(args[position] for position in positions), *chosen]
     tape.record(definition, operands, outputs if len(outputs) != 1 else outputs[0], {})
 
 
+def _of_saved(
+    session: Any,
+    back: Backward,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    outputs: Sequence[Any],
+    saved: Sequence[Any],
+) -> tuple[list[Any], Any]:
+    """Operands on the tape and the gradient rule that runs the backward pass."""
+    arguments = list(values.tensors_in((args, dict(kwargs)), parameters=False))
+    tensors = [*(arguments[place] for place in back.inputs), *back.weights]
+
+    def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+        chosen = tuple(
+            place for place, tensor in enumerate(tensors) if b.is_asked(tensor) and back.gradients[place] is not None
+        )
+        if not chosen:
+            return [None] * len(tensors)
+        sens = [tensor._array for tensor in _sens(b, out, dout, outputs)]
+        arrays = back.run(session, chosen, sens, arguments, saved)
+        found: list[Any] = [None] * len(tensors)
+        for place, array in zip(chosen, arrays, strict=True):
+            found[place] = b.value(values.tensor_of_array(array, tensors[place]._dtype))
+        return found
+
+    return tensors, grad
+
+
+def _sens(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Gradients of the results as tensors."""
+    parts = dout.items if isinstance(out.abstract, TupleType) else (dout,)
+    return tuple(
+        b.tensor(part if part is not None else b.zeros(values.abstract_of(tensor)))
+        for part, tensor in zip(parts, outputs, strict=True)
+    )
+
+
+# -- graphs that are run again: loops, and gradients of gradients
+
+
+def _again(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    outputs: Sequence[Any],
+    weights: Sequence[Any],
+) -> tuple[list[Any], Any]:
+    """Operands on the tape and the gradient rule of a graph whose backward pass runs the forward pass again."""
+    positions = tuple(i for i, arg in enumerate(args) if values.is_tensor(arg) and _has_gradient(arg))
+    chosen = tuple(weight for weight in weights if _has_gradient(weight))
+
+    def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+        _refuse_hidden(function, args, kwargs)
+        gradients = _backward(function, positions, chosen)(_sens(b, out, dout, outputs), *args, **kwargs)
+        return [b.value(gradient) for gradient in gradients]
+
+    return [*(args[position] for position in positions), *chosen], grad
+
+
 def _has_gradient(tensor: Any) -> bool:
-    return tensor._dtype.kind == "float" and getattr(tensor, "requires_grad", True)
+    return tensor._dtype.kind == "float" and _is_trained(tensor)
 
 
 def _refuse_hidden(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

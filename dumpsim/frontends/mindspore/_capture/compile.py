@@ -30,6 +30,7 @@ class Compiled:
 
     program: Program | None  # None where everything is known at capture
     result: Any
+    backward: Any = None  # `backward.Backward`, of the forward pass of a gradient
 
     def weights(self) -> list[Any]:
         """The Parameters of the script that the program reads."""
@@ -39,15 +40,20 @@ class Compiled:
 
     def run(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the program on the tensors among the arguments."""
+        return self.run_saving(session, args, kwargs)[0]
+
+    def run_saving(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """Run the program; what it returns, and the arrays that it gives out for its gradient."""
         if self.program is None:
-            return self.result
+            return self.result, []
         arrays = [tensor._array for tensor in values.tensors_in((args, dict(kwargs)), parameters=False)]
         outputs = session.execute(self.program, arrays)
+        tensors = list(values.tensors_in(self.result))
         results = iter(
             values.tensor_of_array(array, tensor._dtype)
-            for array, tensor in zip(outputs, values.tensors_in(self.result), strict=True)
+            for array, tensor in zip(outputs[: len(tensors)], tensors, strict=True)
         )
-        return values.rebuild(self.result, results)
+        return values.rebuild(self.result, results), outputs[len(tensors) :]
 
 
 def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -115,17 +121,25 @@ def run_function(
     holder: dict[str, Any] = cell.__dict__ if cell is not None else target.__dict__
     programs: dict[Any, Compiled] = holder.setdefault("_programs", {})
     key = (target, _signature((args, dict(kwargs)), None), _modes(cell), _settings(session), *map(id, bound))
+    recording = tape.is_recording()
+    if recording:  # a graph of its own, which a gradient's forward pass then takes the place of [observed 2.10]
+        key = ("gradient", *key)
     compiled = programs.get(key)
     if compiled is None:
         if cell is not None:
             trace.assign_scopes(cell, with_class=True)
-        compiled = _with_flags(
-            lambda: _compile(session, target.__qualname__, rewrite.rewritten(target), bound, args, kwargs, None, cell)
-        )
+
+        def capture(end: Callable[[Tracer, Any], Any] = _output) -> Compiled:
+            construct = rewrite.rewritten(target)
+            return _compile(session, target.__qualname__, construct, bound, args, kwargs, None, cell, end)
+
+        compiled = _with_flags(capture)
+        if recording and compiled.program is not None:
+            compiled = _with_flags(lambda: capture(backward.saving))
         programs[key] = compiled
-    result = compiled.run(session, args, kwargs)
-    if tape.is_recording():
-        backward.remember(target, (*bound, *args), kwargs, result, compiled.weights())
+    result, saved = compiled.run_saving(session, args, kwargs)
+    if recording:
+        backward.remember(session, target, (*bound, *args), kwargs, result, compiled, saved)
     return result
 
 
@@ -237,8 +251,9 @@ def _compile(
     kwargs: Mapping[str, Any],
     stated: Any,
     cell: Any,
+    end: Callable[[Tracer, Any], Any] | None = None,
 ) -> Compiled:
-    """Capture, lower and plan."""
+    """Capture, lower and plan; `end` gives the graph its output and decides about a backward pass."""
     tracer = Tracer(name)
     tracer.frame.definition = construct.definition
     tracer.frame.cell = cell
@@ -267,14 +282,20 @@ def _compile(
         tensors = list(values.tensors_in(result))
         if not tensors and not tracer.has_effects():
             return Compiled(program=None, result=result)
-        whole = result if values.is_tensor(result) else tensors or None
-        tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
+        back = (end or _output)(tracer, result)
     saver = _saver(session)
     saved = saver.save if saver.active else None
-    session.ids.take(tracer.resolved.taken(session.ids.resolved))
+    session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
     program = lower(tracer.graph, session.ids, find, session.options(), saved)
     session.compile(program)
-    return Compiled(program=program, result=_without_symbols(result))
+    return Compiled(program=program, result=_without_symbols(result), backward=back)
+
+
+def _output(tracer: Tracer, result: Any) -> None:
+    """Give a graph the output that the script returns."""
+    tensors = list(values.tensors_in(result))
+    whole = result if values.is_tensor(result) else tensors or None
+    tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
 
 
 def _saver(session: Session) -> GraphSaver:

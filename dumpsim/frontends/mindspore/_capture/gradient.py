@@ -1,6 +1,6 @@
 """Gradients of functions and cells: as nodes in a capture, operator by operator in PYNATIVE."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -179,7 +179,7 @@ def _at_once(
         with tape.recording() as recorded:
             value = fn(*args, **kwargs)
     chosen = value[0] if has_aux else value
-    builder = EagerBuilder()
+    builder = EagerBuilder(tape.depending(recorded, wanted))
     leaves = [builder.symbol(tensor) for tensor in wanted]
     nodes = builder.replay(recorded.entries)
     output = builder.whole(chosen)
@@ -201,10 +201,12 @@ def _bundles(output: Value) -> list[Node]:
 class EagerBuilder:
     """The builder of `gradient.reverse` that runs operators at once.
 
-    A symbol is a graph value with a tensor behind it.
+    A symbol is a graph value with a tensor behind it. `depending` are the ids of the tensors that depend on what is
+    asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, depending: Set[int] = frozenset()) -> None:
+        self._depending = depending
         self._symbols: dict[int, Value] = {}  # by id of the tensor
         self._tensors: dict[int, Any] = {}  # by id of the symbol
         self._kept: list[Any] = []  # keeps both alive: their ids are keys
@@ -308,6 +310,10 @@ class EagerBuilder:
     def value(self, operand: Any) -> Any:
         """The symbol of a tensor; anything else as it is."""
         return self.symbol(operand) if values.is_tensor(operand) else operand
+
+    def is_asked(self, tensor: Any) -> bool:
+        """Whether the gradient by a tensor of the tape leads to one that is asked for."""
+        return id(tensor) in self._depending
 
     # -- what `reverse` and the rules ask for
 

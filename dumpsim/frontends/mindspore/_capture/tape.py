@@ -1,14 +1,26 @@
 """What PYNATIVE remembers of the operators that ran, so that gradients can be taken op by op."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from dumpsim.frontends.mindspore._capture.values import tensors_in
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Entry", "Forward", "Tape", "forward", "is_recording", "record", "recording", "take_forward"]
+__all__ = [
+    "Entry",
+    "Forward",
+    "Tape",
+    "depending",
+    "forward",
+    "is_nested",
+    "is_recording",
+    "record",
+    "recording",
+    "take_forward",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +51,7 @@ class Forward:
 
 
 _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
+_depth: ContextVar[int] = ContextVar("depth", default=0)
 _latest: ContextVar[Forward | None] = ContextVar("forward", default=None)
 
 
@@ -54,18 +67,33 @@ def is_recording() -> bool:
     return _current.get() is not None
 
 
+def is_nested() -> bool:
+    """Whether a gradient of a gradient is being taken."""
+    return _depth.get() > 1
+
+
 @contextmanager
 def recording() -> Iterator[Tape]:
     """Record what runs inside; a recording around this one holds it too, for gradients of gradients."""
     tape = Tape()
-    token = _current.set(tape)
+    token, depth = _current.set(tape), _depth.set(_depth.get() + 1)
     try:
         yield tape
     finally:
         _current.reset(token)
+        _depth.reset(depth)
         outer = _current.get()
         if outer is not None:
             outer.entries.extend(tape.entries)
+
+
+def depending(tape: Tape, wanted: Iterable[Any]) -> set[int]:
+    """Ids of the tensors of a tape that depend on `wanted`, and of these."""
+    found = {id(tensor) for tensor in wanted}
+    for entry in tape.entries:
+        if any(id(tensor) in found for tensor in tensors_in(entry.operands)):
+            found |= {id(tensor) for tensor in tensors_in((entry.out,))}
+    return found
 
 
 @contextmanager

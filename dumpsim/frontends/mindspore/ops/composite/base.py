@@ -173,6 +173,17 @@ def value_and_grad(
     ScriptTypeError, ScriptValueError
         For arguments that MindSpore refuses.
     """
+
+    def both(value: Any, gradients: Any) -> Any:
+        return value, gradients
+
+    return _gradient(fn, grad_position, weights, has_aux, both)
+
+
+def _gradient(
+    fn: Callable[..., Any], grad_position: Any, weights: Any, has_aux: bool, result: Callable[[Any, Any], Any]
+) -> Callable[..., Any]:
+    """A function that gives `result` of what `fn` returns and its gradient; a graph has what the result needs."""
     _is_whole(fn)
     if grad_position is None and weights is None:
         raise ScriptValueError("`grad_position` and `weight` can not be None at the same time.")
@@ -190,8 +201,8 @@ def value_and_grad(
         if weights is not None and not isinstance(weights, (tuple, list)):
             by_weight = by_weight[0]
         if weights is None:
-            return value, by_argument
-        return value, (by_weight if grad_position is None else (by_argument, by_weight))
+            return result(value, by_argument)
+        return result(value, by_weight if grad_position is None else (by_argument, by_weight))
 
     return both
 
@@ -208,13 +219,11 @@ def grad(
         from dumpsim.core.errors import UnsupportedError
 
         raise UnsupportedError("ids of the gradients", where="grad(return_ids=True)")
-    both = value_and_grad(fn, grad_position, weights, has_aux)
 
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, gradients = both(*args, **kwargs)
+    def gradient(value: Any, gradients: Any) -> Any:
         return (gradients, value[1:]) if has_aux else gradients
 
-    return gradient
+    return _gradient(fn, grad_position, weights, has_aux, gradient)
 
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
