@@ -8,6 +8,9 @@ from fuzz.targets import targets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dumpsim.codecs import irproto, npy
+from dumpsim.core.errors import UnreadableError
+
 EXAMPLES = int(os.environ.get("DUMPSIM_FUZZ_EXAMPLES", "25"))
 fraction = st.integers(0, (1 << 16) - 1)
 changes = st.lists(st.builds(Change, st.sampled_from(KINDS), fraction, fraction, fraction), min_size=1, max_size=5)
@@ -32,3 +35,40 @@ def test_changed_inputs_are_read_or_refused(name):
         target.accepts(mutate(seed, applied))
 
     run()
+
+
+# inputs that once crashed a reader: target, input, what its refusal says
+FOUND = {
+    "a digit that is none": ("config", '{"a": ¹}'.encode("latin-1"), None),
+    "a number of 5000 digits in JSON": ("config", b'{"a": ' + b"9" * 5000 + b"}", None),
+    "a descr that numpy evaluates": ("npy", npy.header("(,2)f4,f4", (2,)) + bytes(8), "is not a number type"),
+    "a count that is none": ("ir", b"Total number of cnodes: x\n", "x' is no number"),
+    "a shape that is none": ("ir", b"Float32xDefaultFormat[const vector]{<>}", "not a graph: invalid literal"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_crashed_once_is_refused(name):
+    kind, data, why = FOUND[name]
+    target = TARGETS[kind]
+    if kind == "ir":  # into a sound graph, where such text stands
+        first, second = {
+            "a count that is none": (b"Total number of cnodes: ", b"\n"),
+            "a shape that is none": (b"Float32xDefaultFormat[const vector]{", b"}"),
+        }[name]
+        seed = target.seeds[0]
+        start = seed.index(first)
+        end = seed.index(second, start) + len(second)
+        data = seed[:start] + data + seed[end:]
+    if why is None:
+        assert target.accepts(data)  # check reports what is wrong, it does not raise
+        return
+    with pytest.raises(UnreadableError, match=why):
+        target.run(data)
+
+
+def test_text_that_is_not_utf8_is_read():
+    """A source path in GBK is no reason to refuse a graph."""
+    seed = next(seed for seed in TARGETS["pb"].seeds if b"Default/" in seed)
+    doc = irproto.decode(seed.replace(b"Default/", b"Defau\xb0\xa1/"))
+    assert any("Defau\\xb0\\xa1/" in node.full_name for node in doc.nodes)
