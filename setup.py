@@ -21,6 +21,7 @@ MODULES = {
     "digest": ["digest.c", "cpu.c"],
     "layout": ["layout.c", "cpu.c"],
     "cast": ["cast.c", "cpu.c"],
+    "metrics": ["metrics.c", "cpu.c"],
 }
 
 setup(

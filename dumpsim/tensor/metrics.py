@@ -1,9 +1,10 @@
 """How far a tensor is from a golden one: the ten measures of the vendor's comparison tool. [spec ge 4.5]
 
-Both tensors are cast to float32, differences and ratios are taken there, as the tool does; sums are in double. The work
-is done on blocks of a fixed size in two passes (the second one for the Kullback-Leibler divergence, which needs the
-extrema of the first), and blocks are merged in the shape of one fixed tree. So the result depends neither on how the
-tensors lie in memory nor on the number of threads, and memory is bounded by a few blocks a thread.
+Both tensors are cast to float32, differences and ratios are taken there, as the tool does; sums are in double. The
+work is done on blocks of a fixed size in two passes (the second one for the Kullback-Leibler divergence, which needs the
+extrema of the first) by `dumpsim._ext.metrics`, and blocks are merged in the shape of one fixed tree. So the result
+depends neither on how the tensors lie in memory nor on the number of threads or the SIMD level, and memory is bounded
+by a few blocks a thread.
 """
 
 import math
@@ -16,7 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dumpsim._ext import metrics as _kernel
 from dumpsim.core.errors import BadInputError, DtypeError, nearest
+from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import slabs
 
 __all__ = ["METRICS", "Distance", "Metric", "distance", "metrics", "selected"]
@@ -39,7 +42,6 @@ METRICS = (
     "MeanRelativeError",
 )
 EPS64 = 2.0**-52  # [spec ge 4.5]
-EPS32 = 2.0**-23
 BLOCK = 1 << 16  # elements; a block of both tensors and its temporaries stay in the cache
 _LEAST_DEVIATION = 0.001  # smaller means and deviations print as 0 [spec ge 4.5]
 ZERO_NOTE = "Cannot compare by Cosine Similarity. All the data is zero in {}."
@@ -58,7 +60,7 @@ class Metric:
         return self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Side:
     """One tensor of the pair: mean and squared deviations in double, which merge without cancellation."""
 
@@ -200,7 +202,9 @@ def metrics(
     return texts
 
 
-def distance(own: ArrayLike, golden: ArrayLike, *, divergence: bool = True, threads: int = 1) -> Distance:
+def distance(
+    own: ArrayLike, golden: ArrayLike, *, divergence: bool = True, threads: int = 1, _level: str | None = None
+) -> Distance:
     """All measures of a pair of tensors as numbers.
 
     Parameters
@@ -234,12 +238,13 @@ def distance(own: ArrayLike, golden: ArrayLike, *, divergence: bool = True, thre
         raise BadInputError(f"{threads} threads", where="threads", allowed=("1 or more",))
     if left.dtype.kind == "c" or right.dtype.kind == "c":
         left, right = _parts(left), _parts(right)
-    first = _tree(_spread(_moments, left, right, threads), _Moments.merge)
+    level = level_number(_level)
+    first = _tree(_spread(lambda a, b: _moments(a, b, level), left, right, threads), _Moments.merge)
     if first is None:
         return _nothing()
     kullback = math.nan
     if divergence:
-        kullback = _divergence(left, right, first, threads)
+        kullback = _divergence(left, right, first, threads, level)
     return _finish(first, kullback)
 
 
@@ -249,12 +254,14 @@ def _parts(array: Array) -> Array:
     return wide.reshape(-1).view(np.float64 if wide.dtype == np.complex128 else np.float32)
 
 
-def _blocks(array: Array, start: int, stop: int) -> Floats:
-    """Elements `start` to `stop` as float32; a view where that is possible."""
+def _block(array: Array, start: int, stop: int) -> Floats:
+    """Elements `start` to `stop` as aligned float32; a view where that is possible."""
     if array.flags.c_contiguous and array.flags.aligned:
-        return np.asarray(array.reshape(-1)[start:stop], np.float32)
-    (piece,) = slabs(array, array.dtype.newbyteorder("="), stop - start, start, stop)
-    return piece.astype(np.float32)
+        piece = array.reshape(-1)[start:stop]
+    else:
+        (piece,) = slabs(array, array.dtype.newbyteorder("="), stop - start, start, stop)
+    with np.errstate(over="ignore"):  # what float32 has not is infinite, as it is to the tool
+        return np.ascontiguousarray(piece, np.float32)
 
 
 def _spread(work: Callable[[Floats, Floats], T], own: Array, golden: Array, threads: int) -> list[T]:
@@ -262,8 +269,7 @@ def _spread(work: Callable[[Floats, Floats], T], own: Array, golden: Array, thre
 
     def block(start: int) -> T:
         stop = min(start + BLOCK, own.size)
-        with np.errstate(all="ignore"):
-            return work(_blocks(own, start, stop), _blocks(golden, start, stop))
+        return work(_block(own, start, stop), _block(golden, start, stop))
 
     starts = range(0, own.size, BLOCK)
     if threads == 1 or len(starts) < 2:
@@ -279,21 +285,6 @@ def _tree(parts: Sequence[T], merge: Callable[[T, T], T]) -> T | None:
         paired = [merge(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
         rest = paired + rest[len(paired) * 2 :]
     return rest[0] if rest else None
-
-
-def _sum(values: Array) -> float:
-    return float(np.add.reduce(values, dtype=np.float64))
-
-
-def _side(values: NDArray[np.float64], source: Floats) -> _Side:
-    mean = _sum(values) / values.size
-    return _Side(
-        mean=mean,
-        deviations=_sum(np.square(values - mean)),
-        squares=_sum(np.square(values)),
-        low=float(np.minimum.reduce(source)),
-        high=float(np.maximum.reduce(source)),
-    )
 
 
 def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
@@ -318,43 +309,31 @@ def _less(a: float, b: float) -> float:
     return a if a != a or (b == b and not b < a) else b
 
 
-def _moments(own: Floats, golden: Floats) -> _Moments:
+def _moments(own: Floats, golden: Floats, level: int) -> _Moments:
     """The first pass over a block."""
-    absolute = np.abs(own - golden)
-    relative = np.divide(own, golden)
-    relative -= np.float32(1)
-    np.abs(relative, out=relative)
-    relative[~(np.abs(golden) > EPS64)] = 0  # nothing can be relative to zero, nor to NaN
-    wide, wide_golden = own.astype(np.float64), golden.astype(np.float64)
+    left, right, products, absolute, absolute_max, squares, relative, relative_max = _kernel.measure(own, golden, level)
     return _Moments(
         count=own.size,
-        own=_side(wide, own),
-        golden=_side(wide_golden, golden),
-        products=_sum(wide * wide_golden),
-        absolute=_sum(absolute),
-        absolute_max=float(np.maximum.reduce(absolute)),
-        squares=_sum(np.square(absolute, dtype=np.float64)),
-        relative=_sum(relative),
-        relative_max=float(np.maximum.reduce(relative)),
+        own=_Side(*left),
+        golden=_Side(*right),
+        products=products,
+        absolute=absolute,
+        absolute_max=absolute_max,
+        squares=squares,
+        relative=relative,
+        relative_max=relative_max,
     )
 
 
-def _divergence(own: Array, golden: Array, first: _Moments, threads: int) -> float:
+def _divergence(own: Array, golden: Array, first: _Moments, threads: int, level: int) -> float:
     """Kullback-Leibler divergence of the two as distributions: the second pass. [spec ge 4.5]
 
     With p = x / X and q = y / Y it is the sum of x ln(x / y), over X, plus ln(Y / X).
     """
-
-    def scaled(values: Floats, side: _Side) -> NDArray[np.float64]:
-        wide = values.astype(np.float64)
-        if side.high != side.low:
-            wide -= side.low
-            wide /= side.high - side.low
-        return np.maximum(wide, EPS32, out=wide)
+    a, b = first.own, first.golden
 
     def block(left: Floats, right: Floats) -> tuple[float, float, float]:
-        x, y = scaled(left, first.own), scaled(right, first.golden)
-        return _sum(x), _sum(y), _sum(x * np.log(x / y))
+        return _kernel.diverge(left, right, a.low, a.high, b.low, b.high, level)
 
     total = _tree(_spread(block, own, golden, threads), lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]))
     assert total is not None

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from dumpsim.core.errors import BadInputError, DtypeError
 from dumpsim.tensor import metrics as module
 from dumpsim.tensor.metrics import METRICS, distance, metrics, selected
+from dumpsim.tensor.simd import simd_levels
 
 
 def formulas(own, golden):
@@ -170,6 +171,36 @@ def test_blocks_threads_and_strides_change_no_bit():
     assert distance(own, golden, threads=3) == one
     assert distance(np.asfortranarray(own), golden[:, ::-1][:, ::-1], threads=2) == one
     assert distance(own.astype(">f4"), np.asfortranarray(golden.astype(">f4"))) == one
+
+
+@pytest.mark.parametrize("special", [None, math.nan, math.inf, -math.inf, 0.0])
+def test_every_level_gives_the_same_bits(special):
+    random = np.random.default_rng(4)
+    own = (random.standard_normal(module.BLOCK + 333) * 1e3).astype(np.float32)
+    golden = own[::-1].copy()
+    if special is not None:
+        own[777] = special
+        golden[-5:] = special
+    texts = {repr(distance(own, golden, _level=level)) for level in simd_levels()}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_values_that_are_not_finite(value):
+    own = np.linspace(-3, 5, 100, dtype=np.float32)
+    golden = own + np.float32(1)
+    own[50] = value
+    found = distance(own, golden)
+    for name, expected in formulas(own, golden).items():
+        assert getattr(found, FIELDS[name]) == pytest.approx(expected, nan_ok=True, rel=1e-6), name
+    assert math.isnan(found.own_deviation)
+    assert distance(golden, own).max_absolute == pytest.approx(found.max_absolute, nan_ok=True)
+
+
+def test_constants_stay_as_they_are_in_the_divergence():
+    """A side whose extrema are equal is not scaled. [spec ge 4.5]"""
+    own, golden = np.full(8, 1e30, np.float32), np.arange(8, dtype=np.float32)
+    assert distance(own, golden).kullback_leibler == pytest.approx(formulas(own, golden)["KullbackLeiblerDivergence"])
 
 
 def test_complex_and_low_precision_numbers():
