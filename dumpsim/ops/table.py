@@ -10,6 +10,27 @@ __all__ = ["MODULES", "find", "names"]
 
 # module of dumpsim.ops -> operator types in its table; adding an operator to a table means adding its name here
 MODULES: dict[str, str] = {
+    "adaptive": (
+        "ApplyRMSProp ApplyCenteredRMSProp ApplyAdagrad ApplyAdagradV2 ApplyAdadelta ApplyFtrl ApplyAdaMax "
+        "ApplyGradientDescent ApplyProximalGradientDescent ApplyProximalAdagrad ApplyPowerSign ApplyAddSign "
+        "ApplyAdamWithAmsgrad"
+    ),
+    "arrange": "Roll ReverseSequence DepthToSpace SpaceToDepth MaskedSelect IndexSelect RepeatInterleaveInt",
+    "blend": (
+        "SquaredDifference Xdivy Xlogy MulNoNan TruncateDiv TruncateMod Hypot Fmax Fmin Heaviside LeftShift RightShift "
+        "LogAddExp LogAddExp2 Gcd IsClose ApproximateEqual Lerp Addcmul Addcdiv Log2 Log10 Exp2 Frac Inv NanToNum"
+    ),
+    "resize": "ResizeNearestNeighborV2 ResizeNearestNeighborV2Grad ResizeBilinearV2 ResizeBilinearGrad",
+    "scatter": (
+        "ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMax ScatterMin ScatterNdUpdate ScatterNdAdd "
+        "ScatterNdSub ScatterNdMul ScatterNdDiv ScatterNdMax ScatterNdMin TensorScatterAdd TensorScatterSub "
+        "TensorScatterMul TensorScatterDiv TensorScatterMax TensorScatterMin IndexAdd UnsortedSegmentMax "
+        "UnsortedSegmentMin UnsortedSegmentProd"
+    ),
+    "shrink": (
+        "HShrink HShrinkGrad SoftShrink SoftShrinkGrad Logit LogitGrad Threshold ThresholdGrad Hardtanh HardtanhGrad "
+        "LeakyReLUExt LeakyReLUGradExt CeLU Swiglu SwigluGrad GLU GluGrad LogSigmoid LogSigmoidGrad"
+    ),
     "activation": (
         "ReLU ReluGrad ReLU6 ReLU6Grad GeLU GeLUGrad FastGeLU FastGeLUGrad HSwish HSwishGrad HSigmoid HSigmoidGrad "
         "Elu EluGrad SeLU Softplus SoftplusGrad Mish Softsign SoftplusExt PReLU PReLUGrad Softmax LogSoftmax "
@@ -63,7 +84,10 @@ MODULES: dict[str, str] = {
         "MaxPoolGradWithArgmaxV2"
     ),
     "quant": "WeightQuantBatchMatmul",
-    "randomness": "Dropout DropoutGrad DropoutExt DropoutGradExt DropoutGenMaskExt DropoutDoMaskExt StandardNormal UniformReal UniformInt",
+    "randomness": (
+        "Dropout DropoutGrad DropoutExt DropoutGradExt DropoutGenMaskExt DropoutDoMaskExt StandardNormal UniformReal "
+        "UniformInt"
+    ),
     "reduce": (
         "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
         "ArgMinWithValue"

@@ -614,6 +614,80 @@ MORE = (
     ),
 )
 
+_OTHER = "dumpsim's rule has operators of its own"
+FURTHER = (
+    case("SquaredDifference", f(2, 3), f(3), slopes=_OTHER),
+    case("Xdivy", f(2, 3), p(3), slopes=_OTHER),
+    case("Xlogy", f(2, 3), p(3), real="G.Xlogy()(a, b)", slopes=_OTHER),
+    case("MulNoNan", f(2, 3), f(3), slopes=_OTHER, grad="finite"),
+    case("TruncateDiv", f(6), p(6), grad="none"),
+    case("TruncateDiv.int", n(9, 6), n(4, 6), grad="none"),
+    case("TruncateMod", f(6), p(6), grad="none"),
+    case("Hypot", f(2, 3), f(3), slopes=_OTHER),
+    case("Fmax", f(2, 3), f(2, 3), grad="finite"),
+    case("Fmin", f(2, 3), f(2, 3), real=None, grad="finite"),
+    case("Heaviside", f(2, 3), f(3), grad="none"),
+    case("LeftShift", n(9, 6), i(4, 6), real="P.LeftShift()(a, b)", grad="none"),
+    case("RightShift", n(99, 6), i(4, 6), real="P.RightShift()(a, b)", grad="none"),
+    case("LogAddExp", f(2, 3), f(3), real=None, grad="finite"),
+    case("LogAddExp2", f(2, 3), f(3), real=None, grad="finite"),
+    case("Gcd", n(99, 6), n(99, 6), real=None, grad="none"),
+    case("IsClose", f(2, 3), f(2, 3), real="G.IsClose()(a, b)", grad="none"),
+    case("ApproximateEqual", f(2, 3), f(2, 3), attrs={"tolerance": 0.5}, real="P.ApproximateEqual(0.5)(a, b)",
+         grad="none"),
+    case("Lerp", f(2, 3), f(2, 3), f(3), real="G.Lerp()(a, b, c)", slopes=_OTHER),
+    case("Addcmul", f(2, 3), f(2, 3), f(3), f(1), real="G.Addcmul()(a, b, c, d)", slopes=_OTHER),
+    case("Addcdiv", f(2, 3), f(2, 3), p(3), f(1), real="G.Addcdiv()(a, b, c, d)", slopes=_OTHER, tolerance=1e-5),
+    case("Log2", p(2, 3), real=None, grad="finite"),
+    case("Log10", p(2, 3), real=None, grad="finite"),
+    case("Exp2", f(2, 3), real=None, grad="finite"),
+    case("Frac", f(2, 3), real=None, grad="finite"),
+    case("Inv", p(2, 3), slopes=_OTHER),
+    case("NanToNum", Draw("special", (6,)), 0.5, None, None, real=None, grad="none"),
+    case("TensorScatterAdd", f(4, 3), i(4, 2, 1), f(2, 3), slopes=_OTHER),
+    case("TensorScatterSub", f(4, 3), i(4, 2, 1), f(2, 3), slopes=_OTHER),
+    case("TensorScatterMul", f(4, 3), i(4, 1, 1), f(1, 3), slopes=_OTHER),
+    case("TensorScatterDiv", f(4, 3), i(4, 1, 1), p(1, 3), slopes=_OTHER),
+    case("TensorScatterMax", f(4, 3), i(4, 2, 1), f(2, 3), slopes=_OTHER, grad="finite"),
+    case("TensorScatterMin", f(4, 3), i(4, 2, 1), f(2, 3), slopes=_OTHER, grad="finite"),
+    case("UnsortedSegmentMax", f(12, 2), i(2, 12), 2, real="P.UnsortedSegmentMax()(a, b, 2)", grad="finite"),
+    case("UnsortedSegmentMin", f(12, 2), i(2, 12), 2, real="P.UnsortedSegmentMin()(a, b, 2)", grad="finite"),
+    case("UnsortedSegmentProd", f(5, 2), i(3, 5), 3, real="P.UnsortedSegmentProd()(a, b, 3)", grad="none"),
+    case("Roll", f(3, 4), (1, 2), (0, 1), real=None, grad="finite"),
+    case("Roll.flat", f(3, 4), 2, None, real=None, grad="finite"),
+    case("ReverseSequence", f(3, 4), i(4, 3), attrs={"seq_dim": 1, "batch_dim": 0},
+         real="P.ReverseSequence(1, 0)(a, b)", slopes=_OTHER),
+    case("DepthToSpace", f(2, 8, 2, 3), attrs={"block_size": 2}, real="P.DepthToSpace(2)(a)", slopes=_OTHER),
+    case("SpaceToDepth", f(2, 2, 4, 6), attrs={"block_size": 2}, real="P.SpaceToDepth(2)(a)", slopes=_OTHER),
+    case("IndexSelect", f(3, 4), 1, i(4, 5), real=None, grad="finite"),
+    case("IndexSelect.rows", f(3, 4), 0, i(3, 5), real=None, grad="finite"),
+    case("RepeatInterleaveInt", f(3, 4), 2, 0, None, real=None, grad="finite"),
+    case("RepeatInterleaveInt.flat", f(3, 4), 3, None, None, real=None, grad="finite"),
+    case("MaskedSelect", f(3, 4), b(3, 4), real="P.MaskedSelect()(a, b)", grad="none"),
+    *(
+        case(
+            f"Resize{how}.{name}", f(1, 2, 3, 4), size, align, half,
+            real=f"G.Resize{how}({align}, {half})(a, {size})", slopes=_OTHER, tolerance=5e-6,
+        )
+        for how in ("BilinearV2", "NearestNeighborV2")
+        for name, size, align, half in (
+            ("up", (5, 9), False, False), ("down", (2, 3), False, False), ("aligned", (5, 7), True, False),
+            ("half", (7, 5), False, True),
+        )
+    ),
+    case("HShrink", f(2, 6), 0.5, real="P.HShrink(0.5)(a)", slopes=_OTHER),
+    case("SoftShrink", f(2, 6), 0.5, real="P.SoftShrink(0.5)(a)", slopes=_OTHER),
+    case("Logit", u(2, 3), 1e-5, real="P.Logit(1e-5)(a)", slopes=_OTHER),
+    case("Threshold", f(2, 6), 0.1, -2.0, real=None, grad="finite"),
+    case("Hardtanh", f(2, 6), -1, 1, real=None, grad="finite"),
+    case("LeakyReLUExt", f(2, 6), 0.1, real=None, grad="finite"),
+    case("CeLU", f(2, 6), 0.7, real="P.CeLU(0.7)(a)", slopes=_OTHER),
+    case("Swiglu", f(2, 6), -1, real=None, grad="finite"),
+    case("Swiglu.first", f(4, 3), 0, real=None, grad="finite"),
+    case("GLU", f(2, 6), -1, real="P.GLU(-1)(a)", slopes=_OTHER),
+    case("LogSigmoid", f(2, 6), real=None, grad="finite", first=True),
+)  # fmt: skip
+
 _FLASH = (None,) * 7
 # operators of Ascend: no kernel for the CPU, so finite differences and tests/ops/test_fused.py
 ASCEND = (
@@ -661,5 +735,6 @@ CASES = (
     + LOSS
     + COMPOSITE
     + MORE
+    + FURTHER
     + ASCEND
 )

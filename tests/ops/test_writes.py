@@ -10,7 +10,7 @@ from ops.cases import CASES
 from ops.evaluator import Builder, Value, abstract_of
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
-from dumpsim.core.dtype import dtype
+from dumpsim.core.dtype import dtype, from_numpy
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
@@ -32,6 +32,22 @@ STEPS: dict[str, tuple[dict[str, float], dict[str, Any]]] = {
     "Adam.nesterov": (
         {"beta1_power": 0.9, "beta2_power": 0.99, "lr": 0.01, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6},
         {"use_nesterov": True},
+    ),
+    "ApplyRMSProp": ({"learning_rate": 0.1, "rho": 0.9, "momentum": 0.8, "epsilon": 1e-6}, {}),
+    "ApplyCenteredRMSProp": ({"learning_rate": 0.1, "rho": 0.9, "momentum": 0.8, "epsilon": 1e-2}, {}),
+    "ApplyAdagrad": ({"lr": 0.1}, {}),
+    "ApplyAdagradV2": ({"lr": 0.1}, {"epsilon": 1e-3}),
+    "ApplyAdadelta": ({"lr": 0.1, "rho": 0.9, "epsilon": 1e-6}, {}),
+    "ApplyFtrl": ({"lr": 0.1, "l1": 0.0, "l2": 0.2, "lr_power": -0.5}, {}),
+    "ApplyAdaMax": ({"beta1_power": 0.9, "lr": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6}, {}),
+    "ApplyGradientDescent": ({"alpha": 0.1}, {}),
+    "ApplyProximalGradientDescent": ({"alpha": 0.1, "l1": 0.3, "l2": 0.2}, {}),
+    "ApplyProximalAdagrad": ({"lr": 0.1, "l1": 0.3, "l2": 0.2}, {}),
+    "ApplyPowerSign": ({"lr": 0.1, "logbase": 1.5, "sign_decay": 0.8, "beta": 0.9}, {}),
+    "ApplyAddSign": ({"lr": 0.1, "alpha": 1.5, "sign_decay": 0.8, "beta": 0.9}, {}),
+    "ApplyAdamWithAmsgrad": (
+        {"beta1_power": 0.9, "beta2_power": 0.99, "lr": 0.1},
+        {"beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6},
     ),
     "AdamWeightDecay": ({"lr": 0.01, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6, "decay": 0.1}, {}),
 }
@@ -150,6 +166,65 @@ def test_print_posts_its_operands_one_by_one() -> None:
     assert (text, tensor.tolist(), number, out.shape) == ("loss:", [[1, 2]], 2, (1,))
 
 
+def test_adaptive_steps_where_the_vendors_cpu_kernel_differs_from_its_documents() -> None:
+    """It ignores update_slots of ApplyAdagrad, and takes l1 with the wrong sign in ApplyFtrl where `linear` < 0."""
+    var, accum, slope = np.float64([1, 2]), np.float64([4, 9]), np.float64([3, -1])
+    find("ApplyAdagrad").kernel(var, accum, 0.1, slope, update_slots=False)
+    np.testing.assert_allclose(var, [1 - 0.1 * 3 / 2, 2 + 0.1 / 3])
+    assert accum.tolist() == [4, 9]
+    var, accum, linear = np.float64([0, 0, 0]), np.float64([4, 4, 4]), np.float64([2, -2, 0.1])
+    find("ApplyFtrl").kernel(var, accum, linear, np.zeros(3), 0.5, 0.3, 0.25, -0.5)
+    steep = 2 / 0.5 + 2 * 0.25
+    np.testing.assert_allclose(var, [-(2 - 0.3) / steep, (2 - 0.3) / steep, 0])
+
+
+ONE_BY_ONE: dict[str, Any] = {
+    "Update": lambda held, new: new,
+    "Add": lambda held, new: held + new,
+    "Sub": lambda held, new: held - new,
+    "Mul": lambda held, new: held * new,
+    "Div": lambda held, new: held / new,
+    "Max": max,
+    "Min": min,
+}
+
+
+@pytest.mark.parametrize("how", ONE_BY_ONE)
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_scatters_write_place_after_place(how: str, kind: Any) -> None:
+    rng = np.random.RandomState(3)
+    start, places, rows = rng.randint(-9, 9, (4, 3)), rng.randint(0, 4, 6), rng.randint(1, 5, (6, 3))
+    expected = start.astype(np.float64)
+    for place, row in zip(places, rows, strict=True):
+        for column in range(3):
+            value = ONE_BY_ONE[how](expected[place, column], float(row[column]))
+            expected[place, column] = np.trunc(value) if kind is np.int32 else value
+    for name, index in ((f"Scatter{how}", places), (f"ScatterNd{how}", places[:, None])):
+        variable = start.astype(kind)
+        assert find(name).kernel(variable, index.astype(np.int32), rows.astype(kind)) is variable
+        np.testing.assert_allclose(variable, expected, rtol=1e-6)
+        operands = [_value(array) for array in (start.astype(kind), index, rows.astype(kind))]
+        assert Builder().emit(name, *operands).content.shape == (4, 3)
+
+
+def _value(array: np.ndarray[Any, Any]) -> Value:
+    return Value(TensorType(dtype=from_numpy(array.dtype), shape=array.shape), array)
+
+
+def test_index_add_adds_along_an_axis() -> None:
+    x, y = np.zeros((2, 4), np.float32), np.float32([[1, 2, 3], [4, 5, 6]])
+    find("IndexAdd").kernel(x, np.int32([3, 0, 3]), y, axis=1)
+    assert x.tolist() == [[2, 0, 0, 4], [5, 0, 0, 10]]
+
+
+def test_scatters_refuse_updates_that_do_not_fit() -> None:
+    x, index = _value(np.zeros((4, 3), np.float32)), _value(np.zeros((2,), np.int32))
+    with pytest.raises(ScriptValueError, match="the shape of 'updates' must be"):
+        Builder().emit("ScatterAdd", x, index, _value(np.zeros((2, 4), np.float32)))
+    with pytest.raises(ScriptTypeError, match="Int32"):
+        Builder().emit("ScatterAdd", x, _value(np.zeros((2,), np.float32)), _value(np.zeros((2, 3), np.float32)))
+
+
 def test_every_operator_is_tested() -> None:
     """A case, a step, or the gradient of a case; the rest is named here and tested above or in test_numbers."""
     cased = {case.op for case in CASES} | {name.split(".")[0] for name in STEPS}
@@ -158,6 +233,8 @@ def test_every_operator_is_tested() -> None:
     others = """
         AddScalar SubScalar LessScalar DivMod FillScalar Range Shape Print TensorDump ScalarSummary TensorSummary
         NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2
+        ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMax ScatterMin ScatterNdUpdate ScatterNdAdd
+        ScatterNdSub ScatterNdMul ScatterNdDiv ScatterNdMax ScatterNdMin IndexAdd LeakyReLUGradExt
         DropoutExt DropoutGradExt DropoutGenMaskExt DropoutDoMaskExt
         ImageSummary HistogramSummary InitDataSetQueue GetNext Assign AssignAdd AssignSub StandardNormal
         UniformReal UniformInt Dropout Load MakeTuple TupleGetItem Depend Return StopGradient UpdateState ZerosLikeExt

@@ -58,8 +58,9 @@ def flash_attention_score(
     outputs = call(
         "FlashAttentionScore",
         [
-            query, key, value, real_shift, drop_mask, padding_mask, attn_mask, prefix, actual_seq_qlen, actual_seq_kvlen,
-            head_num, float(keep_prob), float(scalar_value), pre_tokens, next_tokens, inner_precise, layout, sparse_mode,
+            query, key, value, real_shift, drop_mask, padding_mask, attn_mask, prefix, actual_seq_qlen,
+            actual_seq_kvlen, head_num, float(keep_prob), float(scalar_value), pre_tokens, next_tokens, inner_precise,
+            layout, sparse_mode,
         ],
     )  # fmt: skip
     attention: Tensor = outputs[3]

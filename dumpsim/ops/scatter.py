@@ -1,0 +1,284 @@
+"""Writing at places that an index tensor names: into a Parameter, or into a copy of a tensor; extremes of segments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.ops.gradient import shape_of
+from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
+from dumpsim.ops.rules import output, same_dtype, tensor_of, value_of, vector
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+Change = Callable[[Array, Any, Array], None]
+
+
+def _divide_at(target: Array, places: Any, values: Array) -> None:
+    """Division one after the other; of integers towards zero."""
+    if target.dtype.kind == "f":
+        np.divide.at(target, places, values)
+        return
+    index = places[0] if len(places) == 1 else np.ravel_multi_index(places, target.shape[: len(places)])
+    rows = target.reshape(-1, *target.shape[len(places) :])
+    for place, value in zip(index.reshape(-1), values.reshape(-1, *rows.shape[1:]), strict=True):
+        rows[place] = np.trunc(rows[place] / value).astype(target.dtype)
+
+
+def _put(target: Array, places: Any, values: Array) -> None:
+    target[places] = values
+
+
+_CHANGES: Mapping[str, Change] = {
+    "Update": _put,
+    "Add": np.add.at,
+    "Sub": np.subtract.at,
+    "Mul": np.multiply.at,
+    "Div": _divide_at,
+    "Max": np.maximum.at,
+    "Min": np.minimum.at,
+}
+
+
+def _checked(op: str, abstracts: Sequence[Abstract], names: Sequence[str]) -> tuple[TensorType, TensorType, TensorType]:
+    x, index, updates = (tensor_of(op, a, name) for a, name in zip(abstracts, names, strict=True))
+    if index.dtype.name not in ("int32", "int64"):
+        raise ScriptTypeError(
+            f"For primitive[{op}], the input argument[{names[1]}] must be a type of "
+            f"{{Tensor[Int32], Tensor[Int64]}}, but got Tensor[{index.dtype.title}]."
+        )
+    same_dtype(op, {names[0]: x, names[2]: updates})
+    return x, index, updates
+
+
+def _infer_rows(op: str) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, index, updates = _checked(op, abstracts, ("input_x", "indices", "updates"))
+        if updates.shape != (*index.shape, *x.shape[1:]):
+            raise ScriptValueError(
+                f"For '{op}', the shape of 'updates' must be that of 'indices' followed by that of a row of 'input_x', "
+                f"{vector((*index.shape, *x.shape[1:]))}, but got {vector(updates.shape)}."
+            )
+        return abstracts[0]
+
+    return infer
+
+
+def _infer_nd(op: str, *, copies: bool) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, index, updates = _checked(op, abstracts, ("input_x", "indices", "updates"))
+        depth = index.shape[-1] if index.shape else 0
+        if not index.shape or depth > len(x.shape) or updates.shape != (*index.shape[:-1], *x.shape[depth:]):
+            raise ScriptValueError(
+                f"For '{op}', 'indices' {vector(index.shape)} and 'updates' {vector(updates.shape)} do not fit "
+                f"'input_x' {vector(x.shape)}."
+            )
+        return output(x.dtype, x.shape) if copies else abstracts[0]
+
+    return infer
+
+
+def _rows(change: Change) -> Callable[..., Array]:
+    def run(input_x: Array, indices: Array, updates: Array, **attrs: Any) -> Array:
+        change(input_x, (indices.reshape(-1),), updates.reshape(-1, *input_x.shape[1:]))
+        return input_x
+
+    return np.errstate(all="ignore")(run)
+
+
+def _columns(indices: Array) -> tuple[Array, ...]:
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+def _nd(change: Change, *, copies: bool) -> Callable[..., Array]:
+    def run(input_x: Array, indices: Array, updates: Array, **attrs: Any) -> Array:
+        target = np.array(input_x) if copies else input_x
+        change(target, _columns(indices), updates)
+        return target
+
+    return np.errstate(all="ignore")(run)
+
+
+def _grad_sum(sign: int) -> Grad:
+    """Of TensorScatterAdd and TensorScatterSub."""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+        gathered = b.emit("GatherNd", dout, operands[1])
+        return dout, None, gathered if sign > 0 else b.emit("Neg", gathered)
+
+    return grad
+
+
+def _grad_scale(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """Of TensorScatterMul: what the places held times the gradient there."""
+    x, index, updates = operands
+    dx = b.emit("TensorScatterMul", dout, index, updates)
+    return dx, None, b.emit("Mul", b.emit("GatherNd", x, index), b.emit("GatherNd", dout, index))
+
+
+def _grad_ratio(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """Of TensorScatterDiv."""
+    x, index, updates = operands
+    dx = b.emit("TensorScatterDiv", dout, index, updates)
+    held = b.emit("Mul", b.emit("GatherNd", x, index), b.emit("GatherNd", dout, index))
+    return dx, None, b.emit("Neg", b.emit("RealDiv", held, b.emit("Mul", updates, updates)))
+
+
+def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """Of TensorScatterMax and TensorScatterMin: shared among those that equal the result."""
+    x, index, updates = operands
+    kind = dout.abstract.dtype
+    chosen = b.emit("Cast", b.emit("Equal", x, out), kind)
+    taken = b.emit("Cast", b.emit("Equal", b.emit("GatherNd", out, index), updates), kind)
+    count = b.emit("TensorScatterAdd", chosen, index, taken)
+    each = b.emit("RealDiv", dout, count)
+    return b.emit("Mul", each, chosen), None, b.emit("Mul", b.emit("GatherNd", each, index), taken)
+
+
+_GRADS: Mapping[str, Grad] = {
+    "Add": _grad_sum(1),
+    "Sub": _grad_sum(-1),
+    "Mul": _grad_scale,
+    "Div": _grad_ratio,
+    "Max": _grad_extreme,
+    "Min": _grad_extreme,
+}
+
+
+def _infer_index_add(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, index, y = _checked("IndexAdd", abstracts, ("x", "indices", "y"))
+    axis = attrs["axis"] % len(x.shape)
+    if len(index.shape) != 1 or y.shape != (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]):
+        raise ScriptValueError(
+            f"For 'IndexAdd', 'y' {vector(y.shape)} must have the shape of 'x' {vector(x.shape)} with "
+            f"{index.shape} places along axis {axis}."
+        )
+    return abstracts[0]
+
+
+def _index_add(
+    x: Array, indices: Array, y: Array, *, axis: int = 0, use_lock: bool = True, check_index_bound: bool = True
+) -> Array:
+    np.add.at(np.moveaxis(x, axis, 0), indices, np.moveaxis(y, axis, 0))
+    return x
+
+
+def _infer_segments(op: str) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, index = tensor_of(op, abstracts[0], "x"), tensor_of(op, abstracts[1], "segment_ids")
+        count = value_of(op, abstracts[2], "num_segments")
+        if x.shape[: len(index.shape)] != index.shape:
+            raise ScriptValueError(
+                f"For '{op}', the shape of 'x' {vector(x.shape)} must begin with that of 'segment_ids' "
+                f"{vector(index.shape)}."
+            )
+        return output(x.dtype, (count, *x.shape[len(index.shape) :]))
+
+    return infer
+
+
+def _segments(change: Change, start: Callable[[np.dtype[Any]], Any]) -> Callable[..., Array]:
+    def run(x: Array, segment_ids: Array, num_segments: int) -> Array:
+        rest = x.shape[segment_ids.ndim :]
+        total = np.full((int(num_segments), *rest), start(x.dtype), x.dtype)
+        flat = segment_ids.reshape(-1)
+        legal = (flat >= 0) & (flat < num_segments)
+        change(total, (flat[legal],), x.reshape(-1, *rest)[legal])
+        return total
+
+    return run
+
+
+def _grad_segments(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """Of the extremes of segments: shared among those that equal the result."""
+    x, index, _ = operands
+    kind = dout.abstract.dtype
+    chosen = b.emit("Cast", b.emit("Equal", x, b.emit("Gather", out, index, 0, 0)), kind)
+    number = b.emit("UnsortedSegmentSum", chosen, index, shape_of(out)[0])
+    each = b.emit("DivNoNan", dout, number)
+    return b.emit("Mul", b.emit("Gather", each, index, 0, 0), chosen), None, None
+
+
+def _lowest(kind: np.dtype[Any]) -> Any:
+    return np.finfo(kind).min if kind.kind == "f" else np.iinfo(kind).min
+
+
+def _highest(kind: np.dtype[Any]) -> Any:
+    return np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
+
+
+def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs) -> OpDef:
+    return OpDef(
+        name=name,
+        operands=("input_x", "indices", "updates"),
+        infer=infer,
+        kernel=kernel,
+        attrs=attrs,
+        fixed={"side_effect_mem": True},
+        input_names=["input_x", "indices", "updates"],
+        output_names=["y"],
+        updates=(0,),
+        alias={0: 0},
+        side_effect="mem",
+        stop=True,
+    )
+
+
+OPS = (
+    *(
+        _written(f"Scatter{how}", _infer_rows(f"Scatter{how}"), _rows(change), {"use_locking": how == "Update"})
+        for how, change in _CHANGES.items()
+    ),
+    *(
+        _written(
+            f"ScatterNd{how}",
+            _infer_nd(f"ScatterNd{how}", copies=False),
+            _nd(change, copies=False),
+            {"use_locking": how == "Update"},
+        )
+        for how, change in _CHANGES.items()
+    ),
+    *(
+        OpDef(
+            name=f"TensorScatter{how}",
+            operands=("input_x", "indices", "updates"),
+            infer=_infer_nd(f"TensorScatter{how}", copies=True),
+            kernel=_nd(change, copies=True),
+            grad=_GRADS[how],
+            input_names=["input_x", "indices", "updates"],
+            output_names=["y"],
+        )
+        for how, change in _CHANGES.items()
+        if how != "Update"
+    ),
+    OpDef(
+        name="IndexAdd",
+        operands=("x", "indices", "y"),
+        infer=_infer_index_add,
+        kernel=_index_add,
+        attrs={"axis": 0, "use_lock": True, "check_index_bound": True},
+        fixed={"side_effect_mem": True},
+        updates=(0,),
+        alias={0: 0},
+        side_effect="mem",
+        stop=True,
+    ),
+    *(
+        OpDef(
+            name=name,
+            operands=("x", "segment_ids", "num_segments"),
+            infer=_infer_segments(name),
+            kernel=_segments(change, start),
+            grad=grad,
+        )
+        for name, change, start, grad in (
+            ("UnsortedSegmentMax", np.maximum.at, _lowest, _grad_segments),
+            ("UnsortedSegmentMin", np.minimum.at, _highest, _grad_segments),
+            ("UnsortedSegmentProd", np.multiply.at, lambda kind: 1, None),
+        )
+    ),
+)
