@@ -27,7 +27,7 @@ cdef int64_t _count(const float[::1] own, const float[::1] golden) except -1:
 
 
 def measure(const float[::1] own, const float[::1] golden, int level):
-    """Two sides (mean, deviations, squares, low, high), products, absolute, its maximum, squares, relative, its maximum."""
+    """Both sides (mean, deviations, squares, low, high), products, absolute, its max, squares, relative, its max."""
     cdef dm_moments out
     cdef int64_t n = _count(own, golden)
     with nogil:

@@ -1,8 +1,8 @@
 """How far a tensor is from a golden one: the ten measures of the vendor's comparison tool. [spec ge 4.5]
 
 Both tensors are cast to float32, differences and ratios are taken there, as the tool does; sums are in double. The
-work is done on blocks of a fixed size in two passes (the second one for the Kullback-Leibler divergence, which needs the
-extrema of the first) by `dumpsim._ext.metrics`, and blocks are merged in the shape of one fixed tree. So the result
+work is done on blocks of a fixed size in two passes (the second one is for the Kullback-Leibler divergence, which needs
+the extrema of the first) by `dumpsim._ext.metrics`, and blocks are merged in the shape of one fixed tree. So the result
 depends neither on how the tensors lie in memory nor on the number of threads or the SIMD level, and memory is bounded
 by a few blocks a thread.
 """
