@@ -36,7 +36,7 @@ class Buffer:
     owner : str
         Who holds it: full name of the producing node, parameter name.
     kind : str
-        ``weight``, ``input``, ``constant``, ``activation``, ``conversion``, ``workspace`` or ``tensor``.
+        ``weight``, ``input``, ``constant``, ``activation``, ``workspace`` or ``tensor``.
     born, dead : int or None
         Life time as positions in the execution order (planned buffers) or ns (blocks); `dead` is
         None while alive.

@@ -18,7 +18,7 @@ from dumpsim.core.abstract import (
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import Chip
-from dumpsim.device.space import BLOCK_RULES, Space
+from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
 from dumpsim.graph.graph import Constant, Layout, Node, Parameter, Value, definition_of, topological
 from dumpsim.graph.passes.streams import engine_of
 from dumpsim.graph.program import KernelGraph
@@ -444,20 +444,23 @@ class _Planner:
         size = space.peak
         for place in self.planned:
             if id(place) in apart:
-                place.offset = size
-                size += self.rule.block(place.nbytes)
+                place.offset = size + apart[id(place)].guard
+                size += apart[id(place)].block(place.nbytes)
         return size
 
-    def _apart(self, calls: Sequence[Call], end: int) -> set[int]:
+    def _apart(self, calls: Sequence[Call], end: int) -> dict[int, BlockRule]:
         """The tensors that another stream than the computing one touches: alive to the end, in memory of their own.
 
-        The order of launch says nothing of when another stream is done with them.
+        The order of launch says nothing of when another stream is done with them. Those of collectives have guards on
+        both sides. [spec parallel 4.3]
         """
-        apart: set[int] = set()
+        apart: dict[int, BlockRule] = {}
         for call in calls:
             if call.stream:
-                places = [*call.outputs, *(place for a in call.arguments for place in places_of(a))]
-                apart.update(id(place.root) for place in places)
+                rule = BLOCK_RULES["communication"] if call.engine == "hccl" else self.rule
+                for place in (*call.outputs, *(place for a in call.arguments for place in places_of(a))):
+                    if apart.get(id(place.root), rule).guard <= rule.guard:
+                        apart[id(place.root)] = rule
         for place in self.planned:
             if id(place) in apart:
                 place.dead = end

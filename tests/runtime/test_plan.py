@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import chip
+from dumpsim.graph.passes.streams import schedule
 from dumpsim.runtime.plan import places_of, plan_graph
 
 programs = st.lists(
@@ -99,3 +100,31 @@ def test_a_long_graph_is_planned_without_recursion(net, operators):
     plan = plan_graph(b.kernel_graph(value), chip("910B"), CompileOptions(), operators)
     assert len(plan.calls) == 5000
     assert plan.workspace == 3 * 512
+
+
+def test_what_another_stream_touches_keeps_its_memory_and_collectives_have_guards(net, operators, compile_graph):
+    from dataclasses import replace
+
+    b = net()
+    value = b.op("Neg", b.input("x", (64,)))
+    summed = b.op("Neg", value)
+    summed.definition = replace(operators("Neg"), engine="hccl")
+    after = summed
+    for _ in range(6):
+        after = b.op("Neg", after)
+    options = CompileOptions(streams=True)
+    kernel_graph = b.kernel_graph(after)
+    kernel_graph = replace(kernel_graph, launches=schedule(kernel_graph.order, operators, engines=True))
+    plan = plan_graph(kernel_graph, chip("910B"), options, operators)
+    assert [call.stream for call in plan.calls] == [0, 1, *[0] * 6]
+    sent, received = plan.calls[1].arguments[0], plan.calls[1].outputs[0]
+    spans = sorted(
+        (place.offset, place.offset + place.nbytes) for place in plan.planned if place not in (sent, received)
+    )
+    for place in (sent, received):
+        low, high = place.offset - 512, place.offset + 512 + 512
+        assert all(end <= low or high <= start for start, end in spans)
+        assert place.dead == len(plan.calls)
+        assert high <= plan.workspace
+    assert abs(sent.offset - received.offset) == 1536
+    assert len({start for start, _ in spans}) < len(spans)  # the others take turns

@@ -89,7 +89,7 @@ class _LayOut:
         self.name = name
         self.order: list[Node] = []
         self.cube_dtype: DType | None = dtype(options.cube_dtype) if options.cube_dtype is not None else None
-        self.converted: dict[tuple[int, Layout], Node] = {}
+        self.converted: dict[int, dict[tuple[int, Layout], Node]] = {}  # by what they are made of
         self.held: list[Value] = []  # their identities are keys
 
     # ------------------------------------------------------------- kernels
@@ -226,12 +226,17 @@ class _LayOut:
     def _fitted(self, value: Value, wanted: Layout) -> Value:
         """The value in that layout: itself, or the last of the conversions that lead there."""
         (have,) = self.layouts(value)
+        if have == wanted:
+            return value
+        owner = _origin(value)
+        known = self.converted.setdefault(id(owner), {})
+        self.held.append(owner)
         for step in _steps(have, wanted):
             key = (id(value), step)
-            node = self.converted.get(key)
+            node = known.get(key)
             if node is None:
                 node = self._conversion(value, self.layouts(value)[0], step)
-                self.converted[key] = node
+                known[key] = node
                 self.held.append(value)
                 self.order.append(node)
             value = node
@@ -285,9 +290,7 @@ class _LayOut:
 
     def _forget(self, updated: Value) -> None:
         """A kernel has written a tensor: what was made of its old value is no longer it."""
-        owner = _origin(updated)
-        keep = {key: node for key, node in self.converted.items() if _origin(node.operands[0]) is not owner}
-        self.converted = keep
+        self.converted.pop(id(_origin(updated)), None)
 
 
 def _steps(have: Layout, wanted: Layout) -> Iterator[Layout]:
@@ -323,6 +326,8 @@ def _holds_tensors(abstract: Abstract) -> bool:
 
 def _origin(value: Value) -> Value:
     """What a value is the memory of."""
-    while isinstance(value, Node) and (value.op_type in _THROUGH or value.definition in (TRANS_DATA, BACKEND_CAST)):
+    while isinstance(value, Node) and (
+        value.op_type in _THROUGH or value.definition is TRANS_DATA or value.definition is BACKEND_CAST
+    ):
         value = value.operands[0]
     return value
