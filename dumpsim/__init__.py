@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dumpsim.core.version import __version__
 
 if TYPE_CHECKING:
+    from dumpsim.analysis.convert import convert
     from dumpsim.analysis.dumpset import DumpSet, open
     from dumpsim.core.errors import DumpsimError
     from dumpsim.core.record import Record
@@ -24,6 +25,7 @@ __all__ = [
     "Record",
     "Statistics",
     "__version__",
+    "convert",
     "device_statistics",
     "digest",
     "open",
@@ -39,6 +41,7 @@ _HOMES = {
     "DumpsimError": "dumpsim.core.errors",
     "Record": "dumpsim.core.record",
     "Statistics": "dumpsim.tensor.stats",
+    "convert": "dumpsim.analysis.convert",
     "device_statistics": "dumpsim.tensor.device_stats",
     "digest": "dumpsim.tensor.digest",
     "open": "dumpsim.analysis.dumpset",

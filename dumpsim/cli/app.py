@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 import dumpsim
-from dumpsim.cli import check, convert, explain, ls, msaccucmp, run, show, stat
+from dumpsim.cli import check, comparetool, convert, explain, ls, run, show, stat
 
 __all__ = ["app"]
 
@@ -65,4 +65,4 @@ app.command("convert")(convert.convert)
 app.command(
     "msaccucmp",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
-)(msaccucmp.msaccucmp)
+)(comparetool.msaccucmp)

@@ -78,7 +78,8 @@ def test_two_dumps(dumps, tmp_path):
         '"(0.500;0.500),(0.500;0.500)",1.000000,1.000000,1.000000,0.500000,',
         "3,Less,less,bool,4096,less,bool,4096,less:output:0,[2],1.000000,0.000000,0.000000,0.000000,0.000000,"
         f'"(0.500;0.500),(0.500;0.500)",{zeros},',
-        f'4,NaN,*,NaN,NaN,goldonly{",NaN" * 14},"[goldonly] There is no the my output dump file for the op "goldonly"."',
+        f'4,NaN,*,NaN,NaN,goldonly{",NaN" * 14},"[goldonly] There is no the my output dump file for the op '
+        '"goldonly"."',
     ]
 
 
@@ -106,8 +107,8 @@ def test_what_cannot_be_compared_says_why(tmp_path):
     put(golden, "Add.z.3.2.1700000000000101", [item(x)])
     assert compare(own, golden, tmp_path / "out", "-alg", "0,1,5") == 11
     assert table(tmp_path / "out")[1:] == [
-        '0,NaN,shape,NaN,NaN,shape,NaN,NaN,NaN,NaN,NaN,NaN,NaN,"[shape] The shape does not match ((2, 3) vs (3, 2)) for '
-        'shape:input:0.,[shape] The shape does not match ((2, 3) vs (6)) for shape:output:0."',
+        '0,NaN,shape,NaN,NaN,shape,NaN,NaN,NaN,NaN,NaN,NaN,NaN,"[shape] The shape does not match ((2, 3) vs (3, 2)) '
+        'for shape:input:0.,[shape] The shape does not match ((2, 3) vs (6)) for shape:output:0."',
         '1,Add,fewer,float32,4096,fewer,float32,4096,fewer:output:0,"[2,3]",1.000000,0.000000,'
         '"(2.500;1.708),(2.500;1.708)",',
         "2,NaN,int4,NaN,NaN,int4,NaN,NaN,NaN,NaN,NaN,NaN,NaN,The output data type (28) does not support.",
@@ -174,8 +175,8 @@ def test_dump_against_npy_of_the_original_model(fused, tmp_path):
     assert table(tmp_path / "out") == [
         "Index,OpType,NPUDump,DataType,Address,GroundTruth,DataType,TensorIndex,Shape,CosineSimilarity,MaxAbsoluteError,"
         "CompareFailReason",
-        '0,Data,data,NaN,NaN,data,NaN,NaN,NaN,NaN,NaN,"[data] There is no dump file for my output operator "data". The type '
-        'is Data."',
+        '0,Data,data,NaN,NaN,data,NaN,NaN,NaN,NaN,NaN,"[data] There is no dump file for my output operator "data". '
+        'The type is Data."',
         '1,TransData,trans_1,float16,4096,*,float32,trans_1:input:0,"[1,3,4,4]",1.000000,0.000812,',
         '1,TransData,trans_1,float16,4096,*,float32,trans_1:output:0,"[1,3,4,4]",1.000000,0.000812,',
         '2,Conv2D,conv1relu1,float16,4096,"conv1,relu1",float32,conv1relu1:input:0,"[1,3,4,4]",1.000000,0.000812,',

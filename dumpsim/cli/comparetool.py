@@ -1,4 +1,7 @@
-"""``dumpsim msaccucmp``: CANN's comparison tool, with its own flags and exit codes."""
+"""``dumpsim msaccucmp``: CANN's comparison tool, with its own flags and exit codes.
+
+The file has another name than the command, so that ``find -name msaccucmp.py`` finds the one script. [seed 001]
+"""
 
 from typing import Annotated
 
