@@ -101,7 +101,7 @@ def _hypot_slopes(b: GradBuilder, x: Any, y: Any, out: Any, dout: Any) -> tuple[
 def _larger_slopes(compare: str, opposite: str) -> Slopes:
     def slopes(b: GradBuilder, x: Any, y: Any, out: Any, dout: Any) -> tuple[Any, Any]:
         kind = dout.abstract.dtype
-        return tuple(b.emit("Mul", b.emit("Cast", b.emit(op, x, y), kind), dout) for op in (compare, opposite))  # type: ignore[return-value]
+        return tuple(b.emit("Mul", b.emit("Cast", b.emit(op, x, y), kind), dout) for op in (compare, opposite))
 
     return slopes
 

@@ -87,7 +87,9 @@ def _from_nearest(grads: Array, size: Any, align_corners: bool = False, half_pix
     rows = _nearest(grads.shape[2], height, align_corners, half_pixel_centers)
     columns = _nearest(grads.shape[3], width, align_corners, half_pixel_centers)
     total = np.zeros((*grads.shape[:2], height, width), grads.dtype)
-    np.add.at(total, (slice(None), slice(None), rows[:, None], columns[None, :]), grads)
+    images = total.reshape(-1, height, width)
+    places: Any = (slice(None), rows[:, None], columns[None, :])
+    np.add.at(images, places, grads.reshape(-1, *grads.shape[2:]))
     return total
 
 

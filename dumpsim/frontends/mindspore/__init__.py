@@ -46,7 +46,7 @@ _PLACES = {
     "train": (
         "Callback CheckpointConfig DatasetHelper FixedLossScaleManager LossMonitor "
         "LossScaleManager Model ModelCheckpoint RunContext TimeMonitor "
-        "connect_network_with_dataset data_sink load_checkpoint load_param_into_net save_checkpoint"
+        "connect_network_with_dataset data_sink load_checkpoint load_param_into_net parse_print save_checkpoint"
     ),
 }
 _ALIASES = {"int_": "int64", "float_": "float64", "uint": "uint64"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore._fields import DEFAULTS, FIELDS, checked
@@ -147,7 +147,10 @@ def _check_device_id(value: int) -> None:
 def _set_print_file_path(value: Any) -> None:
     checked("print_file_path", value)
     if _device_target() == "Ascend":
-        raise UnsupportedError("the file of Print", where="set_context(print_file_path)")
+        from dumpsim.frontends.mindspore.ops._channels import print_file
+
+        _STATE.values["print_file_path"] = print_file(value)
+        return
     logger.warning(
         "'print_file_path' parameter is deprecated due to changes in the behavior of the print operator. "
         "Recommend not using this parameter and directly viewing the screen output."

@@ -1,7 +1,9 @@
 """TensorDump and Print, in graphs and op by op: files, names, texts. [spec mindspore 9] [spec observed 3]"""
 
+import json
 import re
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -257,3 +259,80 @@ def test_a_graph_prints_as_mindspore(capsys):
     half = np.array([[1, 2], [3, 4.5]], np.float16)
     Printing()(Tensor(x), Tensor([True, False]), Tensor(half), Tensor(np.array([1, -20], np.int32)))
     assert capsys.readouterr().out == PRINTED
+
+
+def test_the_file_of_print(place, capsys):
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    machine()
+    (place / "print.data").write_bytes(b"taken")
+    context.set_context(print_file_path=str(place / "print.data"))
+    path = context.get_context("print_file_path")
+    assert re.fullmatch(rf"{re.escape(str(place))}/print\.data\.\d+", path)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    half = np.array([[1, 2], [3, 4.5]], np.float16)
+    for _ in range(2):
+        Printing()(Tensor(x), Tensor([True, False]), Tensor(half), Tensor(np.array([1, -20], np.int32)))
+    assert capsys.readouterr().out == ""
+    found = ms.parse_print(path)
+    assert len(found) == 26
+    assert found[0] == "Print Tensor x and y:"
+    np.testing.assert_array_equal(found[1].asnumpy(), x)
+    assert found[3].dtype == ms.float16
+    shown = [item if isinstance(item, str) else item.asnumpy().tolist() for item in found[5:12]]
+    assert shown == ["scalar", 15, 1, 2, "a", 3, 2.5]
+
+    # the same bytes by google.protobuf, from the schema of the specification
+    file = descriptor_pb2.FileDescriptorProto(name="print_test.proto", package="t", syntax="proto2")
+    tensor = file.message_type.add(name="TensorProto")
+    value, printed = file.message_type.add(name="Value"), file.message_type.add(name="Print")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    for owner, name, number, kind, label, type_name in (
+        (tensor, "dims", 1, kinds.TYPE_INT64, kinds.LABEL_REPEATED, None),
+        (tensor, "tensor_type", 2, kinds.TYPE_STRING, kinds.LABEL_REQUIRED, None),
+        (tensor, "tensor_content", 3, kinds.TYPE_BYTES, kinds.LABEL_REQUIRED, None),
+        (value, "desc", 1, kinds.TYPE_BYTES, kinds.LABEL_OPTIONAL, None),
+        (value, "tensor", 2, kinds.TYPE_MESSAGE, kinds.LABEL_OPTIONAL, ".t.TensorProto"),
+        (printed, "value", 1, kinds.TYPE_MESSAGE, kinds.LABEL_REPEATED, ".t.Value"),
+    ):
+        owner.field.add(name=name, number=number, type=kind, label=label, type_name=type_name)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    message = message_factory.GetMessageClass(pool.FindMessageTypeByName("t.Print"))()
+    data = Path(path).read_bytes()
+    message.ParseFromString(data)
+    assert message.SerializeToString() == data
+    assert [list(v.tensor.dims) for v in message.value[1:5]] == [[2, 3], [2], [2, 2], [2]]
+    assert [v.tensor.tensor_type for v in message.value[1:5]] == ["Float32", "Bool", "Float16", "Int32"]
+    assert message.value[1].tensor.tensor_content == x.tobytes()
+
+
+def test_parse_print_refuses_what_is_no_print_file(place):
+    with pytest.raises(FileNotFoundError):
+        ms.parse_print(str(place / "none"))
+    for content, text in ((b"", "may be empty"), (b"\xff" * 9, "Failed to read the print file")):
+        (place / "bad").write_bytes(content)
+        with pytest.raises(ValueError, match=text):
+            ms.parse_print(str(place / "bad"))
+    machine()
+    with pytest.raises(OSError, match="should be file path, but got directory"):
+        context.set_context(print_file_path=str(place))
+
+
+def test_a_dumped_tensordump_carries_its_file_in_its_name(place, monkeypatch):
+    config = {
+        "common_dump_settings": {
+            "op_debug_mode": 0, "dump_mode": 0, "path": str(place / "dump"), "net_name": "Net", "iteration": "all",
+            "saved_data": "tensor", "input_output": 0, "kernels": [], "support_device": [0],
+        },
+        "e2e_dump_settings": {"enable": True, "trans_flag": True},
+    }  # fmt: skip
+    (place / "config.json").write_text(json.dumps(config))
+    monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(place / "config.json"))
+    machine(manifest=None)
+    Net()(Tensor(X))
+    names = sorted(p.name.split(".")[1] for p in (place / "dump").rglob("TensorDump.*.npy"))
+    assert names
+    assert {name.split("|")[0] for name in names} == {"add", "div", "mul"}
+    assert all("|Default_" in name for name in names)
+    assert len(list(place.glob("*.npy"))) == 3

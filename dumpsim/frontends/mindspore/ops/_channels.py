@@ -1,21 +1,25 @@
 """Who listens to the queues that the debug operators post to: files of TensorDump, the screen or file of Print."""
 
 import atexit
+import os
 import sys
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from dumpsim.codecs import printfile
 from dumpsim.core.dtype import from_numpy
+from dumpsim.core.errors import DumpsimError
 from dumpsim.device.queue import HostQueues, Message
 from dumpsim.dump.tensordump import CHANNEL, TensorDumpWriter, profile_of
 from dumpsim.frontends.mindspore._dumping import _log
 from dumpsim.frontends.mindspore.common._format import graph_text
+from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.ops.debug import PRINT_QUEUE
 from dumpsim.runtime.session import Session
 
-__all__ = ["dump_writer", "listen_to_print"]
+__all__ = ["dump_writer", "listen_to_print", "print_file"]
 
 
 def dump_writer(session: Session) -> TensorDumpWriter:
@@ -55,8 +59,36 @@ def _deliver_at_exit(queues: HostQueues) -> None:
     atexit.register(deliver)
 
 
+def print_file(path: str) -> str:
+    """A path for the file of Print: a file that is there keeps its name, the new one gets the time behind its own.
+
+    Raises
+    ------
+    OSError
+        For a directory, with MindSpore's text. [spec observed 3]
+    """
+    full = os.path.realpath(path)
+    if os.path.isdir(full):
+        raise ScriptFileError(
+            f"For 'context.set_context', the argument 'print_file_path' should be file path, but got directory {full}."
+        )
+    if os.path.exists(full):
+        full = f"{full}.{Session.current().clock.now_ns // 1_000_000_000}"
+    return full
+
+
+class ScriptFileError(DumpsimError, OSError):
+    """A path that the script may not use."""
+
+
 def _show(message: Message) -> None:
-    """Print what a graph's Print got."""
+    """Print what a graph's Print got, or put it into the file that the context names."""
+    path = get_context("print_file_path") if Session.current().target == "Ascend" else ""
+    if path:
+        items = [item if isinstance(item, (str, np.ndarray)) else np.asarray(item) for item in message.items]
+        with open(path, "ab") as file:
+            file.write(printfile.encode(items))
+        return
     for item in message.items:
         print(shown(item), file=sys.stdout, flush=True)
 

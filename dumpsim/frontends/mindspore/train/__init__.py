@@ -15,6 +15,7 @@ from dumpsim.frontends.mindspore.train.callback import (
 )
 from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset, data_sink
 from dumpsim.frontends.mindspore.train.model import Model
+from dumpsim.frontends.mindspore.train.printfile import parse_print
 from dumpsim.frontends.mindspore.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "data_sink",
     "load_checkpoint",
     "load_param_into_net",
+    "parse_print",
     "save_checkpoint",
 ]
 

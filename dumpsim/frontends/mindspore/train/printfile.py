@@ -1,0 +1,44 @@
+"""``parse_print``: what the operator Print wrote to its file."""
+
+from typing import Any
+
+from dumpsim.codecs import printfile
+from dumpsim.core.errors import ScriptValueError, UnreadableError, UnsupportedError
+from dumpsim.core.settings import RunSettings
+
+__all__ = ["parse_print"]
+
+
+def parse_print(print_file_name: str) -> list[Any]:
+    """The texts and Tensors of a file of Print, in the order of printing. [spec observed 3]
+
+    Parameters
+    ----------
+    print_file_name : str
+        What ``set_context(print_file_path=...)`` named.
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        For an empty file, or one that holds something else, with MindSpore's texts.
+    NotImplementedError
+        In release 2.10, which has removed it.
+    """
+    from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+    if RunSettings.from_environment().mindspore == "2.10":
+        raise UnsupportedError("parse_print, which 2.10 has removed", nearest="--mindspore 2.7")
+    with open(print_file_name, "rb") as file:
+        data = file.read()
+    if not data:
+        raise ScriptValueError(
+            "For 'parse_print', the print file may be empty, please make sure enter the correct 'print_file_name'."
+        )
+    try:
+        items = printfile.decode(data, str(print_file_name))
+    except UnreadableError as error:
+        raise ScriptValueError(
+            f"{error}\nFailed to read the print file {print_file_name}, please check whether the file is correct."
+        ) from error
+    return [item if isinstance(item, str) else Tensor(item.copy()) for item in items]
