@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.dtype import dtype
 from dumpsim.ops.opdef import OpDef
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "BN_REDUCE_GRAD",
     "BN_UPDATE",
     "BN_UPDATE_GRAD",
+    "DROP_DO_MASK",
     "GE_TYPES",
     "TRANS_DATA",
     "Composition",
     "Source",
+    "drop_gen_mask",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -199,6 +202,45 @@ BN_REDUCE_GRAD = OpDef(
     infer=_infer_reduce_grad,
     kernel=_reduce_grad,
     formats={"in": {0: "NC1HWC0", 1: "NC1HWC0"}, "out": {0: "NC1HWC0"}},
+)
+
+
+# ------------------------------------------------------------- dropout, as GE's library splits it: AI CPU and AI Core
+_MASK_BLOCK = 128  # bits: a mask holds one bit an element, in blocks of 16 bytes
+
+
+def drop_gen_mask(dropout: OpDef) -> OpDef:
+    """The kernel that draws the bits which Dropout itself would draw; its operands are those behind a shape."""
+
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        size = int(np.prod(attrs["shape"], dtype=np.int64))
+        return TensorType(dtype=dtype("uint8"), shape=(-(-size // _MASK_BLOCK) * _MASK_BLOCK // 8,))
+
+    def kernel(*settings: Any, shape: tuple[int, ...], counter: int) -> Array:
+        bits = dropout.kernel(np.ones(shape, np.float32), *settings, counter=counter)[1].reshape(-1) > 0
+        mask = np.zeros(-(-bits.size // _MASK_BLOCK) * _MASK_BLOCK // 8, np.uint8)
+        packed = np.packbits(bits, bitorder="little")
+        mask[: packed.size] = packed
+        return mask
+
+    return OpDef(
+        name="DropOutGenMask",
+        operands=dropout.operands[1:],
+        infer=infer,
+        kernel=kernel,
+        random=True,
+        engine="aicpu",
+    )
+
+
+def _do_mask(x: Array, mask: Array, keep_prob: float) -> Array:
+    bits = np.unpackbits(mask, bitorder="little")[: x.size].reshape(x.shape)
+    kept: Array = x * bits.astype(x.dtype) / np.asarray(keep_prob, x.dtype)
+    return kept
+
+
+DROP_DO_MASK = OpDef(
+    name="DropOutDoMask", operands=("x", "mask", "keep_prob"), infer=_first, kernel=np.errstate(all="ignore")(_do_mask)
 )
 
 

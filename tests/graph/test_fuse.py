@@ -146,3 +146,30 @@ def test_the_parts_compute_what_the_whole_does(net, training):
         np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9)
     for name in NAMES:
         np.testing.assert_allclose(feeds[name], moved[name])
+
+
+@pytest.mark.parametrize("size", [6, 128, 200])
+def test_dropout_is_a_mask_of_bits_and_two_uses_of_it(net, size):
+    x, dy = net.input("x", (2, size)), net.input("dy", (2, size))
+    dropped = net.op("Dropout", x, 0.75, 3, 4)
+    slopes = net.op("DropoutGrad", dy, net.item(dropped, 1), keep_prob=0.75)
+    net.give(net.item(dropped, 0), slopes)
+    values = {"x": np.ones((2, size), np.float32), "dy": np.full((2, size), 3, np.float32)}
+    y, mask = find("Dropout").kernel(values["x"], 0.75, 3, 4, counter=0)
+    order = fuse(net.graph, find)
+    assert kinds(order)[0] == ("DropOutGenMask", "Default/Dropout-op0_GenMask")
+    assert sorted(kinds(order)[1:]) == [
+        ("DropOutDoMask", "Default/Dropout-op0_DoMask"),
+        ("DropOutDoMask", "Default/DropoutGrad-op0_DoMask"),
+    ]
+    order[0].attrs["counter"] = 0  # the runtime counts
+    got = evaluate(net.graph.output, dict(values))
+    np.testing.assert_array_equal(got[0], y)
+    np.testing.assert_array_equal(got[1], mask * 3 / np.float32(0.75))
+    assert order[0].abstract.shape == (-(-2 * size // 128) * 16,)  # blocks of 128 bits
+
+
+def test_a_mask_that_somebody_reads_keeps_dropout_whole(net):
+    dropped = net.op("Dropout", net.input("x", (2, 3)), 0.5, 0, 0)
+    net.give(net.item(dropped, 0), net.item(dropped, 1))
+    assert kinds(fuse(net.graph, find)) == [("Dropout", "Default/Dropout-op0")]

@@ -5,23 +5,14 @@ operator is one kernel that does its members' work without storing what lies bet
 joined, as GE's, and marks of `set_dump` on members are lost. [issue 3; spec mindspore 3.7, 12.1: fused names]
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
-from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Graph, Node, Value, definition_of, reachable, topological
-from dumpsim.graph.machine import (
-    BN_REDUCE,
-    BN_REDUCE_GRAD,
-    BN_UPDATE,
-    BN_UPDATE_GRAD,
-    GE_TYPES,
-    Composition,
-    Source,
-)
+from dumpsim.graph.graph import Constant, Graph, Node, Value, definition_of, reachable
+from dumpsim.graph.machine import GE_TYPES, Composition, Source
 from dumpsim.graph.passes.sequence import kernel_order
+from dumpsim.graph.passes.split import split, users_of
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["PATTERNS", "Pattern", "fuse"]
@@ -71,11 +62,6 @@ PATTERNS = (
     ),
     Pattern(name="elementwise", heads=_ELEMENTWISE, tails=(_ELEMENTWISE,), repeats=True),
 )
-# GE's names of the parts of an operator that it splits [CANN: fused batch norm passes]
-_PARTS: Mapping[str, str] = MappingProxyType(
-    {"BNTrainingReduce": "_Reduce", "BNTrainingUpdate": "_Update", "BNTrainingReduceGrad": "_Reduce",
-     "BNTrainingUpdateGrad": "_Update"}
-)  # fmt: skip
 
 
 def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
@@ -94,7 +80,7 @@ def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
         The kernels that are left, in execution order.
     """
     assert isinstance(graph.output, Node)
-    _split(graph, kernel_order(graph.output))
+    split(graph, find)
     _Fusion(graph, kernel_order(graph.output), find).join()
     kernels = kernel_order(graph.output)
     for node in kernels:
@@ -103,105 +89,12 @@ def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
     return kernels
 
 
-# ------------------------------------------------------------------------------------------------ splitting
-def _split(graph: Graph, order: Sequence[Node]) -> None:
-    """Batch normalisation in training is two kernels forward and two backward."""
-    users = _users(graph)
-    for node in order:
-        if node.op_type == "BatchNorm" and _trains(node, 5, 8):
-            _split_forward(node)
-        elif node.op_type == "BatchNormGrad" and _trains(node, 6, 8) and _is_taken_apart(node, users):
-            _split_backward(node, users)
-
-
-def _trains(node: Node, training: int, data_format: int) -> bool:
-    x = node.operands[0].abstract
-    flags = [node.operands[at] for at in (training, data_format)]
-    return (
-        isinstance(x, TensorType)
-        and len(x.shape) == 4
-        and all(isinstance(flag, Constant) for flag in flags)
-        and [flag.value for flag in flags if isinstance(flag, Constant)] == [True, 0]
-    )
-
-
-def _value(value: Value) -> float:
-    assert isinstance(value, Constant)
-    return float(value.value)
-
-
-def _part(node: Node, definition: OpDef, operands: list[Value], **attrs: object) -> Node:
-    """A new kernel that does a part of a node's work."""
-    return Node(
-        op_type=definition.name,
-        operands=operands,
-        abstract=definition.infer([operand.abstract for operand in operands], attrs),
-        attrs=attrs,
-        scope=node.scope,
-        full_name=node.full_name + _PARTS[definition.name],
-        sources=node.sources,
-        definition=definition,
-        flags={"original": node.full_name},
-    )
-
-
-def _become(node: Node, definition: OpDef, operands: list[Value], **attrs: object) -> None:
-    """Let the node itself do the other part."""
-    node.flags = {"original": node.full_name}
-    node.full_name += _PARTS[definition.name]
-    node.op_type, node.definition = definition.name, definition
-    node.operands, node.attrs = operands, attrs
-
-
-def _item(node: Node, at: int) -> Node:
-    assert isinstance(node.abstract, TupleType)
-    return Node(op_type="TupleGetItem", operands=[node, constant(at)], abstract=node.abstract.items[at])
-
-
-def _split_forward(node: Node) -> None:
-    x, scale, offset, mean, variance, _, epsilon, momentum, _, *tokens = node.operands
-    assert isinstance(scale.abstract, TensorType)
-    sums = _part(node, BN_REDUCE, [x], kind=scale.abstract.dtype)
-    operands = [x, _item(sums, 0), _item(sums, 1), scale, offset, mean, variance, *tokens]
-    _become(node, BN_UPDATE, operands, factor=_value(momentum), epsilon=_value(epsilon))
-
-
-def _is_taken_apart(node: Node, users: Mapping[int, list[Node]]) -> bool:
-    return all(user.op_type in ("TupleGetItem", "UpdateState") for user in users.get(id(node), ()))
-
-
-def _split_backward(node: Node, users: Mapping[int, list[Node]]) -> None:
-    dy, x, scale, mean, variance, _, _, epsilon, _ = node.operands
-    items = users.get(id(node), [])
-    _become(node, BN_UPDATE_GRAD, [dy, x, mean, variance], epsilon=_value(epsilon))
-    node.abstract = BN_UPDATE_GRAD.infer([o.abstract for o in node.operands], node.attrs)
-    last = _part(
-        node,
-        BN_REDUCE_GRAD,
-        [dy, x, _item(node, 0), _item(node, 1), scale, mean, variance],
-        epsilon=_value(epsilon),
-    )
-    last.full_name = node.flags["original"] + _PARTS[BN_REDUCE_GRAD.name]
-    last.flags = dict(node.flags)
-    for item in items:
-        if item.op_type == "UpdateState":  # what writes the weights waits for both
-            item.operands.append(last)
-            continue
-        index = item.operands[1]
-        assert isinstance(index, Constant)
-        if index.value == 0:  # the gradient of the input: it has one kernel of its own
-            item.op_type, item.operands = "Depend", [last]
-        else:
-            item.operands = [node, constant(index.value - 1)]
-
-
-# -------------------------------------------------------------------------------------------------- joining
 class _Fusion:
     def __init__(self, graph: Graph, order: Sequence[Node], find: Callable[[str], OpDef]) -> None:
         self.graph = graph
         self.order = order
         self.find = find
-        self.users = _users(graph)
+        self.users = users_of(graph)
         self.kernels = {id(node) for node in order}
         self.taken: set[int] = set()
 
@@ -311,13 +204,3 @@ class _Fusion:
             self.users.setdefault(id(new), []).append(user)
         if self.graph.output is old:
             self.graph.output = new
-
-
-def _users(graph: Graph) -> dict[int, list[Node]]:
-    """Users of each node, once for each operand."""
-    users: dict[int, list[Node]] = {}
-    for node in topological([graph.output]):
-        for operand in node.operands:
-            if isinstance(operand, Node):
-                users.setdefault(id(operand), []).append(node)
-    return users
