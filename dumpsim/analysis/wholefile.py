@@ -1,9 +1,11 @@
 """Result files appear under their names when they are complete, or not at all."""
 
 import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,17 +14,22 @@ from dumpsim.core.errors import DumpWriteError
 
 __all__ = ["npy_parts", "write_whole"]
 
-Part = "bytes | memoryview"
+_AT_ONCE = 16  # parts of one system call
 
 
 def npy_parts(array: "np.ndarray[Any, Any]") -> tuple[bytes, memoryview]:
     """Header and data of an npy file as numpy itself writes it; contiguous data are not copied."""
-    import io
-
     solid = np.ascontiguousarray(array).reshape(array.shape)
+    data = solid.reshape(-1).view(np.uint8).data if solid.size else memoryview(b"")
+    return _header(solid.dtype.str, solid.shape), data
+
+
+@lru_cache(maxsize=256)
+def _header(descr: str, shape: tuple[int, ...]) -> bytes:
+    """The tensors of a dump have few types and shapes."""
     head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(solid))
-    return head.getvalue(), solid.reshape(-1).view(np.uint8).data if solid.size else memoryview(b"")
+    np.lib.format.write_array_header_1_0(head, {"descr": descr, "fortran_order": False, "shape": shape})
+    return head.getvalue()
 
 
 def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int = 0o600) -> int:
@@ -37,11 +44,14 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
     descriptor, temporary = -1, ""
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=".dumpsim-", dir=os.path.dirname(path) or ".")
-        for part in parts:
-            view = memoryview(part).cast("B") if len(part) else memoryview(b"")
-            total += view.nbytes
-            while view.nbytes:
-                view = view[os.write(descriptor, view) :]
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        total = sum(view.nbytes for view in views)
+        while views:
+            written = os.writev(descriptor, views[:_AT_ONCE])
+            while views and written >= views[0].nbytes:
+                written -= views.pop(0).nbytes
+            if written:
+                views[0] = views[0][written:]
         if mode != 0o600:
             os.fchmod(descriptor, mode)
         os.close(descriptor)
