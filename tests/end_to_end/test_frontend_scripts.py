@@ -79,7 +79,6 @@ WITH_LINE = {
 # operators whose files are not those of 2.10, and why
 DIFFERENT_TREES = {
     "tree_setitem": "x += 1 writes x in 2.10: Expand/_InplaceAddsExt and Assign where we have Add",
-    "tree_tup": "2.10 takes tensors in a tuple as constants and folds what hangs on them alone",
 }
 
 

@@ -31,6 +31,8 @@ class Compiled:
     program: Program | None  # None where everything is known at capture
     result: Any
     backward: Any = None  # `backward.Backward`, of the forward pass of a gradient
+    constants: bool = False  # whether tensors in tuples, lists and dicts are constants of the program
+    held: Any = None  # keeps these alive: their identities are keys
 
     def weights(self) -> list[Any]:
         """The Parameters of the script that the program reads."""
@@ -46,7 +48,7 @@ class Compiled:
         """Run the program; what it returns, and the arrays that it gives out for its gradient."""
         if self.program is None:
             return self.result, []
-        arrays = [tensor._array for tensor in values.tensors_in((args, dict(kwargs)), parameters=False)]
+        arrays = [tensor._array for tensor in _fed(args, kwargs, self.constants)]
         outputs = session.execute(self.program, arrays)
         tensors = list(values.tensors_in(self.result))
         results = iter(
@@ -66,7 +68,10 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
     """
     session = _session(cell.__dict__.get("_jit_config_dict", {}).get("jit_level"))
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
+    constants = stated is None  # [observed 2.10]
     key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
+    if constants:
+        key = (*key, *(part for t in _fixed_in(args, kwargs) for part in (id(t), id(t._array))))
     programs: dict[Key, Compiled | None] = cell.__dict__.setdefault("_programs", {})
     compiled = programs.get(key)
     if compiled is None and stated is not None:
@@ -83,7 +88,7 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
 
         def capture() -> Compiled:
             construct = rewrite.rewritten(type(cell).construct, name=f"{name}.construct")
-            return _compile(session, name, construct, (cell,), args, kwargs, stated, cell)
+            return _compile(session, name, construct, (cell,), args, kwargs, stated, cell, constants=constants)
 
         try:
             compiled = _with_flags(capture)
@@ -252,6 +257,7 @@ def _compile(
     stated: Any,
     cell: Any,
     end: Callable[[Tracer, Any], Any] | None = None,
+    constants: bool = False,
 ) -> Compiled:
     """Capture, lower and plan; `end` gives the graph its output and decides about a backward pass."""
     tracer = Tracer(name)
@@ -260,7 +266,7 @@ def _compile(
     scope = trace.scope_of(cell) if cell is not None else None
     if scope is not None:  # the cell was a part of another network before, which named it [observed 2.10]
         tracer.frame.scope = tracer.frame.call_scope = scope
-    labels = _labels(construct.function, len(bound), args, kwargs)
+    labels = _labels(construct.function, len(bound), args, kwargs, constants)
     hints = list(stated) if isinstance(stated, (tuple, list)) else []
     symbols = iter(
         [
@@ -268,7 +274,8 @@ def _compile(
             for i, (label, tensor, element) in enumerate(labels)
         ]
     )
-    symbolic_args, symbolic_kwargs = values.rebuild((args, dict(kwargs)), symbols, parameters=False)
+    symbolic_args = tuple(_with_symbols(value, symbols, constants) for value in args)
+    symbolic_kwargs = {name: _with_symbols(value, symbols, constants) for name, value in kwargs.items()}
     with trace.tracing(tracer):
         try:
             result = construct.function(*bound, *symbolic_args, **symbolic_kwargs)
@@ -288,7 +295,31 @@ def _compile(
     session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
     program = lower(tracer.graph, session.ids, find, session.options(), saved)
     session.compile(program)
-    return Compiled(program=program, result=_without_symbols(result), backward=back)
+    held = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
+    return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, held=held)
+
+
+def _fixed(value: Any) -> Iterator[Any]:
+    """The tensors of an argument that are constants of a graph: those in tuples, lists and dicts."""
+    if not values.is_tensor(value) and not hasattr(value, "__ms_mutable__"):
+        yield from values.tensors_in(value, parameters=False)
+
+
+def _fixed_in(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    return [tensor for value in (*args, *kwargs.values()) for tensor in _fixed(value)]
+
+
+def _fed(args: tuple[Any, ...], kwargs: Mapping[str, Any], constants: bool) -> list[Any]:
+    """The tensors of a call that are inputs of its graph."""
+    given = [v for v in (*args, *kwargs.values()) if not constants or not any(True for _ in _fixed(v))]
+    return list(values.tensors_in(given, parameters=False))
+
+
+def _with_symbols(value: Any, symbols: Iterator[Any], constants: bool) -> Any:
+    """An argument as the capture sees it."""
+    if constants and any(True for _ in _fixed(value)):
+        return value
+    return values.rebuild(value, symbols, parameters=False)
 
 
 def _output(tracer: Tracer, result: Any) -> None:
@@ -321,7 +352,7 @@ def _argument_type(tensor: Any, stated: Any) -> TensorType:
 
 
 def _labels(
-    function: Callable[..., Any], skipped: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], skipped: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], constants: bool
 ) -> Iterator[tuple[str, Any, bool]]:
     """The tensors among the arguments with the names of their parameters, and whether they are elements of one.
 
@@ -333,15 +364,17 @@ def _labels(
         name = parameters[min(place, star)].name
         if place >= star:
             name = f"{name}{place - star}"
-        yield from _named(name, value)
+        yield from _named(name, value, constants)
     for name, value in kwargs.items():
-        yield from _named(name, value)
+        yield from _named(name, value, constants)
 
 
-def _named(name: str, value: Any) -> Iterator[tuple[str, Any, bool]]:
+def _named(name: str, value: Any, constants: bool) -> Iterator[tuple[str, Any, bool]]:
     if values.is_tensor(value):
         if not values.is_parameter(value):
             yield name, value, False
+        return
+    if constants and any(True for _ in _fixed(value)):
         return
     for index, tensor in enumerate(values.tensors_in(value, parameters=False)):
         yield f"{name}{index}", tensor, True

@@ -5,17 +5,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import CaptureError, UnsupportedError
 from dumpsim.core.irdoc import SourceLine
-from dumpsim.frontends.mindspore._capture import numbering, values
+from dumpsim.frontends.mindspore._capture import numbering, values, vendor
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.graph.calls import Call, CallStack
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.rules import constant as host_value
 
 __all__ = ["Tracer", "call_cell", "current", "tracing"]
 
@@ -150,6 +153,9 @@ class Tracer:
         refuse_open(tuple(operands))
         inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
         abstract = definition.infer([v.abstract for v in inputs], attrs)
+        if definition.name in vendor.FOLDED and isinstance(abstract, TensorType) and _are_constant(inputs):
+            result = definition.kernel(*(host_value(v) for v in inputs), **attrs)
+            return values.tensor_of_array(np.array(result, abstract.dtype.numpy), abstract.dtype)
         node = Node(
             op_type=definition.name,
             operands=inputs,
@@ -248,6 +254,11 @@ class Tracer:
             node.debug_name = node.debug_name or name
         elif not node.call_name:
             node.call_name = name
+
+
+def _are_constant(inputs: Sequence[Value]) -> bool:
+    """Whether all operands are constants, a tensor among them."""
+    return all(isinstance(v, Constant) for v in inputs) and any(isinstance(v.abstract, TensorType) for v in inputs)
 
 
 _current: ContextVar[Tracer | None] = ContextVar("tracer", default=None)

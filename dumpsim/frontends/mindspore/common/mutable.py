@@ -8,10 +8,24 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 __all__ = ["mutable"]
 
 
+class _Tuple(tuple[Any, ...]):
+    """A tuple whose tensors are inputs of a graph."""
+
+    __slots__ = ()
+    __ms_mutable__ = True
+
+
+class _List(list[Any]):
+    """A list whose tensors are inputs of a graph."""
+
+    __slots__ = ()
+    __ms_mutable__ = True
+
+
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     """The data as an input of graphs rather than a constant of them.
 
-    Tensors are inputs anyhow; numbers become 0-d Tensors.
+    A Tensor is an input anyhow, unless it is in a tuple, list or dict; numbers become 0-d Tensors.
 
     Raises
     ------
@@ -30,7 +44,8 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     if isinstance(input_data, (int, float)):
         return Tensor(input_data)
     if isinstance(input_data, (tuple, list)):
-        return type(input_data)(mutable(item) for item in input_data)
+        kind = _Tuple if isinstance(input_data, tuple) else _List
+        return kind(mutable(item) for item in input_data)
     raise ScriptTypeError(
         "For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) "
         "or their nested "
