@@ -116,6 +116,7 @@ _PARAM = re.compile(
     r"%para(\d+)_(.*?): <(?=Tensor|Ref)(.*?)>( : \[[^\]]*\])?(  :  has_default)?"
     r"(?:  :  <(.*?)>)?(?:  :  IsWeight: (\w+))?$"
 )
+_LONGEST_PARAM = 1 << 13
 _HEAD = re.compile(r"  (?:%(\d+)\((.*?)\) = )?([A-Za-z_]\w*)\(")
 _FULL_NAME = re.compile(r"(?:# Fullname with scope|: full_name_with_scope): \((.*)\)$")
 _SOURCE = re.compile(r"# In file (.*?):(\d{1,9})(?:~(\d{1,9}))?(?:, (\d{1,9})~(\d{1,9}))?/(.*)/$")
@@ -159,10 +160,10 @@ def _parse(text: str, where: str) -> IrDoc:
             break
         block.append(line)
     params = _use_labels(params, "\n".join(lines[start:]))
-    digits = re.search(r"(\d+)$", name)
+    digits = name[len(name.rstrip("0123456789")) :]
     return IrDoc(
         name=name,
-        graph_id=int(digits.group(1)) if digits else -1,
+        graph_id=int(digits) if digits else -1,
         params=params,
         nodes=tuple(nodes),
         attrs=_read_attrs(lines),
@@ -198,7 +199,7 @@ def _read_attrs(lines: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _read_param(line: str, where: str) -> IrParam:
-    match = _PARAM.match(line)
+    match = _PARAM.match(line) if len(line) < _LONGEST_PARAM else None
     if match is None:
         raise UnreadableError("not a graph parameter", where=where, code="DS-IR-002")
     _, label, type_name, hint, default, device, weight = match.groups()
@@ -261,7 +262,7 @@ def _read_node(block: list[str], params: tuple[IrParam, ...], where: str) -> IrN
         elif line.startswith(": ("):
             left, _, right = line[2:].partition(") -> (")
             left, right = left[1:].removesuffix(")") if not right else left[1:], right[:-1]
-            if "[const vector]" in line and re.search(r"x[A-Za-z0-9_]+\[const vector\]", line):
+            if "[const vector]" in line and re.search(r"x[A-Za-z0-9_]{1,60}\[const vector\]", line):
                 kernel = (parse_kernel_ios(left), parse_kernel_ios(right))
             elif "<" in line:
                 operand_types = parse_types(left, where)

@@ -18,7 +18,9 @@ from dumpsim.core.irdoc import KernelIo
 
 __all__ = ["parse_kernel_ios", "parse_type", "parse_types", "split_list"]
 
-_KERNEL_IO = re.compile(r"<?(\w+?)x([A-Za-z][A-Za-z0-9_]*)\[const vector\][{\[]([^}\]]*)[}\]]>?")
+_KERNEL_IO = re.compile(  # bounded, since a search through a run of letters is otherwise quadratic
+    r"<?(\w{1,40}?)x([A-Za-z][A-Za-z0-9_]{0,60})\[const vector\][{\[]([^}\]]{0,400})[}\]]>?"
+)
 
 
 def split_list(text: str, separator: str = ", ") -> list[str]:

@@ -29,6 +29,10 @@ _CLASSES = {
     "xdigit": "0-9A-Fa-f",
 }
 _SIMPLE_ESCAPES = {"0": "\0", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_TOO_LARGE = (
+    "Number of NFA states exceeds limit. Please use shorter regex string, or use smaller brace expression, or make "
+    "_GLIBCXX_REGEX_STATE_LIMIT larger."
+)
 _QUANTIFIERS = "*+?{"
 
 
@@ -52,7 +56,10 @@ def compile_pattern(text: str) -> "re.Pattern[str]":
     Traceback (most recent call last):
     dumpsim.core.ecmascript.PatternError: Parenthesis is not closed.
     """
-    return re.compile(_Parser(text).pattern(), re.ASCII)
+    try:
+        return re.compile(_Parser(text).pattern(), re.ASCII)
+    except (RecursionError, OverflowError):  # deeper, or with more repetitions, than Python follows
+        raise PatternError(_TOO_LARGE) from None
 
 
 class _Parser:

@@ -12,6 +12,7 @@ __all__ = ["Steps"]
 
 _ALPHABET = frozenset("0123456789-|")
 _ULONG_MAX = 2**64 - 1
+_ULONG_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +84,15 @@ class Steps:
             sides = token.split("-")
             if len(sides) > 2 or not all(sides):
                 continue  # accepted, never matches
-            large = [side for side in sides if int(side) > _ULONG_MAX]
+            large = [
+                side
+                for side in sides
+                if len(side.lstrip("0")) > _ULONG_DIGITS or int(side[-_ULONG_DIGITS:]) > _ULONG_MAX
+            ]
             if large:
                 oversized += large
             else:
-                ranges.append((int(sides[0]), int(sides[-1])))
+                ranges.append((int(sides[0][-_ULONG_DIGITS:]), int(sides[-1][-_ULONG_DIGITS:])))
         return cls(text=text, ranges=tuple(ranges), oversized=tuple(oversized))
 
     def __contains__(self, iteration: object) -> bool:

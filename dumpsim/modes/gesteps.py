@@ -34,7 +34,7 @@ def check_ge_steps(text: str) -> None:
             raise _refused(text, "need range step such as 0-5.")
         if not all(side.isascii() and side.isdigit() for side in sides):
             raise _refused(text, "the step is not a digit.")
-        if any(int(side) > _INT32 for side in sides):
+        if any(len(side) > 4000 or int(side) > _INT32 for side in sides):
             raise _refused(text, "the step is out of range.")
         if len(sides) == 2 and int(sides[0]) >= int(sides[1]):
             reason = "in range steps, the first step is >= second step, correct range steps is as 5-10."
