@@ -35,6 +35,7 @@ ApplyMomentum(use_nesterov=False, use_locking=False, gradient_scale=1.0): \
 variable, accumulation, learning_rate, gradient, momentum
 Adam(use_locking=False, use_nesterov=False): var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
 AdamWeightDecay(use_locking=False): var, m, v, lr, beta1, beta2, epsilon, decay, gradient
+ApplyAdagradV2(epsilon, update_slots=True): var, accum, lr, grad
 ArgMaxWithValue(axis=0, keep_dims=False): input
 ArgMinWithValue(axis=0, keep_dims=False): input
 Argmax(axis=-1, output_type=int32): input_x
@@ -51,9 +52,11 @@ BitwiseOr(): x, y
 BitwiseXor(): x, y
 BroadcastTo(shape): input
 Cast(): input_x, dtype
+CeLU(alpha=1.0): x
 Concat(axis=0): tensors
 CumProd(exclusive=False, reverse=False): x, axis
 CumSum(exclusive=False, reverse=False): input, axis
+DepthToSpace(block_size): x
 Div(): input, other
 DivNoNan(): x, y
 Dropout(keep_prob=0.5, Seed0=0, Seed1=0): x
@@ -71,12 +74,17 @@ FloorMod(): x, y
 Gather(batch_dims=0): input_params, input_indices, axis
 GatherD(): x, dim, index
 GatherNd(): input_x, indices
+GLU(axis=-1): x
 Greater(): input, other
 GreaterEqual(): input, other
+HShrink(lambd=0.5): input
+IndexAdd(axis, use_lock=True, check_index_bound=True): x, indices, y
+IsClose(rtol=1e-05, atol=1e-08, equal_nan=False): input, other
 L2Normalize(axis=0, epsilon=0.0001): input_x
 LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07): input_x, gamma, beta
 Less(): input, other
 LessEqual(): input, other
+Logit(eps=-1.0): input
 LogSoftmax(axis=-1): logits
 LogicalAnd(): x, y
 LogicalOr(): x, y
@@ -87,6 +95,7 @@ Maximum(): input, other
 Minimum(): input, other
 Mod(): x, y
 Mul(): input, other
+NanToNum(nan=None, posinf=None, neginf=None): input
 NLLLoss(reduction='mean', ignore_index=-100): logits, labels, weight
 NotEqual(): input, other
 OneHot(axis=-1): indices, depth, on_value, off_value
@@ -100,16 +109,22 @@ ReduceMin(keep_dims=False): x, axis=()
 ReduceProd(keep_dims=False): x, axis=()
 ReduceSum(keep_dims=False, skip_mode=False): x, axis=()
 Reshape(): input, shape
+ResizeBilinearV2(align_corners=False, half_pixel_centers=False): image, size
+ResizeNearestNeighborV2(align_corners=False, half_pixel_centers=False): image, size
+ReverseSequence(seq_dim, batch_dim=0): x, seq_lengths
 ReverseV2(axis): input
+Roll(shifts, dims=None): input
 Round(): input, decimals=0
 Select(): condition, input, other
 SGD(dampening=0.0, weight_decay=0.0, nesterov=False): parameters, gradient, learning_rate, accum, momentum, stat
 SigmoidCrossEntropyWithLogits(): logits, label
 Slice(): input, begin, size
 SmoothL1Loss(beta=1.0, reduction='none'): prediction, target
+SoftShrink(lambd=0.5): input
 Softmax(axis=-1): input
 SoftmaxCrossEntropyWithLogits(): logits, labels
 Sort(axis=-1, descending=False): x
+SpaceToDepth(block_size): x
 SparseSoftmaxCrossEntropyWithLogits(is_grad=False): logits, labels
 Split(axis=0, output_num=1): input_x
 SquaredDifference(): x, y

@@ -7,7 +7,19 @@ from dumpsim.frontends.mindspore._absent import absent
 
 __all__ = ["MODULES", "find"]
 
-MODULES = ("arithmetic", "elementwise", "shape", "reduce", "create", "network", "clip", "steer", "debug", "fused")
+MODULES = (
+    "arithmetic",
+    "elementwise",
+    "shape",
+    "reduce",
+    "create",
+    "network",
+    "clip",
+    "steer",
+    "debug",
+    "fused",
+    "further",
+)
 
 
 def find(name: str) -> Any:

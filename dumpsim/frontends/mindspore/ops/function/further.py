@@ -1,0 +1,244 @@
+"""Functions for operators with settings: gates, scatters into Parameters, images in another size."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
+
+__all__ = [
+    "celu",
+    "glu",
+    "hardshrink",
+    "index_add",
+    "interpolate",
+    "isclose",
+    "logit",
+    "nan_to_num",
+    "pixel_shuffle",
+    "repeat_interleave",
+    "reverse_sequence",
+    "roll",
+    "scatter_add",
+    "scatter_div",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_nd_add",
+    "scatter_nd_div",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_mul",
+    "scatter_nd_sub",
+    "scatter_sub",
+    "scatter_update",
+    "softshrink",
+]
+
+
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """`x` where it is positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere.
+
+    Raises
+    ------
+    ValueError
+        For an `alpha` of 0.
+    """
+    if alpha == 0:
+        raise ScriptValueError("For 'celu', the 'alpha' must not be 0.")
+    return single("CeLU", [x, float(alpha)])
+
+
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """The first half along `axis`, gated by the sigmoid of the second."""
+    return single("GLU", [x, axis])
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 between ``-lambd`` and `lambd`, the operand elsewhere."""
+    return single("HShrink", [input, float(lambd)])
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """The operand moved towards 0 by `lambd`, and 0 between."""
+    return single("SoftShrink", [input, float(lambd)])
+
+
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """The inverse of the sigmoid, of the operand kept in ``[eps, 1 - eps]``."""
+    return single("Logit", [input, -1.0 if eps is None else float(eps)])
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Where two tensors are equal within ``atol + rtol * abs(other)``."""
+    return single("IsClose", [input, other, float(rtol), float(atol), equal_nan])
+
+
+def nan_to_num(
+    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """The operand with numbers in place of NaN and of the infinities."""
+    return single("NanToNum", [input, nan, posinf, neginf])
+
+
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """The elements moved along `dims`; what leaves at one end enters at the other."""
+    return single("Roll", [input, shifts, dims])
+
+
+def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Tensor:
+    """The first `seq_lengths` elements of each row of a batch in reverse."""
+    return single("ReverseSequence", [x, seq_lengths], {"seq_dim": seq_dim, "batch_dim": batch_dim})
+
+
+def repeat_interleave(input: Tensor, repeats: int, axis: int | None = None) -> Tensor:
+    """Each element `repeats` times, along an axis or of the flat tensor.
+
+    Raises
+    ------
+    NotImplementedError
+        For repeats of their own for each element.
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int):
+        raise UnsupportedError(f"repeats of type {type(repeats).__name__}", where="ops.repeat_interleave")
+    return single("RepeatInterleaveInt", [input, repeats, axis, None])
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Channels as pixels: ``(..., C * r * r, H, W)`` becomes ``(..., C, H * r, W * r)``."""
+    if upscale_factor < 1 or input.ndim < 3 or input.shape[-3] % (upscale_factor * upscale_factor):
+        raise ScriptValueError(
+            f"For 'pixel_shuffle', {upscale_factor} squared must divide the channels of 'input' {input.shape}."
+        )
+    *batch, channels, height, width = input.shape
+    rest = channels // (upscale_factor * upscale_factor)
+    count = len(batch)
+    x = single("Reshape", [input, (*batch, rest, upscale_factor, upscale_factor, height, width)])
+    order = (*range(count), count, count + 3, count + 1, count + 4, count + 2)
+    x = single("Transpose", [x, order])
+    return single("Reshape", [x, (*batch, rest, height * upscale_factor, width * upscale_factor)])
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Tensor:
+    """Images (N, C, H, W) in another size.
+
+    Parameters
+    ----------
+    size : int or (int, int), optional
+    scale_factor : float or (float, float), optional
+        One of both.
+    mode : str
+        ``nearest`` or ``bilinear``.
+
+    Raises
+    ------
+    ValueError
+        For both or none of `size` and `scale_factor`.
+    NotImplementedError
+        For other modes, and for tensors of other ranks.
+    """
+    if mode not in ("nearest", "bilinear") or input.ndim != 4:
+        raise UnsupportedError(
+            f"mode {mode!r} of a tensor with {input.ndim} dimensions", where="ops.interpolate",
+            allowed=("nearest and bilinear of (N, C, H, W)",),
+        )  # fmt: skip
+    if (size is None) == (scale_factor is None):
+        raise ScriptValueError("For 'interpolate', exactly one of 'size' and 'scale_factor' must be given.")
+    if size is None:
+        factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor, scale_factor)
+        size = tuple(int(n * factor) for n, factor in zip(input.shape[2:], factors, strict=True))
+    pair = (size, size) if isinstance(size, int) else tuple(size)
+    if mode == "nearest":
+        if align_corners is not None:
+            raise ScriptValueError("For 'interpolate', 'align_corners' has no meaning in mode 'nearest'.")
+        return single("ResizeNearestNeighborV2", [input, pair, False, False])
+    return single("ResizeBilinearV2", [input, pair, bool(align_corners), not align_corners])
+
+
+def index_add(
+    x: Tensor, indices: Tensor, y: Tensor, axis: int, use_lock: bool = True, check_index_bound: bool = True
+) -> Tensor:
+    """Add `y` to the places `indices` along an axis of the Parameter `x`."""
+    settings = {"axis": axis, "use_lock": use_lock, "check_index_bound": check_index_bound}
+    return single("IndexAdd", [x, indices, y], settings)
+
+
+def _written(op_type: str, variable: Any, indices: Any, updates: Any, **attrs: Any) -> Tensor:
+    for name, operand in (("input_x", variable), ("indices", indices), ("updates", updates)):
+        if not isinstance(operand, Tensor):
+            raise ScriptTypeError(f"For '{op_type}', '{name}' must be a Tensor, but got {type(operand).__name__}.")
+    result: Tensor = call(op_type, [variable, indices, updates], attrs)
+    return result
+
+
+def scatter_update(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Replace rows of a Parameter."""
+    return _written("ScatterUpdate", input_x, indices, updates)
+
+
+def scatter_add(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Add to rows of a Parameter."""
+    return _written("ScatterAdd", input_x, indices, updates)
+
+
+def scatter_sub(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Subtract from rows of a Parameter."""
+    return _written("ScatterSub", input_x, indices, updates)
+
+
+def scatter_mul(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Multiply rows of a Parameter."""
+    return _written("ScatterMul", input_x, indices, updates)
+
+
+def scatter_div(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Divide rows of a Parameter."""
+    return _written("ScatterDiv", input_x, indices, updates)
+
+
+def scatter_max(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """The larger of rows of a Parameter and the updates."""
+    return _written("ScatterMax", input_x, indices, updates)
+
+
+def scatter_min(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """The smaller of rows of a Parameter and the updates."""
+    return _written("ScatterMin", input_x, indices, updates)
+
+
+def scatter_nd_add(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
+    """Add to places of a Parameter."""
+    return _written("ScatterNdAdd", input_x, indices, updates, use_locking=use_locking)
+
+
+def scatter_nd_sub(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
+    """Subtract from places of a Parameter."""
+    return _written("ScatterNdSub", input_x, indices, updates, use_locking=use_locking)
+
+
+def scatter_nd_mul(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
+    """Multiply places of a Parameter."""
+    return _written("ScatterNdMul", input_x, indices, updates, use_locking=use_locking)
+
+
+def scatter_nd_div(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
+    """Divide places of a Parameter."""
+    return _written("ScatterNdDiv", input_x, indices, updates, use_locking=use_locking)
+
+
+def scatter_nd_max(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
+    """The larger of places of a Parameter and the updates."""
+    return _written("ScatterNdMax", input_x, indices, updates, use_locking=use_locking)
+
+
+def scatter_nd_min(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
+    """The smaller of places of a Parameter and the updates."""
+    return _written("ScatterNdMin", input_x, indices, updates, use_locking=use_locking)

@@ -1,0 +1,125 @@
+"""Functions and primitives with settings against numpy, in graphs and op by op."""
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.settings import RunSettings
+from dumpsim.frontends.mindspore import Parameter, Tensor, context, nn, ops
+from dumpsim.frontends.mindspore.ops import operations as P  # noqa: N812 - the vendor's spelling
+from dumpsim.runtime.session import Session
+
+RNG = np.random.RandomState(5)
+X, Y = (RNG.randn(4, 6).astype(np.float32) for _ in range(2))
+IMAGE = RNG.randn(1, 8, 2, 3).astype(np.float32)
+
+
+@pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"], autouse=True)
+def mode(request):
+    before = Session.use(None)
+    session = Session(RunSettings(quiet=True), environment={})
+    Session.use(session)
+    context.set_context(mode=request.param, device_target="CPU")
+    session.configure(target="CPU")
+    yield request.param
+    Session.use(before)
+
+
+class Net(nn.Cell):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def construct(self, *tensors):
+        return self.function(*tensors)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def shuffled(x):
+    return x.reshape(1, 2, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(1, 2, 4, 6)
+
+
+CASES = {
+    "celu": (lambda x: ops.celu(x, 0.5), (X,), np.maximum(X, 0) + np.minimum(0.5 * np.expm1(X / 0.5), 0)),
+    "glu": (lambda x: ops.glu(x), (X,), X[:, :3] * sigmoid(X[:, 3:])),
+    "hardshrink": (lambda x: ops.hardshrink(x, 0.7), (X,), np.where(np.abs(X) <= 0.7, 0, X)),
+    "softshrink": (lambda x: ops.softshrink(x), (X,), np.sign(X) * np.maximum(np.abs(X) - 0.5, 0)),
+    "logit": (lambda x: ops.logit(x, 0.1), (X,), np.log(np.clip(X, 0.1, 0.9) / (1 - np.clip(X, 0.1, 0.9)))),
+    "isclose": (lambda x, y: ops.isclose(x, y, atol=0.5), (X, Y), np.abs(X - Y) <= 0.5 + 1e-5 * np.abs(Y)),
+    "nan_to_num": (lambda x: ops.nan_to_num(x, 1.5), (np.float32([np.nan, 2]),), np.float32([1.5, 2])),
+    "roll": (lambda x: ops.roll(x, (1, -2), (0, 1)), (X,), np.roll(X, (1, -2), (0, 1))),
+    "P.Roll": (lambda x: P.Roll(3, 1)(x), (X,), np.roll(X, 3, 1)),
+    "reverse_sequence": (
+        lambda x, n: ops.reverse_sequence(x, n, 1), (X, np.int32([0, 2, 6, 1])),
+        np.stack([X[0], [*X[1, 1::-1], *X[1, 2:]], X[2, ::-1], X[3]]),
+    ),
+    "repeat_interleave": (lambda x: ops.repeat_interleave(x, 3, 1), (X,), np.repeat(X, 3, 1)),
+    "repeat_interleave.flat": (lambda x: ops.repeat_interleave(x, 2), (X,), np.repeat(X, 2)),
+    "pixel_shuffle": (lambda x: ops.pixel_shuffle(x, 2), (IMAGE,), shuffled(IMAGE)),
+    "interpolate": (
+        lambda x: ops.interpolate(x, scale_factor=2.0), (IMAGE,), IMAGE.repeat(2, axis=2).repeat(2, axis=3),
+    ),
+    "index_select": (lambda x, i: ops.index_select(x, 1, i), (X, np.int32([5, 0])), X[:, [5, 0]]),
+    "lerp": (lambda x, y: ops.lerp(x, y, 0.25), (X, Y), X + 0.25 * (Y - X)),
+    "xlogy": (lambda x, y: ops.xlogy(x, y), (X, np.abs(Y)), X * np.log(np.abs(Y))),
+    "hypot": (lambda x, y: ops.hypot(x, y), (X, Y), np.hypot(X, Y)),
+    "P.DepthToSpace": (lambda x: P.DepthToSpace(2)(P.SpaceToDepth(2)(x)), (RNG.rand(1, 2, 4, 6).astype("f"),), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions_are_those_of_numpy(name):
+    function, operands, expected = CASES[name]
+    out = Net(function)(*(Tensor(operand) for operand in operands)).asnumpy()
+    np.testing.assert_allclose(out, operands[0] if expected is None else expected, rtol=2e-5, atol=1e-6)
+
+
+class Scatter(nn.Cell):
+    """Writes rows of its Parameter."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.table = Parameter(Tensor(X), name="table")
+
+    def construct(self, index, rows):
+        return self.function(self.table, index, rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda p, i, u: ops.scatter_add(p, i, u), lambda t, u: t + u),
+        (lambda p, i, u: ops.scatter_sub(p, i, u), lambda t, u: t - u),
+        (lambda p, i, u: ops.scatter_max(p, i, u), np.maximum),
+        (lambda p, i, u: P.ScatterMul()(p, i, u), lambda t, u: t * u),
+        (lambda p, i, u: P.ScatterUpdate()(p, i, u), lambda t, u: u),
+        (lambda p, i, u: ops.scatter_nd_add(p, ops.expand_dims(i, 1), u), lambda t, u: t + u),
+        (lambda p, i, u: P.IndexAdd(0)(p, i, u), lambda t, u: t + u),
+    ],
+)
+def test_scatters_write_the_parameter(function, expected):
+    net = Scatter(function)
+    rows = [3, 1]
+    out = net(Tensor(np.int32(rows)), Tensor(Y[:2]))
+    wanted = X.copy()
+    wanted[rows] = expected(X[rows], Y[:2])
+    np.testing.assert_allclose(net.table.asnumpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
+
+
+def test_masked_select_finds_room_for_its_rows(mode):
+    out = Net(lambda x, y: ops.masked_select(x, x > y))(Tensor(X), Tensor(Y))
+    np.testing.assert_array_equal(out.asnumpy(), X[X > Y])
+
+
+def test_what_is_not_there_is_named():
+    with pytest.raises(NotImplementedError, match="mode 'bicubic'"):
+        ops.interpolate(Tensor(IMAGE), size=(2, 2), mode="bicubic")
+    with pytest.raises(ValueError, match="exactly one of 'size' and 'scale_factor'"):
+        ops.interpolate(Tensor(IMAGE))
+    with pytest.raises(NotImplementedError, match="repeats of type Tensor"):
+        ops.repeat_interleave(Tensor(X), Tensor(X))
