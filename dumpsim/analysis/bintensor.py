@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.codecs.dumpdata import BinFile, Item
+from dumpsim.codecs.binfile import BinFile
+from dumpsim.codecs.dumpdata import Item
 from dumpsim.codecs.protonumber import DTYPES_PROTO, FORMATS
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import BadInputError, DtypeError, FormatError, UnreadableError, UnsupportedError

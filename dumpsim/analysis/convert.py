@@ -15,7 +15,7 @@ from dumpsim.analysis.bintensor import BinTensor
 from dumpsim.analysis.wholefile import npy_parts, write_whole
 from dumpsim.archive.naming import NameRule, is_dump_file
 from dumpsim.codecs import mapping, opdebug
-from dumpsim.codecs.dumpdata import BinFile
+from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import BadInputError, DumpsimError, UnreadableError, UnsupportedError, nearest
 from dumpsim.core.format import FORMATS, HOST_ORDERS
 

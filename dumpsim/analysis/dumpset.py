@@ -13,7 +13,7 @@ from dumpsim.analysis.listing import entries
 from dumpsim.analysis.overflow import Overflow, overflows
 from dumpsim.analysis.place import Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
-from dumpsim.codecs.dumpdata import BinFile
+from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.core.record import STATISTICS

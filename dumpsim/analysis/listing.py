@@ -12,7 +12,7 @@ from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import BinName, escape, is_dump_file, parse_bin, parse_npy, parse_tensordump
 from dumpsim.codecs import mapping, opcsv, statcsv
-from dumpsim.codecs.dumpdata import BinFile
+from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 

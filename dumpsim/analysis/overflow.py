@@ -9,7 +9,7 @@ from dumpsim.analysis.listing import files, small_text
 from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import OPDEBUG, BinName, parse_bin, parse_npy
 from dumpsim.codecs import opdebug
-from dumpsim.codecs.dumpdata import BinFile
+from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import UnreadableError
 
 __all__ = ["Overflow", "overflows"]

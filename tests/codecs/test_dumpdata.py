@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dumpsim.codecs import protonumber
+from dumpsim.codecs.binfile import BinFile
 from dumpsim.codecs.dumpdata import (
     UNKNOWN_OFFSET,
-    BinFile,
     DumpData,
     Item,
     Space,

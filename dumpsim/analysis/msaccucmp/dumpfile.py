@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dumpsim.analysis.msaccucmp.status import Status, ToolError
 from dumpsim.codecs import npy
-from dumpsim.codecs.dumpdata import DTYPES_PROTO, FORMATS, BinFile, Item
+from dumpsim.codecs.binfile import BinFile
+from dumpsim.codecs.dumpdata import DTYPES_PROTO, FORMATS, Item
 from dumpsim.core.errors import DumpsimError, UnreadableError
 from dumpsim.tensor.cast import to_numpy
 

@@ -1,0 +1,183 @@
+"""Binary dump files: one operator, all its tensors, mapped when asked for. [spec ge 3.1]
+
+Three containers stand behind one reader: the usual one, a bare protobuf with the data in its fields ("version 1"), and
+the one of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dumpsim.codecs import nano
+from dumpsim.codecs.dumpdata import Decoder, DumpData, Item, item_of
+from dumpsim.codecs.wire import Span, bad
+from dumpsim.core.errors import BadInputError
+
+__all__ = ["BinFile"]
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+_MAX_HEADER = 1 << 26  # bytes; real headers have some hundred
+Kind = Literal["bin", "nano", "bare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinFile:
+    """A dump file: its header, read and checked, and views of its data, mapped when asked for.
+
+    Attributes
+    ----------
+    path : str
+    kind : str
+        ``bin``, ``nano`` or ``bare``.
+    data : DumpData
+    spans : mapping of str to tuple
+        First and last byte of each of ``inputs``, ``outputs``, ``buffers`` and ``spaces``.
+    """
+
+    path: str
+    kind: Kind
+    data: DumpData
+    spans: dict[str, tuple[Span, ...]]
+
+    @classmethod
+    def open(cls, path: "str | os.PathLike[str]", *, trailing: bool = False) -> "BinFile":
+        """Read a file's header.
+
+        Parameters
+        ----------
+        path : path
+        trailing : bool
+            Whether bytes behind the last tensor are let pass, as the vendor's newest reader does. [spec ge 3.1]
+
+        Raises
+        ------
+        UnreadableError
+            With file and offset, for a file that is cut short, has trailing bytes, or is something else.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dumpsim.codecs.dumpdata import Item, dtype_number, format_number, header
+        >>> item = Item(dtype=dtype_number("float16"), format=format_number("ND"), shape=(2,), size=4)
+        >>> data = DumpData(op_name="Add_1", dump_time=1700000000000000, inputs=(item,), outputs=())
+        >>> with tempfile.NamedTemporaryFile(suffix=".3.5.1700000000000000") as file:
+        ...     _ = file.write(header(data) + bytes.fromhex("003c0040"))
+        ...     file.flush()
+        ...     BinFile.open(file.name).input(0).view("float16").tolist()
+        [1.0, 2.0]
+        """
+        where = os.fspath(path)
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise bad(where, 0, "is not a regular file")
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            length = int.from_bytes(file.read(8), "little")
+            if size <= 8:
+                raise bad(where, size, f"{size} bytes are no dump file")
+            if not 1 <= length <= size - 8:
+                return cls._bare(where, size, length)
+            if length > _MAX_HEADER:
+                raise bad(where, 0, f"a header of {length} bytes is above the limit of {_MAX_HEADER}")
+            message = file.read(length)
+        if len(message) < length:
+            raise bad(where, 8 + len(message), "the file was cut while it was read")
+        view = memoryview(bytes(8) + message)  # offsets are the file's
+        kind: Kind = "bin"
+        if message[:4] == nano.MAGIC:
+            kind, trailing = "nano", False  # sizes must add up exactly [spec ge 3.9]
+            data = _nano(view, where)
+        else:
+            data, _ = Decoder(view, where).dump_data((8, 8 + length))
+        return cls(path=where, kind=kind, data=data, spans=_spans(data, 8 + length, size, where, trailing))
+
+    @classmethod
+    def _bare(cls, where: str, size: int, length: int) -> "BinFile":
+        """A bare protobuf, whose parts hold their data."""
+        if not size <= 1 << 31:
+            raise bad(where, 0, f"a header of {length} bytes does not fit a file of {size} bytes")
+        view = np.memmap(where, np.uint8, mode="r").data
+        try:
+            if view[0] not in (0x0A, 0x10, 0x1A, 0x22):  # a message starts with its version, time, output or input
+                raise bad(where, 0, "the first byte is no field of a dump")
+            data, held = Decoder(view, where).dump_data((0, size))
+        except ValueError as error:
+            what = f"a header of {length} bytes does not fit a file of {size} bytes"
+            raise bad(where, 0, f"{what}, nor is it a bare message ({error})") from None
+        spans = {}
+        for name, parts in held.items():
+            spans[name] = tuple(span or (0, 0) for span in parts)
+            for part, (start, end) in zip(getattr(data, name), spans[name], strict=True):
+                if part.size not in (0, end - start):
+                    raise bad(where, start, f"{end - start} bytes of data where the size says {part.size}")
+        return cls(path=where, kind="bare", data=data, spans=spans)
+
+    def _view(self, what: str, index: int) -> Bytes:
+        spans = self.spans[what]
+        if not 0 <= index < len(spans):
+            raise BadInputError(
+                f"there is no {index}", where=f"{self.path}: {what}", allowed=[f"0..{len(spans) - 1}"] if spans else ()
+            )
+        start, end = spans[index]
+        if start == end:
+            return np.empty(0, np.uint8)
+        return np.memmap(self.path, np.uint8, mode="r", offset=start, shape=(end - start,))
+
+    def input(self, index: int) -> Bytes:
+        """Data of an input: uint8, of its size, mapped and read-only."""
+        return self._view("inputs", index)
+
+    def output(self, index: int) -> Bytes:
+        """Data of an output."""
+        return self._view("outputs", index)
+
+    def buffer(self, index: int) -> Bytes:
+        """Data of an L1 buffer."""
+        return self._view("buffers", index)
+
+    def space(self, index: int) -> Bytes:
+        """Data of a workspace."""
+        return self._view("spaces", index)
+
+
+def _nano(view: memoryview, where: str) -> DumpData:
+    """A header of tags; what it leaves out, operator and time, is in the file's name."""
+    version, inputs, outputs = nano.decode(view, (8, len(view)), where)
+    name = os.path.basename(where).split(".")
+    stamp = name[-1] if len(name) > 2 and name[-1].isdecimal() else "0"
+    return DumpData(
+        op_name=name[1] if len(name) > 2 else "",
+        dump_time=int(stamp[:20]),
+        version=str(version),
+        inputs=tuple(item_of(found) for found in inputs),
+        outputs=tuple(item_of(found) for found in outputs),
+    )
+
+
+def _spans(data: DumpData, start: int, size: int, where: str, trailing: bool) -> dict[str, tuple[Span, ...]]:
+    """Where each part's bytes are; parts without an address have none if only so the payload adds up. [spec ge 3.1]"""
+    items = data.parts
+    sizes = [item.size for item in items]
+    if start + sum(sizes) > size:
+        held = [0 if isinstance(item, Item) and item.address == 0 else item.size for item in items]
+        if start + sum(held) == size:
+            sizes = held
+    at = start
+    spans: dict[str, tuple[Span, ...]] = {}
+    index = 0
+    for name in ("inputs", "outputs", "buffers", "spaces"):
+        row = []
+        for number in range(len(getattr(data, name))):
+            end = at + sizes[index]
+            if end > size:
+                raise bad(where, at, f"{name[:-1]} {number} has {sizes[index]} bytes, {size - at} are left")
+            row.append((at, end))
+            at = end
+            index += 1
+        spans[name] = tuple(row)
+    if at < size and not trailing:
+        raise bad(where, at, f"{size - at} bytes follow the last tensor")
+    return spans
