@@ -21,7 +21,11 @@ _FLOAT32, _INT8, _UINT8 = DTYPES["float32"], DTYPES["int8"], DTYPES["uint8"]
 
 
 class NotDumped(Exception):
-    """A tensor that the vendor skips with a message; the text is the reason."""
+    """A tensor that the vendor skips with a message of a level; the text is the reason."""
+
+    def __init__(self, reason: str, level: str = "ERROR") -> None:
+        super().__init__(reason)
+        self.level = level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,7 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
         For a layout or number type that the vendor skips.
     """
     if ref.dtype.name == "hifloat8":
-        raise NotDumped("hifloat8 has no npy form")
+        raise NotDumped("hifloat8 has no npy form", "WARNING")
     if how.raw:
         values, dtype, label = _raw(ref), ref.dtype, "DefaultFormat"
     elif how.rank4:

@@ -85,7 +85,7 @@ class TensorFiles:
         try:
             found = self._converted(ref)
         except NotDumped as reason:
-            self._log("WARNING", "", f"{source.full_name} {io}.{ref.slot}: {reason}")
+            self._log(reason.level, "", f"{source.full_name} {io}.{ref.slot}: {reason}")
             self._tally.skip(str(reason))
             return
         self._tally.asked += 1
@@ -190,8 +190,9 @@ class TensorFiles:
         self._ledger.enter(directory, short or name, source, ref)
 
     def _row(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
-        """Add a row with statistics of the host; complex numbers have none."""
+        """Add a row with statistics of the host; complex numbers have none. [seed 001]"""
         if found.dtype.kind == "complex":
+            self._log("ERROR", "", f"{record.op_name} {record.io}.{record.slot}: complex numbers have no statistics")
             return
         key = _key(ref)
         cells = None if key is None else self._cells.get(key)

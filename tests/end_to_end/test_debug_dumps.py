@@ -263,3 +263,22 @@ def test_jit_in_dynamic_graph_mode(tmp_path, monkeypatch):
     assert "Exp" in left.types()
     assert "Log" not in left.types()  # it ran by itself
     assert any("Grad" in path.name for path in left.tensors())  # the backward graph of the jit function
+
+
+def test_a_script_can_leave_the_lite_dump_out(tmp_path, monkeypatch):
+    from dumpsim.frontends.mindspore import _dumping
+
+    monkeypatch.setattr(_dumping._DUMPS, "scene", _dumping._DUMPS.scene)
+
+    def steps():
+        ms.device_context.ascend.op_debug.aclinit_config({"dump": {"dump_scene": "lite_exception:disable"}})
+        thrice()()
+
+    left = dump(tmp_path, monkeypatch, "O0", steps, faults=FAULT)
+    assert isinstance(left.error, DeviceError)
+    assert left_over(tmp_path) == []
+    for wrong, error in (({"dump": {"dump_scene": "lite"}}, ValueError), ({"dump": 3}, TypeError)):
+        with pytest.raises(error):
+            ms.device_context.ascend.op_debug.aclinit_config(wrong)
+    with pytest.raises(NotImplementedError, match="max_opqueue_num"):
+        ms.device_context.ascend.op_debug.aclinit_config({"max_opqueue_num": "1"})

@@ -17,6 +17,7 @@ _SUBMODULES = (
     "communication",
     "context",
     "dataset",
+    "device_context",
     "experimental",
     "hal",
     "log",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
-from dumpsim.core.errors import DumpWriteError, ScriptTypeError, ScriptValueError, nearest
+from dumpsim.core.errors import DumpWriteError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
 
@@ -140,7 +140,9 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For something else.
+        For something that is no such mapping.
+    UnsupportedError
+        For other settings of ACL.
 
     Examples
     --------
@@ -150,6 +152,9 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
 
     if not isinstance(config, Mapping) or not isinstance(config.get("dump", {}), Mapping):
         raise ScriptTypeError(f"{config!r} is no dict", where="aclinit_config", allowed=("dict",))
+    others = [key for key in config if key != "dump"] + [key for key in config.get("dump", {}) if key != "dump_scene"]
+    if others:
+        raise UnsupportedError(f"{others[0]!r}", where="aclinit_config", allowed=("dump", "dump.dump_scene"))
     scene = config.get("dump", {}).get("dump_scene", LITE)
     if scene not in (LITE, LITE_OFF):
         raise ScriptValueError(

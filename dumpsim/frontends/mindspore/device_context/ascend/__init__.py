@@ -1,0 +1,14 @@
+"""``mindspore.device_context.ascend``: settings of Ascend devices."""
+
+from importlib import import_module
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+
+__all__ = ["op_debug"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise absent("mindspore.device_context.ascend", name)
