@@ -171,12 +171,10 @@ class DumpSet:
         UnreadableError
             For an Opdebug file that is none.
         """
-        root = self.root if self.root.is_dir() else self.root.parent
-        for place in places(root):
+        alone = self.root.is_file()
+        for place in [place_of(self.root.parent)] if alone else places(self.root):
             if all(test(place) for test in self.near):
-                for overflow in overflows(place):
-                    if self.root in (root, overflow.path):
-                        yield overflow
+                yield from (found for found in overflows(place) if not alone or found.path == self.root)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""

@@ -182,6 +182,7 @@ def test_overflows_in_both_forms(tmp_path):
     assert second.operators == (("Mul", "Default_Mul-op2"),)  # by those in the name
     (entry,) = dump.filter(where=lambda e: e.opdebug is not None and e.timestamp == STAMP + 1)
     assert entry.opdebug == first.facts
+    assert [o.facts for o in dumpsim.open(entry.path).overflows()] == [first.facts]
     (place / f"Opdebug.Node_OpDebug.9.8.{STAMP + 1}").unlink()
     from dumpsim.codecs.opdebug import to_json
 
