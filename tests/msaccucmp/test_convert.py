@@ -215,6 +215,24 @@ def test_fractal_nz_needs_a_shape(tmp_path, dump, capsys):
     assert np.array_equal(np.load(tmp_path / "yes" / f"{STEM}.input.0.2x20x30.npy"), x)
 
 
+def test_empty_and_forged_shapes(tmp_path, dump):
+    empty = np.empty((1, 1, 0, 16), np.float16)
+    path = dump(
+        [
+            item(empty, format="FRACTAL_NZ", original_shape=(0, 3)),
+            item(empty, format="FRACTAL_NZ", original_shape=(2, 3)),
+            item(np.empty((2, 1, 3, 4, 0), np.float16), format="NC1HWC0", original_shape=(0, 3, 3, 4)),
+        ]
+    )
+    assert convert(path, tmp_path / "out", "-f", "ND", "-i", "0") == 0
+    assert names(tmp_path / "out") == [f"{STEM}.input.0.0x3.npy"]
+    assert convert(path, tmp_path / "out", "-f", "ND", "-i", "1") == 27
+    assert convert(path, tmp_path / "out", "-f", "NCHW", "-i", "2") == 0
+    assert convert(dump([item(b"", dtype="float16", shape=(0, 1 << 63))]), tmp_path / "forged") == 40
+    assert convert(dump([item(b"12", dtype="float16", shape=(1 << 31, 1 << 31))]), tmp_path / "forged") == 40
+    assert names(tmp_path / "forged") == []
+
+
 def test_one_tensor_that_cannot_be_converted_does_not_stop_the_others(tmp_path, dump, capsys):
     x = np.ones((2, 3), np.float32)
     path = dump([item(x), item(np.ones((1, 2, 3, 4), np.float32), format="NCHW")])

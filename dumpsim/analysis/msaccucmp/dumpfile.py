@@ -16,7 +16,7 @@ from dumpsim.codecs.dumpdata import DTYPES_PROTO, FORMATS, Item
 from dumpsim.core.errors import DumpsimError, UnreadableError
 from dumpsim.tensor.cast import to_numpy
 
-__all__ = ["OPDEBUG", "DumpFile", "Tensor", "name_of"]
+__all__ = ["OPDEBUG", "RANKS", "DumpFile", "Name", "Tensor", "name_of"]
 
 Array = NDArray[Any]
 
@@ -45,10 +45,11 @@ _PLAIN = frozenset(
         "complex128",
     ]
 )
+_LIMIT = 1 << 32  # larger dimensions are forged
 _AS_FLOAT64 = frozenset({"hifloat8", "float8_e4m3fn", "float8_e5m2"})
 # layouts whose names promise a number of dimensions; a tensor with another number is ND
-_RANKS = {"NCHW": 4, "NHWC": 4, "HWCN": 4, "CHWN": 4, "NCDHW": 5, "NDHWC": 5, "DHWCN": 5, "NC1HWC0": 5, "FRACTAL_Z": 4}
-_RANKS |= {"NDC1HWC0": 6, "FRACTAL_Z_3D": 4}
+RANKS = {"NCHW": 4, "NHWC": 4, "HWCN": 4, "CHWN": 4, "NCDHW": 5, "NDHWC": 5, "DHWCN": 5, "NC1HWC0": 5, "FRACTAL_Z": 4}
+RANKS |= {"NDC1HWC0": 6, "FRACTAL_Z_3D": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class Tensor:
     @property
     def real_format(self) -> str:
         """The layout; ND where the shape has not the dimensions that it promises."""
-        rank = _RANKS.get(self.format)
+        rank = RANKS.get(self.format)
         return self.format if rank is None or rank == len(self.shape) else "ND"
 
     def array(self) -> Array:
@@ -110,6 +111,8 @@ class Tensor:
             return self.raw
         if self.dtype == "undefined":
             return self.raw.view(np.int8)
+        if max(self.shape, default=0) > _LIMIT:
+            raise ToolError(Status.SHAPE_MISMATCH, f"The shape {self.shape} of {self.label} is not possible.")
         if 0 in self.shape:
             return np.empty(self.shape, np.float64)
         dtype = "int64" if self.dtype == "resource" else self.dtype

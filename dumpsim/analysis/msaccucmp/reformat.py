@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dumpsim.analysis.msaccucmp.dumpfile import Tensor
+from dumpsim.analysis.msaccucmp.dumpfile import RANKS, Tensor
 from dumpsim.analysis.msaccucmp.journal import Journal
 from dumpsim.analysis.msaccucmp.status import Status, ToolError
 from dumpsim.codecs.dumpdata import FORMATS
@@ -124,10 +124,12 @@ def reformat(
     source = tensor.real_format
     if source != tensor.format:
         journal.warning(
-            f"The format({tensor.format}) of the dump data is {_rank(tensor.format)} dimensions, but the shape "
+            f"The format({tensor.format}) of the dump data is {RANKS[tensor.format]} dimensions, but the shape "
             f"{tensor.shape} does not have them: {tensor.label} is taken as ND."
         )
     wanted = tensor.original_shape
+    if 0 in tensor.shape and source != target:
+        return _empty(tensor, array)
     if source == "FRACTAL_NZ" and source != target:
         wanted = tuple(wanted or shape)
         _check_nz(tensor, wanted)
@@ -159,10 +161,12 @@ def reformat(
     return made if own is None else _slice(made, wanted, tensor, journal)  # our own ways need no cut
 
 
-def _rank(format: str) -> int:
-    from dumpsim.analysis.msaccucmp.dumpfile import _RANKS
-
-    return _RANKS[format]
+def _empty(tensor: Tensor, array: Array) -> Array:
+    """No element has a place to go to; the shape is all that changes."""
+    if 0 in tensor.original_shape:
+        return np.empty(tensor.original_shape, array.dtype)
+    what = f"{tensor.label} has no elements on the device, and {_text(tensor.original_shape)} of them on the host."
+    raise ToolError(Status.SHAPE_CONVERT, what)
 
 
 def _text(shape: tuple[int, ...]) -> str:
