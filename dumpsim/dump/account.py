@@ -39,8 +39,6 @@ def following(config: DumpConfig, profile: Profile, info: SessionInfo, tally: Ta
         level = " --jit-level O2" if profile.dialect == "graph" else ""
         fields = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in info.settings.overrides.items())
         return f"dumpsim check {shlex.quote(config.file)} --device {profile.target.lower()}{level}{release}{fields}"
-    if config.binary:
-        return f"dumpsim convert {where}"
     if config.op_debug_mode == 3:
         return f"dumpsim stat {where} --bad"
     return f"dumpsim ls {where} --summary" if tally.tensors else f"dumpsim stat {where}"

@@ -2,6 +2,7 @@
 
 from dumpsim.codecs.opdebug import Block, NewOpDebug, OpDebug, encode
 from dumpsim.core.events import TaskEvent
+from dumpsim.modes.operators import CUBE
 
 __all__ = ["layout_of", "record_of"]
 
@@ -36,5 +37,5 @@ def record_of(event: TaskEvent, layout: str) -> bytes:
     ids = {"model_id": event.model_id, "stream_id": event.stream_id, "task_id": event.task_id}
     if layout == "old":
         return encode(OpDebug(ai_core=Block(**ids, status=status)))
-    unit = "AIC" if event.overflow_status & 0x400 else "AIV"
+    unit = "AIC" if event.op_type.startswith(CUBE) else "AIV"
     return encode(NewOpDebug(acc_type=unit, data={**ids, "context_id": 65535, "thread_id": 65535, "status": status}))

@@ -1,6 +1,6 @@
 """Operands and outputs that no dump holds, by operator type."""
 
-__all__ = ["HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "WITHOUT_FILES"]
+__all__ = ["CUBE", "HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "WITHOUT_FILES"]
 
 # Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
 _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
@@ -46,6 +46,9 @@ _ASCEND_OUTPUTS: dict[str, frozenset[int]] = {
     "TensorDump": frozenset({0}),
     "TensorSummary": frozenset({0}),
 }
+
+# operator types that the cube unit computes (AIC), by how they begin; the others are of the vector unit (AIV)
+CUBE = ("BatchMatMul", "Conv2D", "Conv3D", "Depthwise", "FlashAttention", "MatMul")
 
 TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are told of in the log [seed 001]
 

@@ -309,6 +309,7 @@ def test_overflow_in_npy_is_limited_by_overflow_number(root):
     machine.run(overflowing(3), overflowing(4), conv())
     content = json.loads(one(root, "Opdebug").read_text())
     assert one(root, "Opdebug").name.endswith(".output.0.json")
+    assert content["acc_list"]["acc_type"] == "AIC"  # a convolution is the cube unit's
     assert content["acc_list"]["data"]["task_id"] == 3
     assert content["acc_list"]["data"]["status"] == 0x20
     assert {name.split(".")[2] for name in files(root) if "Conv2D" in name} == {"3"}
