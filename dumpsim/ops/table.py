@@ -83,6 +83,7 @@ MODULES: dict[str, str] = {
         "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad MaxPoolWithArgmaxV2 "
         "MaxPoolGradWithArgmaxV2"
     ),
+    "product": "Mm Mv Dot Outer Ger Addmm Addmv Addbmm Baddbmm Einsum",
     "quant": "WeightQuantBatchMatmul",
     "randomness": (
         "Dropout DropoutGrad DropoutExt DropoutGradExt DropoutGenMaskExt DropoutDoMaskExt StandardNormal UniformReal "
@@ -99,6 +100,7 @@ MODULES: dict[str, str] = {
         "NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2 AllFinite "
         "FloatStatus"
     ),
+    "volume": "Conv3D Conv3DBackpropInput Conv3DBackpropFilter",
 }
 
 

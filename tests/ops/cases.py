@@ -688,6 +688,45 @@ FURTHER = (
     case("LogSigmoid", f(2, 6), real=None, grad="finite", first=True),
 )  # fmt: skip
 
+_CONV3D: dict[str, Any] = {
+    "out_channel": 4,
+    "kernel_size": (2, 3, 2),
+    "pad_mode": "valid",
+    "pad": (0, 0, 0, 0, 0, 0),
+    "strides": (1, 1, 1, 1, 1),
+    "dilations": (1, 1, 1, 1, 1),
+    "groups": 1,
+}
+PRODUCTS = (
+    case("Mm", f(2, 3), f(3, 4), real=None, grad="finite"),
+    case("Mv", f(2, 3), f(3), real=None, grad="finite"),
+    case("Dot", f(3), f(3), real=None, grad="finite"),
+    case("Outer", f(3), f(2), real=None, grad="finite"),
+    case("Ger", f(3), f(2), slopes=_OTHER),
+    case("Addmm", f(4), f(2, 3), f(3, 4), 0.5, 2.0, real=None, grad="finite"),
+    case("Addmv", f(2), f(2, 3), f(3), 1, 1, real=None, grad="finite"),
+    case("Addbmm", f(2, 4), f(5, 2, 3), f(5, 3, 4), 0.5, 2.0, real=None, grad="finite"),
+    case("Baddbmm", f(5, 2, 4), f(5, 2, 3), f(5, 3, 4), 0.5, 2.0, real=None, grad="finite"),
+    case("Einsum", (f(2, 3), f(3, 4)), attrs={"equation": "ab,bc->ac"}, real=None, grad="finite"),
+    case("Einsum.sum", (f(2, 3, 4),), attrs={"equation": "abc->b"}, real=None, grad="finite"),
+    case("Einsum.batch", (f(2, 3, 4), f(2, 4, 5), f(5)), attrs={"equation": "bij,bjk,k->bi"}, real=None,
+         grad="finite"),
+    *(
+        case(f"Conv3D.{name}", x, w, attrs=_CONV3D | attrs, real=f"P.Conv3D(4, (2, 3, 2), {call})(a, b)",
+             slopes=_OTHER, tolerance=1e-5)
+        for name, x, w, attrs, call in (
+            ("valid", f(2, 3, 4, 5, 4), f(4, 3, 2, 3, 2), {}, ""),
+            ("same", f(1, 3, 4, 5, 4), f(4, 3, 2, 3, 2), {"pad_mode": "same", "strides": (1, 1, 2, 2, 1)},
+             "pad_mode='same', stride=(2, 2, 1)"),
+            ("pad", f(1, 2, 4, 5, 4), f(4, 2, 2, 3, 2), {"pad_mode": "pad", "pad": (1, 0, 1, 1, 0, 1)},
+             "pad_mode='pad', pad=(1, 0, 1, 1, 0, 1)"),
+            ("group", f(1, 4, 3, 4, 3), f(4, 2, 2, 3, 2), {"groups": 2}, "group=2"),
+        )
+    ),
+    case("Conv3D.dilated", f(1, 2, 4, 7, 4), f(4, 2, 2, 3, 2), attrs=_CONV3D | {"dilations": (1, 1, 1, 2, 2)},
+         real=None, grad="finite"),
+)  # fmt: skip
+
 _FLASH = (None,) * 7
 # operators of Ascend: no kernel for the CPU, so finite differences and tests/ops/test_fused.py
 ASCEND = (
@@ -736,5 +775,6 @@ CASES = (
     + COMPOSITE
     + MORE
     + FURTHER
+    + PRODUCTS
     + ASCEND
 )

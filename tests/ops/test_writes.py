@@ -229,7 +229,7 @@ def test_every_operator_is_tested() -> None:
     """A case, a step, or the gradient of a case; the rest is named here and tested above or in test_numbers."""
     cased = {case.op for case in CASES} | {name.split(".")[0] for name in STEPS}
     slopes = {name for name in names() if name.removesuffix("V2").endswith(("Grad", "Backward", "WithArgmax"))}
-    slopes |= {"Conv2DBackpropInput", "Conv2DBackpropFilter"}
+    slopes |= {"Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInput", "Conv3DBackpropFilter"}
     others = """
         AddScalar SubScalar LessScalar DivMod FillScalar Range Shape Print TensorDump ScalarSummary TensorSummary
         NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2

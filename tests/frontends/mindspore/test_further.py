@@ -66,6 +66,14 @@ CASES = {
     "lerp": (lambda x, y: ops.lerp(x, y, 0.25), (X, Y), X + 0.25 * (Y - X)),
     "xlogy": (lambda x, y: ops.xlogy(x, y), (X, np.abs(Y)), X * np.log(np.abs(Y))),
     "hypot": (lambda x, y: ops.hypot(x, y), (X, Y), np.hypot(X, Y)),
+    "einsum": (lambda x, y: ops.einsum("ij,kj->ik", x, y), (X, Y), X @ Y.T),
+    "P.Einsum": (lambda x, y: P.Einsum("ij,ij->j")((x, y)), (X, Y), (X * Y).sum(0)),
+    "addmm": (lambda x, y: ops.addmm(x, x, y, beta=2.0, alpha=0.5), (X[:, :4], Y[:, :4]), 2 * X[:, :4] + X[:, :4] @ Y[:, :4] / 2),
+    "outer": (lambda x, y: ops.outer(x, y), (X[0], Y[1]), np.outer(X[0], Y[1])),
+    "P.Conv3D": (
+        lambda x, w: P.Conv3D(2, 1)(x, w), (IMAGE[:, :, None], np.ones((2, 8, 1, 1, 1), "f")),
+        IMAGE[:, :, None].sum(1, keepdims=True).repeat(2, 1),
+    ),
     "P.DepthToSpace": (lambda x: P.DepthToSpace(2)(P.SpaceToDepth(2)(x)), (RNG.rand(1, 2, 4, 6).astype("f"),), None),
 }  # fmt: skip
 

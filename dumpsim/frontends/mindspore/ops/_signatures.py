@@ -60,6 +60,7 @@ DepthToSpace(block_size): x
 Div(): input, other
 DivNoNan(): x, y
 Dropout(keep_prob=0.5, Seed0=0, Seed1=0): x
+Einsum(equation): inputs
 Elu(alpha=1.0): input_x
 Equal(): input, other
 ExpandDims(): input_x, axis

@@ -8,7 +8,12 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 
 __all__ = [
+    "addbmm",
+    "addmm",
+    "addmv",
+    "baddbmm",
     "celu",
+    "einsum",
     "glu",
     "hardshrink",
     "index_add",
@@ -35,6 +40,40 @@ __all__ = [
     "scatter_update",
     "softshrink",
 ]
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``."""
+    return single("Addmm", [input, mat1, mat2, beta, alpha])
+
+
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * input + alpha * (mat @ vec)``."""
+    return single("Addmv", [input, mat, vec, beta, alpha])
+
+
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * input + alpha * sum(batch1 @ batch2)``, the sum over the batch."""
+    return single("Addbmm", [input, batch1, batch2, beta, alpha])
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * input + alpha * (batch1 @ batch2)`` of batches of matrices."""
+    return single("Baddbmm", [input, batch1, batch2, beta, alpha])
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """The sum of products that letters name, ``ij,jk->ik``.
+
+    Raises
+    ------
+    ValueError
+        For an equation that does not fit the operands.
+    """
+    if not isinstance(equation, str):
+        raise ScriptTypeError(f"For 'einsum', 'equation' must be a str, but got {type(equation).__name__}.")
+    tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    return single("Einsum", [tuple(tensors)], {"equation": equation})
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:

@@ -6,7 +6,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.ops._signatures import data_format as _format_number
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
-__all__ = ["AvgPool", "BatchNorm", "Conv2D", "MaxPool"]
+__all__ = ["AvgPool", "BatchNorm", "Conv2D", "Conv3D", "MaxPool"]
 
 
 def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
@@ -85,6 +85,74 @@ class Conv2D(Primitive):
 
     def __call__(self, x: Any, weight: Any) -> Any:
         return self._run([x, weight], self._given)
+
+
+def _triple(what: str, value: Any, owner: str) -> tuple[int, int, int]:
+    """One number or three."""
+    three = (value,) * 3 if isinstance(value, int) else tuple(value)
+    if len(three) != 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in three):
+        raise ScriptValueError(
+            f"For '{owner}', the attr '{what}' should be an positive int number or a tuple of three positive int "
+            f"numbers, but got {value}"
+        )
+    return three[0], three[1], three[2]
+
+
+class Conv3D(Primitive):
+    """Convolution of NCDHW volumes with OIDHW weights.
+
+    Parameters
+    ----------
+    out_channel, kernel_size, mode, pad_mode, pad, stride, dilation, group, data_format
+        As MindSpore's; `pad_mode` is "valid", "same" or "pad".
+    """
+
+    def __init__(
+        self,
+        out_channel: int,
+        kernel_size: Any,
+        mode: int = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+        data_format: str = "NCDHW",
+    ) -> None:
+        super().__init__("Conv3D")
+        self.kernel_size = _triple("kernel_size", kernel_size, self.name)
+        self.strides = (1, 1, *_triple("stride", stride, self.name))
+        self.dilations = (1, 1, *_triple("dilation", dilation, self.name))
+        self.pad_mode = _choice("pad_mode", str(pad_mode).lower(), ("valid", "same", "pad"), self.name)
+        self.pad = (pad,) * 6 if isinstance(pad, int) else tuple(pad)
+        if len(self.pad) != 6:
+            raise ScriptValueError(
+                f"For '{self.name}', attr 'pad' must be an positive int number or a tuple of six positive int "
+                f"numbers, but got {pad}."
+            )
+        if self.pad_mode != "pad" and any(self.pad):
+            raise ScriptValueError(
+                f"For '{self.name}', the 'pad' must be zero or (0, 0, 0, 0, 0, 0) when 'pad_mode' is not \"pad\", but "
+                f"got 'pad' is {self.pad} and 'pad_mode' is {self.pad_mode}."
+            )
+        self.format = _choice("format", data_format, ("NCDHW",), self.name)
+        if out_channel % group:
+            raise ScriptValueError("The argument 'group' should be divisible by 'out_channel'")
+        self.mode, self.out_channel, self.group = mode, out_channel, group
+        self._given = {
+            "out_channel": out_channel,
+            "kernel_size": self.kernel_size,
+            "mode": mode,
+            "pad_mode": self.pad_mode,
+            "pad": self.pad,
+            "strides": self.strides,
+            "dilations": self.dilations,
+            "groups": group,
+            "format": self.format,
+        }
+
+    def __call__(self, x: Any, w: Any) -> Any:
+        return self._run([x, w], self._given)
 
 
 class _Pool(Primitive):

@@ -1,0 +1,184 @@
+"""Products of vectors and matrices beyond MatMul, with a sum behind them, and of any letters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.ops.gradient import shape_of, unbroadcast
+from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
+from dumpsim.ops.rules import constant, output, same_dtype, tensor_of, tensors_in, vector
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+
+
+def _infer(op: str, names: tuple[str, str], letters: str) -> Infer:
+    """Two tensors whose axes are `letters`, as in ``ab,bc->ac``."""
+    left, right = letters.split("->")[0].split(",")
+
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, y = (tensor_of(op, abstracts[at], names[at]) for at in range(2))
+        sizes: dict[str, int] = {}
+        for tensor, axes in ((x, left), (y, right)):
+            if len(tensor.shape) != len(axes) or any(
+                sizes.setdefault(letter, n) != n for letter, n in zip(axes, tensor.shape, strict=True)
+            ):
+                raise ScriptValueError(
+                    f"For '{op}', the shapes of '{names[0]}' and '{names[1]}' do not fit: {vector(x.shape)} and "
+                    f"{vector(y.shape)}."
+                )
+        kind = same_dtype(op, {names[0]: x, names[1]: y})
+        return output(kind, tuple(sizes[letter] for letter in letters.split("->")[1]))
+
+    return infer
+
+
+def _letters(b: GradBuilder, equation: str, *tensors: Any) -> Any:
+    return b.emit("Einsum", tuple(tensors), equation=equation)
+
+
+def _grad(letters: str) -> Grad:
+    sides, result = letters.split("->")
+    left, right = sides.split(",")
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+        x, y = operands
+        dx = _letters(b, f"{result},{right}->{left}", dout, y)
+        return dx, _letters(b, f"{left},{result}->{right}", x, dout)
+
+    return grad
+
+
+def _pair(name: str, names: tuple[str, str], letters: str, *, prim_func: bool = True) -> OpDef:
+    return OpDef(
+        name=name,
+        operands=names,
+        infer=_infer(name, names, letters),
+        kernel=lambda x, y: np.einsum(letters, x, y, optimize=True),
+        grad=_grad(letters),
+        prim_func=prim_func,
+        input_names=[] if prim_func else list(names),
+        output_names=[] if prim_func else ["output"],
+    )
+
+
+def _infer_added(op: str, names: tuple[str, str], letters: str) -> Infer:
+    of_pair = _infer(op, names, letters)
+
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, result = tensor_of(op, abstracts[0], "input"), of_pair(abstracts[1:3], attrs)
+        whole = tensor_of(op, result, "output")
+        if np.broadcast_shapes(x.shape, whole.shape) != whole.shape:
+            raise ScriptValueError(
+                f"For '{op}', 'input' {vector(x.shape)} must broadcast to the product {vector(whole.shape)}."
+            )
+        return whole
+
+    return infer
+
+
+def _grad_added(letters: str) -> Grad:
+    of_pair = _grad(letters)
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+        x, one, two, beta, alpha = operands
+
+        def scaled(slope: Any, factor: Any) -> Any:
+            number = constant(factor)
+            return slope if number == 1 else b.emit("Mul", slope, np.asarray(number, slope.abstract.dtype.numpy))
+
+        first = unbroadcast(b, scaled(dout, beta), shape_of(x), shape_of(out))
+        slopes = of_pair(b, (one, two), out, scaled(dout, alpha), attrs)
+        return [first, *slopes, None, None]
+
+    return grad
+
+
+def _added(name: str, names: tuple[str, str], letters: str) -> OpDef:
+    def kernel(x: Array, one: Array, two: Array, beta: float = 1, alpha: float = 1) -> Array:
+        whole = np.einsum(letters, one, two, optimize=True)
+        return np.asarray(np.asarray(beta, x.dtype) * x + np.asarray(alpha, x.dtype) * whole)
+
+    return OpDef(
+        name=name,
+        operands=("input", *names, "beta", "alpha"),
+        defaults=(1, 1),
+        infer=_infer_added(name, names, letters),
+        kernel=kernel,
+        grad=_grad_added(letters),
+        prim_func=True,
+    )
+
+
+def _infer_einsum(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    tensors = tensors_in("Einsum", abstracts[0], "inputs")
+    kind = same_dtype("Einsum", {f"inputs[{at}]": tensor for at, tensor in enumerate(tensors)})
+    equation = attrs["equation"].replace(" ", "")
+    try:
+        # shapes alone: arrays without memory of their own
+        empty = [np.broadcast_to(np.int8(0), tensor.shape) for tensor in tensors]
+        shape = np.einsum(equation, *empty, optimize=True).shape
+    except (ValueError, TypeError) as error:
+        raise ScriptValueError(
+            f"For 'Einsum', the equation {attrs['equation']!r} does not fit shapes "
+            f"{[tensor.shape for tensor in tensors]}: {error}."
+        ) from None
+    return output(kind, shape)
+
+
+def _einsum(inputs: Sequence[Array], *, equation: str) -> Array:
+    return np.asarray(np.einsum(equation.replace(" ", ""), *inputs, optimize=True))
+
+
+def _grad_einsum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """Each operand's letters from the output's and the others'; letters that are summed alone are ones."""
+    tensors = tuple(operands[0])
+    equation = attrs["equation"].replace(" ", "")
+    if (
+        "->" not in equation
+        or "." in equation
+        or any(len(set(t)) != len(t) for t in equation.split("->")[0].split(","))
+    ):
+        raise UnsupportedError(f"the gradient of the equation {equation!r}", where="Einsum")
+    sides, result = equation.split("->")
+    terms = sides.split(",")
+    slopes = []
+    for at, term in enumerate(terms):
+        others = [(letters, tensor) for k, (letters, tensor) in enumerate(zip(terms, tensors, strict=True)) if k != at]
+        known = set(result).union(*(letters for letters, _ in others))
+        alone = "".join(letter for letter in term if letter not in known)
+        extra = []
+        if alone:
+            shape = tuple(n for letter, n in zip(term, shape_of(tensors[at]), strict=True) if letter in alone)
+            extra = [(alone, np.ones(shape, dout.abstract.dtype.numpy))]
+        pairs = [(result, dout), *others, *extra]
+        slopes.append(_letters(b, ",".join(p[0] for p in pairs) + f"->{term}", *(p[1] for p in pairs)))
+    return (tuple(slopes),)
+
+
+OPS = (
+    _pair("Mm", ("input", "mat2"), "ab,bc->ac"),
+    _pair("Mv", ("input", "vec"), "ab,b->a"),
+    _pair("Dot", ("input", "other"), "a,a->"),
+    _pair("Outer", ("input", "vec2"), "a,b->ab"),
+    _pair("Ger", ("x1", "x2"), "a,b->ab", prim_func=False),
+    _added("Addmm", ("mat1", "mat2"), "ab,bc->ac"),
+    _added("Addmv", ("mat", "vec"), "ab,b->a"),
+    _added("Addbmm", ("batch1", "batch2"), "nab,nbc->ac"),
+    _added("Baddbmm", ("batch1", "batch2"), "nab,nbc->nac"),
+    OpDef(
+        name="Einsum",
+        operands=("inputs",),
+        infer=_infer_einsum,
+        kernel=_einsum,
+        grad=_grad_einsum,
+        attrs={"equation": ""},
+        input_names=["inputs"],
+        output_names=["output"],
+    ),
+)
