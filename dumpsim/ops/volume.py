@@ -16,7 +16,7 @@ __all__ = ["OPS"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
-Slices = tuple[slice, ...]
+Index = tuple[Any, ...]
 
 _ATTRS: dict[str, Any] = {
     "out_channel": 1,
@@ -50,8 +50,8 @@ def _geometry(sizes: Sequence[int], attrs: Attrs) -> list[tuple[int, int, int, i
 
 def _places(
     geometry: Sequence[tuple[int, int, int, int, int, int]],
-) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
-    """For each place of the kernel: the place, the pixels that it meets, and the results that they go into."""
+) -> Iterator[tuple[Index, Index, Index]]:
+    """For each place of the kernel, as indices: the place, the pixels that it meets, the results that they go into."""
     for place in product(*(range(kernel) for _, kernel, *_ in geometry)):
         pixels, results = [], []
         for at, (extent, _, stride, dilation, before, count) in zip(place, geometry, strict=True):
@@ -63,7 +63,7 @@ def _places(
             pixels.append(slice(first * stride + shift, (last - 1) * stride + shift + 1, stride))
             results.append(slice(first, last))
         else:
-            yield place, tuple(pixels), tuple(results)
+            yield (..., *place), (..., *pixels), (..., *results)
 
 
 def _grouped(x: Array, groups: int) -> Array:
@@ -90,8 +90,8 @@ def _conv(x: Array, w: Array, **attrs: Any) -> Array:
     result = np.zeros((x.shape[0], groups, w.shape[0] // groups, *(g[5] for g in geometry)), x.dtype)
     images, weights = _grouped(x, groups), w.reshape(groups, -1, *w.shape[1:])
     for place, pixels, results in _places(geometry):
-        part = np.einsum("ngcdhw,goc->ngodhw", images[(..., *pixels)], weights[(..., *place)], optimize=True)
-        result[(..., *results)] += part
+        part = np.einsum("ngcdhw,goc->ngodhw", images[pixels], weights[place], optimize=True)
+        result[results] += part
     return result.reshape(x.shape[0], w.shape[0], *result.shape[3:])
 
 
@@ -112,8 +112,8 @@ def _input_slope(w: Array, dout: Array, input_size: Sequence[int], **attrs: Any)
     result = np.zeros((input_size[0], groups, input_size[1] // groups, *input_size[2:]), dout.dtype)
     slopes, weights = _grouped(dout, groups), w.reshape(groups, -1, *w.shape[1:])
     for place, pixels, results in _places(geometry):
-        part = np.einsum("ngodhw,goc->ngcdhw", slopes[(..., *results)], weights[(..., *place)], optimize=True)
-        result[(..., *pixels)] += part
+        part = np.einsum("ngodhw,goc->ngcdhw", slopes[results], weights[place], optimize=True)
+        result[pixels] += part
     return result.reshape(tuple(input_size))
 
 
@@ -127,8 +127,8 @@ def _filter_slope(x: Array, dout: Array, filter_size: Sequence[int], **attrs: An
     result = np.zeros((groups, filter_size[0] // groups, *filter_size[1:]), dout.dtype)
     images, slopes = _grouped(x, groups), _grouped(dout, groups)
     for place, pixels, results in _places(geometry):
-        part = np.einsum("ngcdhw,ngodhw->goc", images[(..., *pixels)], slopes[(..., *results)], optimize=True)
-        result[(..., *place)] = part
+        part = np.einsum("ngcdhw,ngodhw->goc", images[pixels], slopes[results], optimize=True)
+        result[place] = part
     return result.reshape(tuple(filter_size))
 
 

@@ -68,7 +68,10 @@ CASES = {
     "hypot": (lambda x, y: ops.hypot(x, y), (X, Y), np.hypot(X, Y)),
     "einsum": (lambda x, y: ops.einsum("ij,kj->ik", x, y), (X, Y), X @ Y.T),
     "P.Einsum": (lambda x, y: P.Einsum("ij,ij->j")((x, y)), (X, Y), (X * Y).sum(0)),
-    "addmm": (lambda x, y: ops.addmm(x, x, y, beta=2.0, alpha=0.5), (X[:, :4], Y[:, :4]), 2 * X[:, :4] + X[:, :4] @ Y[:, :4] / 2),
+    "addmm": (
+        lambda x, y: ops.addmm(x, x, y, beta=2.0, alpha=0.5), (X[:, :4], Y[:, :4]),
+        2 * X[:, :4] + X[:, :4] @ Y[:, :4] / 2,
+    ),
     "outer": (lambda x, y: ops.outer(x, y), (X[0], Y[1]), np.outer(X[0], Y[1])),
     "P.Conv3D": (
         lambda x, w: P.Conv3D(2, 1)(x, w), (IMAGE[:, :, None], np.ones((2, 8, 1, 1, 1), "f")),
