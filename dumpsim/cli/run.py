@@ -76,6 +76,10 @@ def run(
 
 def _check_early(settings: RunSettings) -> None:
     """What can be known to be wrong before the script starts is said before it starts."""
+    if settings.manifest is not None and not Path(settings.manifest).parent.is_dir():
+        raise BadInputError(
+            f"there is no directory {str(Path(settings.manifest).parent)!r}", where="--manifest", code="DS-RUN-008"
+        )
     if settings.chip is not None:
         from dumpsim.device.chip import chip, chip_for
 

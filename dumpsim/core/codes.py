@@ -200,7 +200,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-RUN-005": _M("dumpsim check was given no config."),
     "DS-RUN-006": _M("The config cannot be read."),
     "DS-RUN-007": _M("There is no such schema."),
-    "DS-RUN-008": _M("The config of --config does not exist."),
+    "DS-RUN-008": _M("The file of --config or the directory of --manifest does not exist."),
     "DS-RUN-009": _M("dumpsim explain knows nothing of the word."),
 }
 
