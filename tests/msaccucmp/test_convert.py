@@ -1,5 +1,6 @@
 """msaccucmp convert: names, contents and exit codes of the real tool, on files made without our codec."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from binfile import bin_bytes, item
+from dumpproto import messages
 
 import dumpsim
 from dumpsim.analysis.msaccucmp.command import run
@@ -243,6 +245,30 @@ def test_one_tensor_that_cannot_be_converted_does_not_stop_the_others(tmp_path, 
     assert (tmp_path / "all" / "convert_failed_file_list.txt").read_text() == f"{path},input:0\n"
     assert convert(path, tmp_path / "ms", "-f", "NCHW", "-t", "msnpy") == 22
     assert "Op.Add_1.1.2.1700000000000000.input.0.ND.npy" in names(tmp_path / "ms")
+
+
+def test_the_older_container_holds_its_data_in_the_message(tmp_path):
+    """Which the real tool lists as -v 1 and cannot read."""
+    message = messages()["DumpData"](version="1.0", dump_time=1, op_name="Add_1")
+    tensor = message.output.add(data_type=7, format=2, size=12, data=np.arange(3, dtype=np.int32).tobytes())
+    tensor.shape.dim.append(3)
+    path = tmp_path / STEM
+    path.write_bytes(message.SerializeToString())
+    assert convert(path, tmp_path / "out", "-v", "1") == 0
+    assert np.load(tmp_path / "out" / f"{STEM}.output.0.npy").tolist() == [0, 1, 2]
+
+
+def test_torch_files_need_torch(tmp_path, dump):
+    path = dump([item(np.arange(3, dtype=np.int32))])
+    code = convert(path, tmp_path / "out", "-t", "pt")
+    if importlib.util.find_spec("torch") is None:
+        assert code == 6
+        assert not (tmp_path / "out").exists()
+    else:
+        import torch
+
+        assert code == 0
+        assert torch.load(tmp_path / "out" / f"{STEM}.input.0.pt").tolist() == [0, 1, 2]
 
 
 def test_a_directory_with_good_and_bad_files(tmp_path, dump, capsys):

@@ -1,5 +1,7 @@
 """``msaccucmp convert``: dump files to npy, bin or pt. [spec ge 4.1, 4.2]"""
 
+import importlib.util
+import io
 import os
 import uuid
 from collections.abc import Sequence
@@ -70,6 +72,8 @@ def convert(paths: Sequence[str], what: Conversion, journal: Journal) -> Status:
     Status
         That of the first failure, in the order of the files.
     """
+    if what.type == "pt" and importlib.util.find_spec("torch") is None:
+        raise ToolError(Status.INVALID_PARAM, "The type pt needs torch: pip install 'dumpsim[torch]'")
     make_output(what.out)
     if len(paths) == 1 and os.path.isdir(paths[0]):
         return _directory(existing(paths[0]), what, journal)
@@ -183,11 +187,11 @@ def _parse(dump: DumpFile, what: Conversion, names: "_Names", journal: Journal) 
     """All tensors, buffers and workspaces as they are."""
     base = os.path.basename(dump.path)
     arrays = [(tensor, tensor.array()) for tensor in dump.tensors]  # a type that is not supported ends the file here
-    for io, group in (("input", dump.inputs), ("output", dump.outputs)):
+    for side, group in (("input", dump.inputs), ("output", dump.outputs)):
         if not group:
-            journal.warning(f"There is no {io} in \"'{dump.path}'\".")
+            journal.warning(f"There is no {side} in \"'{dump.path}'\".")
         for tensor, array in arrays:
-            if tensor.io != io:
+            if tensor.io != side:
                 continue
             journal.info(f"Start to parse the data of {tensor.label} in \"'{dump.path}'\".")
             written = _save(array, tensor, dump, what.type, names, format=tensor.format)
@@ -231,13 +235,13 @@ def _transfer(dump: DumpFile, what: Conversion, names: "_Names", journal: Journa
 
 
 def _wanted(dump: DumpFile, what: Conversion) -> Sequence[Tensor]:
-    for io, index, group in (("input", what.input, dump.inputs), ("output", what.output, dump.outputs)):
+    for kind, index, group in (("input", what.input, dump.inputs), ("output", what.output, dump.outputs)):
         if index is None:
             continue
         if index >= len(group):
             raise ToolError(
                 Status.INDEX_OUT_OF_BOUNDS,
-                f"The {io} index ({index}) is out of range [0, {len(group)}). Please check the index.",
+                f"The {kind} index ({index}) is out of range [0, {len(group)}). Please check the index.",
             )
         return (group[index],)
     return dump.tensors
@@ -278,13 +282,7 @@ def _save(
 
 def _save_pt(array: Array, path: str) -> None:
     """A tensor as torch.save writes it."""
-    try:
-        import torch  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise ToolError(
-            Status.INVALID_PARAM, "The type pt needs torch, which is not installed: pip install 'dumpsim[torch]'"
-        ) from None
-    import io
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     buffer = io.BytesIO()
     torch.save(torch.from_numpy(np.array(array)), buffer)
