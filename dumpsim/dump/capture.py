@@ -86,7 +86,7 @@ class Capture:
 
     def both(self, event: TaskEvent, moment: Moment) -> None:
         """Dump operands and outputs."""
-        if not decide.leaves_files(self.profile, event):
+        if not decide.leaves_files(self.profile, self.config, event):
             return
         self._operator(event, moment, self._wanted_inputs(event), self._wanted_outputs(event))
         self._arguments(event, moment)

@@ -6,7 +6,7 @@ from typing import Any
 
 from dumpsim.core.events import TaskEvent, TensorRef
 from dumpsim.modes.config import DumpConfig
-from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS, WITHOUT_FILES
+from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS, UNNAMED, WITHOUT_FILES
 from dumpsim.modes.profile import Profile
 
 __all__ = [
@@ -44,10 +44,13 @@ def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) ->
     return True
 
 
-def leaves_files(profile: Profile, event: TaskEvent) -> bool:
+def leaves_files(profile: Profile, config: DumpConfig, event: TaskEvent) -> bool:
     """Whether an operator is one that files are written of at all. [spec ge 2.6]"""
     without = WITHOUT_FILES[profile.skip_tables]
-    return without is None or (event.op_type not in without and bool(event.outputs))
+    if without is None:
+        return True
+    named = config.dump_mode == 0 or event.op_type not in UNNAMED
+    return named and event.op_type not in without and bool(event.outputs)
 
 
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Selection:

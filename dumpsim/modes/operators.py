@@ -1,6 +1,6 @@
 """Operands and outputs that no dump holds, by operator type."""
 
-__all__ = ["CUBE", "HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "WITHOUT_FILES"]
+__all__ = ["CUBE", "HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "UNNAMED", "WITHOUT_FILES"]
 
 # Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
 _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
@@ -54,6 +54,9 @@ TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are told of in t
 
 # whole graphs [spec ge 2.6]: nodes that are no kernels; what has no output has no file either
 _GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"})
+
+# whole graphs [spec ge 2.6]: nodes that no list of names selects; their bytes are inputs of the operators behind them
+UNNAMED = frozenset({"Data"})
 
 # tables by the word of `Profile.skip_tables`
 HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {

@@ -189,6 +189,16 @@ def test_what_leaves_no_file(root):
     assert len(payload) == IMAGE.nbytes
 
 
+def test_data_nodes_are_selected_by_no_name(root):
+    ids = {"model_name": "m", "model_id": 1}
+    data = task("x", [], [ref(IMAGE)], op_type="Data", **ids)
+    for name, changes in (("all", {}), ("named", {"dump_mode": 1, "kernels": ["x", "name-regex(.*)"]})):
+        machine = Machine(root / name, "seed/ascend_o2", **changes)
+        machine.run(data, task("Add", [ref(IMAGE)], [ref(IMAGE)], **ids))
+        found = {path.name.split(".")[0] for path in (root / name).rglob("*.*.*.*") if path.is_file()}
+        assert found == ({"Data", "Add"} if name == "all" else {"Add"})
+
+
 def test_attributes_of_an_operator_take_no_slot(root):
     operands = [ref(IMAGE, 0), ref(np.array(True), 1, origin="constant"), ref(KERNEL, 2)]
     machine = Machine(root, "seed/ascend_o2")
