@@ -167,7 +167,7 @@ def graph_format(ref: TensorRef) -> str:
 
 def _raw(ref: TensorRef) -> NDArray[Any]:
     """As many device bytes as the host tensor has, whatever they mean."""
-    size = (prod(ref.shape) * ref.dtype.bits + 7) // 8
+    size = ref.dtype.nbytes(prod(ref.shape))
     data = ref.read()
     if size > data.size:
         raise NotDumped("the host tensor is larger than the device tensor")
