@@ -77,6 +77,27 @@ CASES = {
         lambda x, w: P.Conv3D(2, 1)(x, w), (IMAGE[:, :, None], np.ones((2, 8, 1, 1, 1), "f")),
         IMAGE[:, :, None].sum(1, keepdims=True).repeat(2, 1),
     ),
+    "ravel": (lambda x: ops.ravel(x), (X,), X.ravel()),
+    "moveaxis": (lambda x: ops.moveaxis(x, (0, 1), (-1, 0)), (IMAGE,), np.moveaxis(IMAGE, (0, 1), (-1, 0))),
+    "flips": (lambda x: ops.flipud(ops.fliplr(x)), (X,), X[::-1, ::-1]),
+    "vstack": (lambda x, y: ops.vstack((x, y)), (X, Y[0]), np.vstack([X, Y[0]])),
+    "hstack": (lambda x, y: ops.hstack((x, y)), (X, Y), np.hstack([X, Y])),
+    "hstack.vectors": (lambda x, y: ops.hstack((x, y)), (X[0], Y[0]), np.hstack([X[0], Y[0]])),
+    "trace": (lambda x: ops.trace(x), (X,), np.trace(X)),
+    "softmin": (lambda x: ops.softmin(x), (X,), np.exp(-X) / np.exp(-X).sum(-1, keepdims=True)),
+    "pixel_unshuffle": (lambda x: ops.pixel_unshuffle(ops.pixel_shuffle(x, 2), 2), (IMAGE,), IMAGE),
+    "cosine_similarity": (
+        lambda x, y: ops.cosine_similarity(x, y), (X, Y),
+        (X * Y).sum(1) / np.linalg.norm(X, axis=1) / np.linalg.norm(Y, axis=1),
+    ),
+    "huber_loss": (
+        lambda x, y: ops.huber_loss(x, y, "sum", 0.5), (X, Y),
+        np.where(np.abs(X - Y) < 0.5, (X - Y) ** 2 / 2, 0.5 * (np.abs(X - Y) - 0.25)).sum(),
+    ),
+    "margin_ranking_loss": (
+        lambda x, y, t: ops.margin_ranking_loss(x, y, t, 0.2), (X, Y, np.sign(Y[::-1])),
+        np.maximum(0, -np.sign(Y[::-1]) * (X - Y) + 0.2).mean(),
+    ),
     "P.DepthToSpace": (lambda x: P.DepthToSpace(2)(P.SpaceToDepth(2)(x)), (RNG.rand(1, 2, 4, 6).astype("f"),), None),
 }  # fmt: skip
 

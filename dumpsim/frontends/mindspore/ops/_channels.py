@@ -10,16 +10,19 @@ import numpy as np
 
 from dumpsim.codecs import printfile
 from dumpsim.core.dtype import from_numpy
-from dumpsim.core.errors import DumpsimError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 from dumpsim.device.queue import HostQueues, Message
 from dumpsim.dump.tensordump import CHANNEL, TensorDumpWriter, profile_of
+from dumpsim.frontends.mindspore import log as logger
+from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore._dumping import _log
 from dumpsim.frontends.mindspore.common._format import graph_text
+from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.ops.debug import PRINT_QUEUE
 from dumpsim.runtime.session import Session
 
-__all__ = ["dump_writer", "listen_to_print", "print_file"]
+__all__ = ["check_mode", "dump", "dump_writer", "listen_to_print", "print_file"]
 
 
 def dump_writer(session: Session) -> TensorDumpWriter:
@@ -37,6 +40,49 @@ def dump_writer(session: Session) -> TensorDumpWriter:
     queue.receiver = writer
     _deliver_at_exit(session.queues)
     return writer
+
+
+def check_mode(mode: Any, where: str) -> None:
+    """Refuse a mode that this generation of TensorDump does not have.
+
+    Raises
+    ------
+    ScriptValueError
+        With MindSpore's text for the function or the primitive.
+    """
+    modes = list(dump_writer(Session.current()).rule.modes)
+    if mode in modes:
+        return
+    if where == "TensorDump":
+        raise ScriptValueError(
+            f"The 'input_output' argument should be one of {sorted(modes, key=['in', 'out', 'all'].index)}, "
+            f"but got: {mode}"
+        )
+    if mode == "all":
+        raise ScriptValueError("Argument [mode] has been not supported value of 'all'.")
+    raise ScriptValueError(f"Parameter mode should in {modes}, but got {mode}")
+
+
+def dump(file: Any, tensor: Any, mode: str, instance_name: str | None = None) -> None:
+    """Post a tensor to the queue of TensorDump: by a node of the graph, or at once."""
+    for name, value, kind in (("file", file, str), ("input_x", tensor, Tensor)):
+        if not isinstance(value, kind):
+            raise ScriptTypeError(
+                f"For 'TensorDump', the type of '{name}' should be '{kind.__name__}', "
+                f"but got type '{type(value).__name__}'."
+            )
+    if not file:
+        raise ScriptValueError("For 'TensorDump', the input argument[file] cannot be an empty string.")
+    session = Session.current()
+    dump_writer(session)
+    if mode != "out":
+        logger.warning(f"TensorDump: nothing is sliced on one device, so mode '{mode}' saves what 'out' saves.")
+    if capturing() is not None:
+        call("TensorDump", [file, tensor], {"input_output": mode}, instance_name=instance_name)
+        return
+    queue = session.queues[CHANNEL]
+    queue.post(Message(items=(file, tensor._values("TensorDump")), source="host", attrs={"input_output": mode}))
+    queue.deliver()
 
 
 def listen_to_print(session: Session) -> None:

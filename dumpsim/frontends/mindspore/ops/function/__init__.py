@@ -19,6 +19,7 @@ MODULES = (
     "debug",
     "fused",
     "further",
+    "combine",
 )
 
 
@@ -26,10 +27,10 @@ def find(name: str) -> Any:
     """The function of a name, None where there is none."""
     for module_name in MODULES:
         module = import_module(f"{__name__}.{module_name}")
-        if hasattr(module, name) and not name.startswith("_"):
-            value = getattr(module, name)
-            if callable(value) and not isinstance(value, type):
-                return value
+        value = None if name.startswith("_") else getattr(module, name, None)
+        own = name in module.__all__ or getattr(value, "__module__", "") == module.__name__
+        if own and callable(value) and not isinstance(value, type):
+            return value
     return None
 
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
-from dumpsim.device.queue import Message
-from dumpsim.frontends.mindspore import log as logger
+from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
@@ -59,54 +57,7 @@ def tensordump(file_name: str, tensor: Tensor, mode: str = "out") -> None:
         raise ScriptTypeError(f"Parameter tensor should only be Tensor type, but got: {type(tensor)}")
     if not isinstance(mode, str):
         raise ScriptTypeError(f"Parameter mode should only be build_in str type, but got: {type(mode)}")
+    from dumpsim.frontends.mindspore.ops._channels import check_mode, dump
+
     check_mode(mode, "tensordump")
     dump(file_name, tensor, mode)
-
-
-def check_mode(mode: Any, where: str) -> None:
-    """Refuse a mode that this generation of TensorDump does not have.
-
-    Raises
-    ------
-    ScriptValueError
-        With MindSpore's text for the function or the primitive.
-    """
-    from dumpsim.frontends.mindspore.ops._channels import dump_writer
-    from dumpsim.runtime.session import Session
-
-    modes = list(dump_writer(Session.current()).rule.modes)
-    if mode in modes:
-        return
-    if where == "TensorDump":
-        raise ScriptValueError(
-            f"The 'input_output' argument should be one of {sorted(modes, key=['in', 'out', 'all'].index)}, "
-            f"but got: {mode}"
-        )
-    if mode == "all":
-        raise ScriptValueError("Argument [mode] has been not supported value of 'all'.")
-    raise ScriptValueError(f"Parameter mode should in {modes}, but got {mode}")
-
-
-def dump(file: Any, tensor: Any, mode: str, instance_name: str | None = None) -> None:
-    """Post a tensor to the queue of TensorDump: by a node of the graph, or at once."""
-    from dumpsim.frontends.mindspore.ops._channels import dump_writer
-    from dumpsim.runtime.session import Session
-
-    for name, value, kind in (("file", file, str), ("input_x", tensor, Tensor)):
-        if not isinstance(value, kind):
-            raise ScriptTypeError(
-                f"For 'TensorDump', the type of '{name}' should be '{kind.__name__}', "
-                f"but got type '{type(value).__name__}'."
-            )
-    if not file:
-        raise ScriptValueError("For 'TensorDump', the input argument[file] cannot be an empty string.")
-    session = Session.current()
-    dump_writer(session)
-    if mode != "out":
-        logger.warning(f"TensorDump: nothing is sliced on one device, so mode '{mode}' saves what 'out' saves.")
-    if capturing() is not None:
-        call("TensorDump", [file, tensor], {"input_output": mode}, instance_name=instance_name)
-        return
-    queue = session.queues["ms_tensor_dump"]
-    queue.post(Message(items=(file, tensor._values("TensorDump")), source="host", attrs={"input_output": mode}))
-    queue.deliver()

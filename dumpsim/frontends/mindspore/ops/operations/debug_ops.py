@@ -3,7 +3,7 @@
 from typing import Any
 
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function.debug import check_mode, dump, print_
+from dumpsim.frontends.mindspore.ops.function.debug import print_
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["Print", "TensorDump"]
@@ -42,12 +42,16 @@ but got: both
     """
 
     def __init__(self, input_output: str = "out") -> None:
+        from dumpsim.frontends.mindspore.ops._channels import check_mode
+
         super().__init__("TensorDump")
         check_mode(input_output, "TensorDump")
         self.input_output = input_output
         self._given = {"input_output": input_output}
 
     def __call__(self, file: str, input_x: Tensor) -> None:
+        from dumpsim.frontends.mindspore.ops._channels import dump
+
         dump(file, input_x, self.input_output, self.instance_name or None)
 
 

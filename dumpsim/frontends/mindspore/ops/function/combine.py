@@ -1,0 +1,153 @@
+"""Functions that MindSpore writes in terms of others: axes moved, rows stacked, losses of pairs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptValueError
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, sub
+from dumpsim.frontends.mindspore.ops.function.further import interpolate
+
+__all__ = [
+    "cosine_similarity",
+    "fliplr",
+    "flipud",
+    "hstack",
+    "huber_loss",
+    "margin_ranking_loss",
+    "moveaxis",
+    "pixel_unshuffle",
+    "ravel",
+    "softmin",
+    "trace",
+    "upsample",
+    "vstack",
+]
+
+upsample = interpolate
+
+
+def ravel(input: Tensor) -> Tensor:
+    """The elements in one row."""
+    return single("Reshape", [input, (-1,)])
+
+
+def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
+    """Axes at other places, the others in their order.
+
+    Raises
+    ------
+    ValueError
+        For axes that the tensor does not have, or two at one place.
+    """
+    sources = (source,) if isinstance(source, int) else tuple(source)
+    targets = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(sources) != len(targets) or any(not -x.ndim <= axis < x.ndim for axis in (*sources, *targets)):
+        raise ScriptValueError(f"For 'moveaxis', {source} and {destination} are no axes of a {x.ndim}-D tensor.")
+    taken = dict(zip((t % x.ndim for t in targets), (s % x.ndim for s in sources), strict=True))
+    if len(taken) != len(sources) or len(set(taken.values())) != len(sources):
+        raise ScriptValueError(f"For 'moveaxis', an axis of {source} or {destination} is named twice.")
+    rest = iter(axis for axis in range(x.ndim) if axis not in taken.values())
+    return single("Transpose", [x, tuple(taken[at] if at in taken else next(rest) for at in range(x.ndim))])
+
+
+def flipud(input: Tensor) -> Tensor:
+    """The rows in reverse."""
+    return single("ReverseV2", [input, (0,)])
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """The columns in reverse."""
+    return single("ReverseV2", [input, (1,)])
+
+
+def _at_least(tensors: Sequence[Tensor], rank: int) -> list[Tensor]:
+    return [t if t.ndim >= rank else single("Reshape", [t, (*(1,) * (rank - t.ndim), *t.shape)]) for t in tensors]
+
+
+def vstack(inputs: Sequence[Tensor]) -> Tensor:
+    """The tensors on top of each other; vectors are rows."""
+    return single("Concat", [tuple(_at_least(inputs, 2)), 0])
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side; vectors one behind the other."""
+    raised = _at_least(tensors, 1)
+    return single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
+
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix.
+
+    Raises
+    ------
+    ValueError
+        For a tensor that is no matrix.
+    """
+    if input.ndim != 2:
+        raise ScriptValueError(f"For 'trace', 'input' must have 2 dimensions, but got {input.ndim}.")
+    ones = Tensor(np.eye(*input.shape), input.dtype)
+    return single("SumExt", [mul(input, ones), (), False, None])
+
+
+def softmin(x: Tensor, axis: int = -1) -> Tensor:
+    """The softmax of the negative."""
+    return single("Softmax", [single("Neg", [x]), (axis,)])
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Pixels as channels: ``(..., C, H * r, W * r)`` becomes ``(..., C * r * r, H, W)``."""
+    if downscale_factor < 1 or input.ndim < 3 or any(n % downscale_factor for n in input.shape[-2:]):
+        raise ScriptValueError(
+            f"For 'pixel_unshuffle', {downscale_factor} must divide height and width of 'input' {input.shape}."
+        )
+    *batch, channels, height, width = input.shape
+    rows, columns, r, count = height // downscale_factor, width // downscale_factor, downscale_factor, len(batch)
+    x = single("Reshape", [input, (*batch, channels, rows, r, columns, r)])
+    x = single("Transpose", [x, (*range(count), count, count + 2, count + 4, count + 1, count + 3)])
+    return single("Reshape", [x, (*batch, channels * r * r, rows, columns)])
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
+    """The cosine of the angle between two tensors along an axis."""
+
+    def total(product: Tensor) -> Tensor:
+        return single("SumExt", [product, (dim,), False, None])
+
+    lengths = mul(total(mul(x1, x1)), total(mul(x2, x2)))
+    return div(total(mul(x1, x2)), single("Sqrt", [single("Maximum", [lengths, eps * eps])]))
+
+
+def _reduced(loss: Tensor, reduction: str, where: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    if reduction not in ("mean", "sum"):
+        raise ScriptValueError(f"For '{where}', 'reduction' must be in ['none', 'mean', 'sum'], but got {reduction}.")
+    return single("SumExt" if reduction == "sum" else "MeanExt", [loss, (), False, None])
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """The square of small differences, the size of large ones.
+
+    Raises
+    ------
+    ValueError
+        For a `delta` that is not positive, or another reduction.
+    """
+    if delta <= 0:
+        raise ScriptValueError(f"For 'huber_loss', 'delta' must be positive, but got {delta}.")
+    size = single("Abs", [sub(input, target)])
+    near = mul(mul(size, size), 0.5)
+    far = mul(sub(size, 0.5 * delta), float(delta))
+    return _reduced(single("Select", [single("Less", [size, float(delta)]), near, far]), reduction, "huber_loss")
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """``max(0, -target * (input1 - input2) + margin)``."""
+    gap = add(mul(single("Neg", [target]), sub(input1, input2)), float(margin))
+    return _reduced(single("Maximum", [gap, 0.0]), reduction, "margin_ranking_loss")
