@@ -89,7 +89,7 @@ def trace(input: Tensor) -> Tensor:
     """
     if input.ndim != 2:
         raise ScriptValueError(f"For 'trace', 'input' must have 2 dimensions, but got {input.ndim}.")
-    ones = Tensor(np.eye(*input.shape), input.dtype)
+    ones = Tensor(np.eye(input.shape[0], input.shape[1]), input.dtype)
     return single("SumExt", [mul(input, ones), (), False, None])
 
 
