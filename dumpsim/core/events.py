@@ -37,6 +37,8 @@ class TensorRef:
     origin : str
         ``device``, ``constant``, ``segment`` (input handed over by a control-flow segment) or ``none`` (no address, as
         for an empty tuple).
+    written : bool
+        An operand that the kernel writes.
     producer : str
         Full name of the producing node, parameter name, or "".
     """
@@ -55,6 +57,7 @@ class TensorRef:
     origin: str = "device"
     producer: str = ""
     name: str = ""  # parameter name for graph inputs
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ class Held:
         self._refs: dict[int, TensorRef] = {}
 
     def keep(self, event: TaskEvent) -> None:
-        """Copy the operands that the event's outputs overlap."""
-        self._refs = {ref.slot: _copied(ref) for ref in event.operands if _overlaps(ref, event.outputs)}
+        """Copy the operands that the kernel writes, as such or as its outputs."""
+        self._refs = {ref.slot: _copied(ref) for ref in event.operands if ref.written or _overlaps(ref, event.outputs)}
 
     def give(self, event: TaskEvent) -> TaskEvent:
         """The event with the operands as they were."""

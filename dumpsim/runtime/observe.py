@@ -210,21 +210,29 @@ def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
 
 def _operands(plan: GraphPlan, call: Call) -> tuple[TensorRef, ...]:
     """References to a call's operands; numbers, texts and types are attributes in a model, not operands."""
-    arguments = call.arguments
+    kept = list(enumerate(call.arguments))
     if plan.model_id:
-        arguments = tuple(a for a in arguments if not isinstance(a, HostValue) or isinstance(a.abstract, TupleType))
-    return operand_refs(arguments, is_root=plan.kernel_graph.is_root)
+        kept = [(at, a) for at, a in kept if not isinstance(a, HostValue) or isinstance(a.abstract, TupleType)]
+    written = [number for number, (at, _) in enumerate(kept) if at in call.definition.updates]
+    return operand_refs([a for _, a in kept], is_root=plan.kernel_graph.is_root, written=written)
 
 
-def operand_refs(arguments: Sequence[Argument], *, is_root: bool = True) -> tuple[TensorRef, ...]:
-    """References to a kernel's operands; operands that are tuples of tensors take one slot per tensor."""
+def operand_refs(
+    arguments: Sequence[Argument], *, is_root: bool = True, written: Sequence[int] = ()
+) -> tuple[TensorRef, ...]:
+    """References to a kernel's operands; operands that are tuples of tensors take one slot per tensor.
+
+    `written` are the arguments that the kernel writes.
+    """
     refs: list[TensorRef] = []
-    for argument in _flat(arguments):
-        slot = len(refs)
-        if isinstance(argument, Place):
-            refs.append(place_ref(argument, slot, is_root=is_root))
-        else:
-            refs.append(_host_ref(host_array(argument.value, argument.abstract), slot))
+    for at, argument in enumerate(arguments):
+        for item in _flat((argument,)):
+            slot = len(refs)
+            if isinstance(item, Place):
+                ref = place_ref(item, slot, is_root=is_root)
+                refs.append(replace(ref, written=True) if at in written else ref)
+            else:
+                refs.append(_host_ref(host_array(item.value, item.abstract), slot))
     return tuple(refs)
 
 

@@ -282,3 +282,36 @@ def test_a_script_can_leave_the_lite_dump_out(tmp_path, monkeypatch):
             ms.device_context.ascend.op_debug.aclinit_config(wrong)
     with pytest.raises(NotImplementedError, match="max_opqueue_num"):
         ms.device_context.ascend.op_debug.aclinit_config({"max_opqueue_num": "1"})
+
+
+class Deep(nn.Cell):
+    """Tensors that die early, so that their memory is used again."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.SequentialCell([nn.Dense(16, 16, activation="relu") for _ in range(6)])
+
+    def construct(self, x):
+        return self.layers(x).sum()
+
+
+@pytest.mark.parametrize("chip", ["910A", "910B"])
+def test_callbacks_see_what_a_synchronous_dump_sees(tmp_path, monkeypatch, chip):
+    def steps():
+        ms.set_seed(3)
+        net = Deep()
+        step = nn.TrainOneStepCell(net, nn.Momentum(net.trainable_params(), 0.1, 0.9))
+        for _ in range(2):
+            step(Tensor(np.linspace(0, 1, 64, dtype=np.float32).reshape(4, 16)))
+
+    found = []
+    for name, enable in (("sync", True), ("async", False)):
+        (tmp_path / name).mkdir()
+        settings = {"chip": chip}
+        left = dump(tmp_path / name, monkeypatch, "O0", steps, enable=enable, iteration="all", settings=settings)
+        assert left.error is None
+        found.append(
+            [(path.name.split(".")[:4] + path.name.split(".")[5:], path.read_bytes()) for path in left.tensors()]
+        )
+    assert len(found[0]) > 100
+    assert found[0] == found[1]  # in the same order, on one stream
