@@ -1,0 +1,271 @@
+"""What stands beside the arrays of an API dump: the info file, the stack file and the names of records.
+
+Despite its suffix the info file is text, one JSON array a line; it is never unpickled. [spec api_dump 1.4]
+"""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dumpsim.core.errors import UnreadableError
+
+__all__ = [
+    "ApiName",
+    "ApiRecord",
+    "info_line",
+    "is_statistics_free",
+    "parse_name",
+    "read_info",
+    "read_stack",
+    "stack_text",
+]
+
+Direction = Literal["forward", "backward"]
+Io = Literal["input", "output"]
+
+LAYER = "LAYER"
+_MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
+_MAX_STACK = 1 << 31
+_NAME = re.compile(
+    r"(?P<kind>[A-Za-z]+)_(?P<api>.+)_(?P<count>\d{1,18})_(?P<direction>forward|backward)_(?P<io>input|output)"
+    r"(?P<index>(?:\.[^.]+)*)",
+    re.ASCII,
+)
+_LAYER_NAME = re.compile(
+    r"LAYER_(?P<api>.+)_(?P<direction>forward|backward)_(?P<io>input|output)(?P<index>(?:\.[^.]+)*)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRecord:
+    """One line of the info file.
+
+    Attributes
+    ----------
+    name : str
+        Name of the record, and of its npy file without the suffix.
+    dtype : str
+        As the framework prints it: ``torch.float32``, ``Float32``, ``<class 'int'>``.
+    shape : tuple of int
+    max, min, mean : float
+        NaN where they were not asked for.
+    md5 : str or None
+        Of the raw bytes; 1.0.18 only.
+    l2norm : float or None
+        1.0.18 only.
+    version : str
+        ``1.0.17`` (six fields) or ``1.0.18`` (eight fields).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    max: float
+    min: float
+    mean: float
+    md5: str | None = None
+    l2norm: float | None = None
+    version: str = "1.0.17"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiName:
+    """The parts of a record's name.
+
+    Attributes
+    ----------
+    kind : str
+        ``NN``, ``Functional``, ``Tensor``, ``Torch``, ``VF`` or ``LAYER``.
+    api : str
+        Name of the API; of a LAYER the module's path with ``_`` for ``.``.
+    count : int or None
+        Which call of this API; None for a LAYER.
+    direction, io : str
+        ``forward`` or ``backward``; ``input`` or ``output``.
+    index : tuple of int or str
+        Position in the arguments or results; a word is a keyword or a key, which only our own full dumps hold.
+    """
+
+    kind: str
+    api: str
+    count: int | None
+    direction: Direction
+    io: Io
+    index: tuple[int | str, ...] = ()
+
+    @property
+    def call(self) -> str:
+        """The call that the record belongs to: ``NN_Linear_0``, ``LAYER_fc``."""
+        return f"{self.kind}_{self.api}" if self.count is None else f"{self.kind}_{self.api}_{self.count}"
+
+    def __str__(self) -> str:
+        tail = "".join(f".{part}" for part in self.index)
+        return f"{self.call}_{self.direction}_{self.io}{tail}"
+
+
+def info_line(record: ApiRecord) -> str:
+    r"""The line of a record, newline included; NaN and infinities are the bare words that Python's json writes.
+
+    Examples
+    --------
+    >>> info_line(ApiRecord(name="NN_ReLU_0_forward_output", dtype="torch.float32", shape=(2, 8), max=1.0, min=0.0,
+    ...                     mean=math.nan))
+    '["NN_ReLU_0_forward_output", 1, [], "torch.float32", [2, 8], [1.0, 0.0, NaN]]\n'
+    """
+    fields: list[Any] = [
+        record.name,
+        1,
+        [],
+        record.dtype,
+        list(record.shape),
+        [record.max, record.min, record.mean],
+    ]
+    if record.version == "1.0.18":
+        fields += [[] if record.md5 is None else record.md5, [] if record.l2norm is None else record.l2norm]
+    return json.dumps(fields) + "\n"
+
+
+def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
+    """The records of an info file of 1.0.17 or 1.0.18, one by one in the order of the file.
+
+    Raises
+    ------
+    UnreadableError
+        Naming the file and the line, for a line that is not such a record.
+    """
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(_MAX_LINE + 1):
+            number += 1
+            if len(line) > _MAX_LINE:
+                raise _bad(path, number, f"the line is longer than {_MAX_LINE} bytes")
+            if line.strip():
+                yield _record(path, number, line)
+
+
+def is_statistics_free(record: ApiRecord) -> bool:
+    """Whether the record has no statistics: of a bool, an empty tensor, or a dump of type npy or stack."""
+    return all(isinstance(value, float) and math.isnan(value) for value in (record.max, record.min, record.mean))
+
+
+def parse_name(name: str) -> ApiName:
+    """Take a record's name apart.
+
+    Raises
+    ------
+    UnreadableError
+        For a name that no API dump gives.
+
+    Examples
+    --------
+    >>> parse_name("Torch_cat_3_forward_input.0.1")
+    ApiName(kind='Torch', api='cat', count=3, direction='forward', io='input', index=(0, 1))
+    >>> str(parse_name("LAYER_features_0_forward_input"))
+    'LAYER_features_0_forward_input'
+    """
+    found = (_LAYER_NAME if name.startswith("LAYER_") else _NAME).fullmatch(name) if len(name) < 1 << 16 else None
+    if found is None:
+        raise UnreadableError(f"{name[:200]!r} is not the name of a record of an API dump", code="DS-API-002")
+    part = found.groupdict()
+    index = tuple(_position(text) for text in part["index"].split(".")[1:])
+    return ApiName(
+        kind=part.get("kind") or LAYER,
+        api=part["api"],
+        count=int(part["count"]) if part.get("count") else None,
+        direction=part["direction"],
+        io=part["io"],
+        index=index,
+    )
+
+
+def stack_text(stacks: Mapping[str, Sequence[str]]) -> str:
+    """The stack file: one JSON object, indented by four, in the order of the calls.
+
+    Examples
+    --------
+    >>> print(stack_text({"torch.clip(0) forward": ["File net.py, line 1, in f, \\n clip(x)"]}))
+    {
+        "torch.clip(0) forward": [
+            "File net.py, line 1, in f, \\n clip(x)"
+        ]
+    }
+    """
+    return json.dumps({key: list(frames) for key, frames in stacks.items()}, indent=4)
+
+
+def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
+    """The frames by key of a stack file, innermost frame first.
+
+    Raises
+    ------
+    UnreadableError
+    """
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size > _MAX_STACK:
+            raise _bad(path, None, f"larger than {_MAX_STACK} bytes")
+        raw = file.read()
+    try:
+        stacks = json.loads(raw) if raw.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, getattr(error, "lineno", None), f"is not JSON: {error}") from None
+    if not isinstance(stacks, dict):
+        raise _bad(path, None, "is not a JSON object")
+    for key, frames in stacks.items():
+        if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
+            raise _bad(path, None, f"the frames of {key[:200]!r} are not a list of texts")
+    return {key: tuple(frames) for key, frames in stacks.items()}
+
+
+def _record(path: Any, number: int, line: bytes) -> ApiRecord:
+    """One line, checked."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, number, f"is not JSON: {error}") from None
+    if not isinstance(fields, list) or len(fields) not in (6, 8):
+        raise _bad(path, number, "is not an array of 6 or 8 fields")
+    name, _, _, kind, shape, values, *more = fields
+    if not isinstance(name, str) or not isinstance(kind, str):
+        raise _bad(path, number, "name and number type are not both text")
+    if not isinstance(shape, list) or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):
+        raise _bad(path, number, f"shape {str(shape)[:200]} is not possible")
+    if not isinstance(values, list) or len(values) != 3:
+        raise _bad(path, number, "maximum, minimum and mean are not three values")
+    largest, smallest, mean = (_number(path, number, value) for value in values)
+    md5, norm = more or ([], [])
+    if not isinstance(md5, str) and md5 != []:
+        raise _bad(path, number, f"md5 {str(md5)[:200]} is neither text nor []")
+    return ApiRecord(
+        name=name,
+        dtype=kind,
+        shape=tuple(shape),
+        max=largest,
+        min=smallest,
+        mean=mean,
+        md5=md5 or None,
+        l2norm=None if norm == [] else _number(path, number, norm),
+        version="1.0.18" if more else "1.0.17",
+    )
+
+
+def _number(path: Any, number: int, value: Any) -> float:
+    """A statistic: a number, or [] for one that is not there. [spec api_dump 1.4: bool of MindSpore 1.0.17]"""
+    if value == []:
+        return math.nan
+    if not isinstance(value, bool | int | float):
+        raise _bad(path, number, f"{str(value)[:200]} is not a statistic")
+    return value
+
+
+def _position(text: str) -> int | str:
+    """A part of the index; digits are a position."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
+
+
+def _bad(path: Any, line: int | None, what: str) -> UnreadableError:
+    where = os.fspath(path) if line is None else f"{os.fspath(path)}:{line}"
+    return UnreadableError(what, where=where, code="DS-API-001")
