@@ -22,6 +22,7 @@ __all__ = ["ControlBuilder", "Reverse", "below", "control_gradients", "everythin
 Reverse = Callable[[Value, Any, Sequence[Value], Sequence[Node]], list[Any]]
 ControlBuilder = Any  # a `gradient_nodes.NodeBuilder`
 Gradients = list[tuple[Value, Any]]
+_PARTS = frozenset({"TupleGetItem", "MakeTuple", "Depend"})
 
 
 def below(roots: Iterable[Value | None]) -> list[Node]:
@@ -88,7 +89,18 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     for at, (graph, _) in enumerate(sides):
         _give_out(node, at, graph, builder)
     builder.add(backward)
-    return [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
+    node.flags["backward"] = backward
+    found_by = [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
+    return [*found_by, *_of_condition(node, needed, builder)]
+
+
+def _of_condition(node: Node, needed: set[int], builder: ControlBuilder) -> Gradients:
+    """The condition's gradient is zero; what it was compared from gets it all the same. [observed 2.10]"""
+    condition = node.operands[0]
+    if not isinstance(condition, Node) or condition.blocks:
+        return []
+    operands = {id(v): v for v in condition.operands if id(v) in needed and isinstance(v, Node) and _is_float(v)}
+    return [(v, builder.late_zeros(v.abstract)) for v in operands.values() if v.op_type not in _PARTS]
 
 
 def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -> None:
@@ -98,6 +110,7 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
     def given(value: Value) -> Value:
         for at, other in enumerate(node.blocks):
             assert isinstance(other.output, Node)
+            other.output.flags.setdefault("results", len(other.output.operands))
             blank = constant(_zeros(value.abstract))
             other.output.operands.append(value if at == side else blank)
             items = (*_items(other.output), _plain(value.abstract))
@@ -108,7 +121,7 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
         builder.insert(getter, behind=node)
         return getter
 
-    replace_inner(backward, block, given)
+    replace_inner(backward, block, given, weights=True)
 
 
 def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
@@ -228,9 +241,11 @@ def _outer(node: Node, needed: set[int]) -> list[Value]:
     return list({id(v): v for v in used if id(v) in needed and _is_float(v)}.values())
 
 
-def replace_inner(backward: Graph, block: Graph, given: Callable[[Value], Value]) -> None:
-    """Let a gradient use what stands for the values of its forward block."""
+def replace_inner(backward: Graph, block: Graph, given: Callable[[Value], Value], *, weights: bool = False) -> None:
+    """Let a gradient use what stands for the values of its forward block, and for the `weights` that this reads."""
     inside = {id(node) for node in block.trail} | {id(parameter) for parameter in block.parameters}
+    if weights:
+        inside |= {id(v) for n in block.trail for v in n.operands if isinstance(v, Parameter) and v.is_weight}
     _hoist(backward, block, inside)
     known: dict[int, Value] = {}
 

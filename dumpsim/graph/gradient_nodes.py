@@ -55,6 +55,7 @@ class NodeBuilder(NodeMaker):
         self._block = block
         self._graphs = graphs
         self._sums = sums
+        self._late: list[Constant] = []
         self._scopes = scopes
         self._scope = "Gradients/Default"
         self._forward: Node | None = None
@@ -122,6 +123,12 @@ class NodeBuilder(NodeMaker):
                 pending.extend(other.blocks)
         raise AssertionError(f"no graph holds {behind.op_type}")
 
+    def late_zeros(self, abstract: Abstract) -> Any:
+        """Zeros that the compiler comes to know too late to fold what is computed from them."""
+        zeros = self.zeros(abstract)
+        self._late.append(zeros)
+        return zeros
+
     def zeros(self, abstract: Abstract) -> Any:
         """A constant tensor of zeros."""
         assert isinstance(abstract, TensorType)
@@ -132,7 +139,8 @@ class NodeBuilder(NodeMaker):
         inputs = [self.value(operand) for operand in operands]
         if op_type == "Mul" and (factor := product_with_ones(inputs[0], inputs[1])) is not None:
             return factor
-        if op_type in _FOLDED and isinstance(inputs[0], Constant) and all(isinstance(v, Constant) for v in inputs):
+        late = any(inputs[0] is zeros for zeros in self._late)
+        if op_type in _FOLDED and not late and all(isinstance(v, Constant) for v in inputs):
             return self._folded(op_type, inputs, attrs)
         return super().emit(op_type, *inputs, **attrs)
 

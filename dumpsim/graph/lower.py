@@ -96,6 +96,7 @@ def lower(
                 doc=doc,
                 is_root=is_root,
                 root_graph_id=root_id,
+                is_own=index in pieces.roots,
                 launches=launches,
                 stages=stages,
             )

@@ -43,6 +43,9 @@ class KernelGraph:
         The first graph of its network: runs count on it, `Parameter` files come from it. [spec observed 1.6]
     root_graph_id : int
         Number of the network's first graph.
+    is_own : bool
+        A segment of the network's own function; branches and loops are functions of their own, to which weights come
+        as arguments.
     launches : tuple of Launch
         The tasks in the order of their launch where more than one stream works; else all kernels in order.
     stages : tuple of (str, str)
@@ -55,6 +58,7 @@ class KernelGraph:
     doc: IrDoc
     is_root: bool
     root_graph_id: int
+    is_own: bool = True
     launches: tuple[Launch, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()
 

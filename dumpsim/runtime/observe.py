@@ -181,14 +181,14 @@ def _originals(node: Node) -> tuple[str, ...]:
     return (original,) if original else ()
 
 
-def place_ref(place: Place, slot: int, *, is_root: bool = True) -> TensorRef:
+def place_ref(place: Place, slot: int, *, is_root: bool = True, is_own: bool = True) -> TensorRef:
     """The reference to a tensor in device memory."""
     buffer = place.memory()
     kind = place.root.kind
     origin = "device"
     if kind == "constant":
         origin = "constant"
-    elif kind == "input" and not is_root:
+    elif (kind == "input" and not is_root) or (kind == "weight" and not is_own):  # [observed 2.10]
         origin = "segment"
     return TensorRef(
         slot=slot,
@@ -214,11 +214,12 @@ def _operands(plan: GraphPlan, call: Call) -> tuple[TensorRef, ...]:
     if plan.model_id:
         kept = [(at, a) for at, a in kept if not isinstance(a, HostValue) or isinstance(a.abstract, TupleType)]
     written = [number for number, (at, _) in enumerate(kept) if at in call.definition.updates]
-    return operand_refs([a for _, a in kept], is_root=plan.kernel_graph.is_root, written=written)
+    graph = plan.kernel_graph
+    return operand_refs([a for _, a in kept], is_root=graph.is_root, is_own=graph.is_own, written=written)
 
 
 def operand_refs(
-    arguments: Sequence[Argument], *, is_root: bool = True, written: Sequence[int] = ()
+    arguments: Sequence[Argument], *, is_root: bool = True, is_own: bool = True, written: Sequence[int] = ()
 ) -> tuple[TensorRef, ...]:
     """References to a kernel's operands; operands that are tuples of tensors take one slot per tensor.
 
@@ -229,7 +230,7 @@ def operand_refs(
         for item in _flat((argument,)):
             slot = len(refs)
             if isinstance(item, Place):
-                ref = place_ref(item, slot, is_root=is_root)
+                ref = place_ref(item, slot, is_root=is_root, is_own=is_own)
                 refs.append(replace(ref, written=True) if at in written else ref)
             else:
                 refs.append(_host_ref(host_array(item.value, item.abstract), slot))

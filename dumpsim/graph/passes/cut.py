@@ -14,6 +14,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable, uses
 from dumpsim.graph.passes.sequence import is_kernel, listed, parameter_order
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
+from dumpsim.ops.opdef import OpDef
 
 __all__ = ["CALL_RESULT", "Pieces", "cut"]
 
@@ -23,6 +24,11 @@ _CONTROL = frozenset({"If", "While", "Unwind"})
 # what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
 _FOREIGN_TOKEN = Constant(
     value=np.array(2, np.int32), abstract=TensorType(dtype=dtype("int32"), shape=(), constant=True)
+)
+
+
+_TENSOR_MOVE = OpDef(
+    name="TensorMove", operands=("x",), infer=lambda abstracts, attrs: abstracts[0], kernel=lambda x: x
 )
 
 
@@ -73,6 +79,7 @@ class _Segment:
     """A stretch of a function between two control nodes."""
 
     nodes: list[Node] = field(default_factory=list)
+    nodes_without_kernels: bool = False  # parts of results of calls: a graph all the same
 
 
 class _Cutter:
@@ -81,6 +88,7 @@ class _Cutter:
         self.count = 0
         self.places: dict[int, list[int]] = {}  # slots of a value's tensors
         self._kept: list[Value] = []  # keeps the values of `places` alive
+        self._sides: dict[int, list[tuple[Step, ...]]] = {}  # of gradients of branches, cut with these
 
     def slot(self) -> int:
         self.count += 1
@@ -129,7 +137,11 @@ class _Cutter:
                 tail = rest.pop()
                 tail.debug_name = ""  # the loop's result has no variable of its own
         controls = [node for node in nodes if node.op_type in _CONTROL]
-        segments = _segments(nodes, controls, in_loop=in_loop)
+        gradients = any("backward" in node.flags for node in controls) and loop is None and not in_loop
+        gradients = gradients and not any(is_kernel(node) and _ordered(node) for node in nodes)
+        segments = (
+            _listed_segments(nodes, controls, output) if gradients else _segments(nodes, controls, in_loop=in_loop)
+        )
         for control in controls:
             self._announce(control, [*nodes, *rest])
         result = tail.operands[0] if tail is not None else output
@@ -137,7 +149,10 @@ class _Cutter:
         for index, segment in enumerate(segments):
             later = [n for s in segments[index + 1 :] for n in s.nodes] + rest + controls[index:]
             later += [tail] if tail is not None else []
-            runs.append(self._run(segment.nodes, later, result, controls, wrapped=wrapped, root=root))
+            run = self._run(segment.nodes, later, result, controls, wrapped=wrapped, root=root)
+            if run is None and segment.nodes_without_kernels:
+                self._empty(root=root)
+            runs.append(run)
         steps: list[Step] = []
         end: list[Step] = []
         if tail is not None:
@@ -228,6 +243,13 @@ class _Cutter:
             arguments[id(operand)] = found
         return found
 
+    def _empty(self, *, root: bool) -> None:
+        """A kernel graph that nothing runs."""
+        nothing = Node(op_type="MakeTuple", operands=[], abstract=TupleType(items=()), flags={"backend": True})
+        self.pieces.graphs.append(Graph(output=nothing))
+        if root:
+            self.pieces.roots.add(len(self.pieces.graphs) - 1)
+
     # -- control
 
     def _control(self, node: Node, in_loop: bool) -> list[Step]:
@@ -254,15 +276,73 @@ class _Cutter:
 
     def _branch(self, node: Node, in_loop: bool) -> list[Step]:
         self.pieces.functions += 3 if in_loop else 2
-        slots = self.places[id(node)]
-        sides = []
-        for block in node.blocks:
-            inside = self.function(block, in_loop=in_loop, wrapped=False)
-            assert block.output is not None
-            sides.append((*inside, *self._moves(slots, self.sources(block.output))))
+        sides = self._sides.pop(id(node), None)
+        if sides is None:
+            sides = []
+            backward: Node | None = node.flags.get("backward")
+            backward = backward if id(backward) in self.places and not in_loop else None
+            for at, block in enumerate(node.blocks):
+                sides.append(self._side(node, block, in_loop, closes=backward is not None))
+                if backward is not None:  # the gradient of a branch comes behind it [observed 2.10]
+                    self._sides.setdefault(id(backward), []).append(
+                        self._side(backward, backward.blocks[at], in_loop, closes=False)
+                    )
         steps: list[Step] = []
         condition = self._slot_of(node.operands[0], steps)
         return [*steps, Branch(condition=condition, then=sides[0], otherwise=sides[1])]
+
+    def _side(self, node: Node, block: Graph, in_loop: bool, *, closes: bool) -> tuple[Step, ...]:
+        """One side of a branch; `closes`: it makes a function of the values that it gives to its gradient."""
+        inside = self._closure(block) if closes else self.function(block, in_loop=in_loop, wrapped=False)
+        assert block.output is not None
+        return (*inside, *self._moves(self.places[id(node)], self.sources(block.output)))
+
+    def _closure(self, block: Graph) -> list[Step]:
+        """A branch with a gradient: what this takes is there first, in a graph of its own. [observed 2.10]"""
+        output = bundle = block.output
+        while isinstance(bundle, Node) and bundle.op_type == "Depend":
+            bundle = bundle.operands[0]
+        assert output is not None
+        assert isinstance(bundle, Node)
+        taken = [v for v in bundle.operands[bundle.flags.get("results", 0) :] if isinstance(v, Node)]
+        if not taken or any(node.op_type in _CONTROL for node in block.trail):
+            return self.function(block, in_loop=False, wrapped=False)
+        taken = [self._moved(value, block, bundle) for value in taken]
+        partial = Node(op_type="Partial", operands=list(taken), abstract=TupleType(items=()))
+        needed = reachable([block.output])
+        nodes = [n for n in block.trail if id(n) in needed]
+        own = _Identity(nodes)
+        root = Node(op_type="Return", operands=[output, partial], abstract=TupleType(items=()))
+        order = [n for n in listed(root, lambda node: node.operands) if n in own or n is partial]
+        place = next(i for i, n in enumerate(order) if n is partial)
+        first, second = order[:place], order[place + 1 :]
+        early = _Identity(first)
+        parts = [n for n in second if n.op_type == "TupleGetItem" and n.operands[0] in early]
+        first, second = [*first, *parts], [n for n in second if n not in _Identity(parts)]
+        runs = [
+            self._run(first, [*second, root], output, [], wrapped=False, root=False),
+            self._run(second, [root], output, [], wrapped=False, root=False),
+        ]
+        if runs[1] is None:
+            self._empty(root=False)
+        return [run for run in runs if run is not None]
+
+    def _moved(self, value: Node, block: Graph, bundle: Node) -> Node:
+        """A weight is given to a gradient as a copy, which the branch itself then uses. [observed 2.10]"""
+        if value.op_type != "Load":
+            return value
+        move = Node(
+            op_type="TensorMove",
+            operands=[value],
+            abstract=value.abstract,
+            scope=value.scope,
+            definition=_TENSOR_MOVE,
+            flags={"backend": True},
+        )
+        for node in (*block.trail, bundle):
+            node.operands = [move if operand is value else operand for operand in node.operands]
+        block.trail.insert(next(i for i, node in enumerate(block.trail) if node is value) + 1, move)
+        return move
 
     def _slot_of(self, value: Value, steps: list[Step]) -> int:
         (source,) = self.sources(value)
@@ -418,6 +498,31 @@ def _segments(nodes: list[Node], controls: list[Node], *, in_loop: bool) -> list
             at = rank.get(id(source), at)
         rank[id(node)] = at
         segments[at].nodes.append(node)
+    return segments
+
+
+def _listed_segments(nodes: list[Node], controls: list[Node], output: Value) -> list[_Segment]:
+    """Nodes by segment as the compiler lists them, in a network with gradients of branches. [observed 2.10]"""
+    own = _Identity(nodes)
+    root = Node(op_type="Return", operands=[output], abstract=TupleType(items=()))
+
+    def needs(node: Node) -> list[Value]:
+        return _uses_in_order(node) if node.blocks else node.operands
+
+    order = [node for node in listed(root, needs) if node in own]
+    controls[:] = [node for node in order if node.op_type in _CONTROL]
+    segments = [_Segment()]
+    calls = _Identity(controls)
+    places: dict[int, _Segment] = {}
+    for node in order:
+        if node in calls:
+            segments.append(_Segment())
+        elif node.op_type == "TupleGetItem" and node.operands[0] in calls:
+            segments[-1].nodes_without_kernels = True
+        else:  # parts of a tuple stay with it
+            segment = places.get(id(node.operands[0])) if node.op_type == "TupleGetItem" else None
+            places[id(node)] = segment or segments[-1]
+            places[id(node)].nodes.append(node)
     return segments
 
 
