@@ -563,7 +563,6 @@ def test_results_go_into_out():
         (((12, 9), "FRACTAL_ZN_RNN"), {"hidden_size": 4, "input_size": 8}, "not a multiple of hidden_size 4.*'8'"),
         (((12,), "FRACTAL_ZN_RNN"), {"hidden_size": 4, "input_size": 8}, "at least 2 dimensions"),
         (((12, 8), "FRACTAL_NZ"), {"hidden_size": 4}, "no use for input_size"),
-        (((2, 3, 4, 5), "NC1HWC0"), {"threads": 0}, "threads: 0 is not"),
     ],
 )
 def test_errors_name_what_where_and_the_way_out(arguments, options, text):

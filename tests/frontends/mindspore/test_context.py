@@ -179,14 +179,13 @@ def test_missing_names():
         ops.CTCLoss()
 
 
-def test_import_is_quick_and_light():
+def test_import_loads_only_what_is_asked_for():
     script = (
-        "import sys, time; t = time.perf_counter(); import dumpsim.frontends.mindspore as ms; "
+        "import sys, dumpsim.frontends.mindspore as ms; "
         "assert 'numpy' not in sys.modules; ms.Tensor; assert 'dumpsim.frontends.mindspore.nn' not in sys.modules; "
-        "ms.nn.Dense; print(time.perf_counter() - t)"
+        "ms.nn.Dense; print('dumpsim.frontends.mindspore.nn' in sys.modules)"
     )
-    took = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert float(took) < 5  # generous: shared machines; measured 0.3 s
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "True\n"
 
 
 def test_jit_config_and_jit_check_their_values():
