@@ -125,6 +125,7 @@ class DumpService:
             opdebug=layout_of(profile.opdebug, info.chip), useless=self._useless_rule(environment),
         )  # fmt: skip
         self._watch = watch(self._capture)
+        self._whole = isinstance(self._location, ModelLocation)  # graphs that run as models have a tree of their own
         self._iteration = Iteration(
             IterationCounter(profile.iteration_rule, config.initial_iteration),
             config.steps,
@@ -202,7 +203,12 @@ class DumpService:
         """Whether the event matters; a task in an iteration that is not dumped costs one comparison."""
         if not isinstance(event, TaskEvent):
             return self.enabled
-        return self._iteration.capturing and event in self._choice
+        if not self._iteration.capturing:
+            return False
+        if bool(event.model_id) is not self._whole:
+            self.tally.note("operators of graphs of another jit_level are not dumped: the first graph's decides")
+            return False
+        return event in self._choice
 
     def graph_compiled(self, event: GraphEvent) -> None:
         """Write the graph's files."""

@@ -365,6 +365,14 @@ def test_sinks_of_one_step(root):
     Machine(root / "kernels").service.refuse_sink(2)
 
 
+def test_graphs_of_another_level_are_left_out_and_told_of(root):
+    for profile, kept in (("seed/ascend_o2", "Conv2D"), ("seed/ascend_o0", "Add")):
+        machine = Machine(root / kept, profile)
+        machine.run(conv(), task("Default/Add-op0", [ref(IMAGE)], [ref(IMAGE)]))
+        assert {path.name.split(".")[0] for path in (root / kept).rglob("*.*.*.*.*")} == {kept}
+        assert "another jit_level" in str(machine.service.finish())
+
+
 def test_memory_is_used_again(root):
     for profile, changes, reuse in (
         ("seed/ascend_o2", {}, True),
