@@ -11,7 +11,16 @@ import numpy as np
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable, uses
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
+from dumpsim.graph.passes.segments import (
+    CONTROL,
+    Identity,
+    is_ordered,
+    listed_segments,
+    segments_of,
+    uses_in_order,
+    without,
+)
 from dumpsim.graph.passes.sequence import is_kernel, listed, parameter_order
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
 from dumpsim.ops.opdef import OpDef
@@ -20,7 +29,6 @@ __all__ = ["CALL_RESULT", "Pieces", "cut"]
 
 CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or loop to the segment behind it
 
-_CONTROL = frozenset({"If", "While", "Unwind"})
 # what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
 _FOREIGN_TOKEN = Constant(
     value=np.array(2, np.int32), abstract=TensorType(dtype=dtype("int32"), shape=(), constant=True)
@@ -74,14 +82,6 @@ def cut(graph: Graph) -> Pieces:
     return pieces
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class _Segment:
-    """A stretch of a function between two control nodes."""
-
-    nodes: list[Node] = field(default_factory=list)
-    nodes_without_kernels: bool = False  # parts of results of calls: a graph all the same
-
-
 class _Cutter:
     def __init__(self, pieces: Pieces) -> None:
         self.pieces = pieces
@@ -129,18 +129,18 @@ class _Cutter:
         rest: list[Node] = []
         if loop is not None:
             nodes, rest = nodes[: loop + 1], nodes[loop + 1 :]
-            early = _without(rest, nodes[loop]) if not in_loop else []
-            rest = [n for n in rest if n not in _Identity(early)]
+            early = without(rest, nodes[loop]) if not in_loop else []
+            rest = [n for n in rest if n not in Identity(early)]
             nodes = [*nodes[:-1], *early, nodes[-1]]
             whole = root and isinstance(output.abstract, TensorType)
             if whole and rest and rest[-1] is output and rest[-1].op_type == "Depend":
                 tail = rest.pop()
                 tail.debug_name = ""  # the loop's result has no variable of its own
-        controls = [node for node in nodes if node.op_type in _CONTROL]
+        controls = [node for node in nodes if node.op_type in CONTROL]
         gradients = any("backward" in node.flags for node in controls) and loop is None and not in_loop
-        gradients = gradients and not any(is_kernel(node) and _ordered(node) for node in nodes)
+        gradients = gradients and not any(is_kernel(node) and is_ordered(node) for node in nodes)
         segments = (
-            _listed_segments(nodes, controls, output) if gradients else _segments(nodes, controls, in_loop=in_loop)
+            listed_segments(nodes, controls, output) if gradients else segments_of(nodes, controls, in_loop=in_loop)
         )
         for control in controls:
             self._announce(control, [*nodes, *rest])
@@ -178,13 +178,13 @@ class _Cutter:
         self, nodes: list[Node], later: list[Node], result: Value, calls: list[Node], *, wrapped: bool, root: bool
     ) -> Step | None:
         """A kernel graph of a segment, and the step that runs it."""
-        own = _Identity(nodes)
-        used = [v for node in later for v in _uses_in_order(node)]
+        own = Identity(nodes)
+        used = [v for node in later for v in uses_in_order(node)]
         if isinstance(result, Node) and result.op_type == "MakeTuple" and not (wrapped and result in own):
             used += result.operands
         exits: dict[int, Node] = {}
         for value in [result, *used]:
-            if isinstance(value, Node) and value in own and value.op_type not in _CONTROL:
+            if isinstance(value, Node) and value in own and value.op_type not in CONTROL:
                 exits.setdefault(id(value), value)
         if not exits:
             return None
@@ -194,7 +194,7 @@ class _Cutter:
         return self._kernel_graph(order, list(exits.values()), calls, root=root)
 
     def _kernel_graph(self, order: list[Node], exits: list[Node], calls: list[Node], *, root: bool) -> Run:
-        own = _Identity(order)
+        own = Identity(order)
         arguments: dict[int, Parameter] = {}
         for node in order:
             node.operands = [self._inside(operand, own, arguments, calls) for operand in node.operands]
@@ -223,7 +223,7 @@ class _Cutter:
                 return self.places[key][0]
         return self.places[id(parameter)][0]
 
-    def _inside(self, operand: Value, own: "_Identity", arguments: dict[int, Parameter], calls: list[Node]) -> Value:
+    def _inside(self, operand: Value, own: "Identity", arguments: dict[int, Parameter], calls: list[Node]) -> Value:
         """An operand as the segment sees it: values of other segments come in as parameters."""
         if not isinstance(operand, Node) or operand in own:
             return operand
@@ -305,20 +305,20 @@ class _Cutter:
         assert output is not None
         assert isinstance(bundle, Node)
         taken = [v for v in bundle.operands[bundle.flags.get("results", 0) :] if isinstance(v, Node)]
-        if not taken or any(node.op_type in _CONTROL for node in block.trail):
+        if not taken or any(node.op_type in CONTROL for node in block.trail):
             return self.function(block, in_loop=False, wrapped=False)
         taken = [self._moved(value, block, bundle) for value in taken]
         partial = Node(op_type="Partial", operands=list(taken), abstract=TupleType(items=()))
         needed = reachable([block.output])
         nodes = [n for n in block.trail if id(n) in needed]
-        own = _Identity(nodes)
+        own = Identity(nodes)
         root = Node(op_type="Return", operands=[output, partial], abstract=TupleType(items=()))
         order = [n for n in listed(root, lambda node: node.operands) if n in own or n is partial]
         place = next(i for i, n in enumerate(order) if n is partial)
         first, second = order[:place], order[place + 1 :]
-        early = _Identity(first)
+        early = Identity(first)
         parts = [n for n in second if n.op_type == "TupleGetItem" and n.operands[0] in early]
-        first, second = [*first, *parts], [n for n in second if n not in _Identity(parts)]
+        first, second = [*first, *parts], [n for n in second if n not in Identity(parts)]
         runs = [
             self._run(first, [*second, root], output, [], wrapped=False, root=False),
             self._run(second, [root], output, [], wrapped=False, root=False),
@@ -427,19 +427,9 @@ def _loop_variable(item: Node) -> str | None:
     return None
 
 
-class _Identity:
-    """A set of nodes by identity."""
-
-    def __init__(self, nodes: list[Node]) -> None:
-        self._ids = {id(node) for node in nodes}
-
-    def __contains__(self, node: object) -> bool:
-        return id(node) in self._ids
-
-
 def _has_effect(node: Node) -> bool:
     """Whether a control node has to run although nobody uses its outputs."""
-    return node.op_type in _CONTROL and any(
+    return node.op_type in CONTROL and any(
         n.op_type == "UpdateState" and len(n.operands) > 1 for block in node.blocks for n in block.trail
     )
 
@@ -452,79 +442,3 @@ def _call_result(tail: Node) -> Node:
         tail.flags["call"] = made
     assert isinstance(made, Node)
     return made
-
-
-def _uses_in_order(node: Node) -> list[Value]:
-    """What a node needs, in the order in which the compiler comes to it: of a branch, the condition last."""
-    found = uses(node)
-    return [*found[1:], found[0]] if node.op_type == "If" else found
-
-
-def _without(nodes: list[Node], control: Node) -> list[Node]:
-    """The nodes that need nothing of a control node's outputs, nor a place behind it."""
-    after = {id(control)}
-    free: list[Node] = []
-    for node in nodes:
-        ordered = _ordered(node) and node.op_type != "UpdateState"
-        if ordered or node.op_type in _CONTROL or any(id(v) in after for v in uses(node)):
-            after.add(id(node))
-        else:
-            free.append(node)
-    return free
-
-
-def _segments(nodes: list[Node], controls: list[Node], *, in_loop: bool) -> list[_Segment]:
-    """Nodes by segment: as early as their operands allow, in a loop as the program has them."""
-    segments = [_Segment() for _ in range(len(controls) + 1)]
-    rank: dict[int, int] = {}
-    passed = floor = 0
-    for node in nodes:
-        if node.op_type in _CONTROL:
-            passed += 1
-            rank[id(node)] = passed
-            if node.flags.get("writes"):
-                floor = passed
-            continue
-        if in_loop or (is_kernel(node) and _ordered(node)):
-            at = passed
-        else:
-            at = max((rank.get(id(v), 0) for v in uses(node)), default=0)
-            at = max(at, floor) if _ordered(node) else at
-        if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node):
-            source = node.operands[0]
-            if source.op_type in _CONTROL:
-                rank[id(node)] = rank.get(id(source), 0)
-                continue
-            at = rank.get(id(source), at)
-        rank[id(node)] = at
-        segments[at].nodes.append(node)
-    return segments
-
-
-def _listed_segments(nodes: list[Node], controls: list[Node], output: Value) -> list[_Segment]:
-    """Nodes by segment as the compiler lists them, in a network with gradients of branches. [observed 2.10]"""
-    own = _Identity(nodes)
-    root = Node(op_type="Return", operands=[output], abstract=TupleType(items=()))
-
-    def needs(node: Node) -> list[Value]:
-        return _uses_in_order(node) if node.blocks else node.operands
-
-    order = [node for node in listed(root, needs) if node in own]
-    controls[:] = [node for node in order if node.op_type in _CONTROL]
-    segments = [_Segment()]
-    calls = _Identity(controls)
-    places: dict[int, _Segment] = {}
-    for node in order:
-        if node in calls:
-            segments.append(_Segment())
-        elif node.op_type == "TupleGetItem" and node.operands[0] in calls:
-            segments[-1].nodes_without_kernels = True
-        else:  # parts of a tuple stay with it
-            segment = places.get(id(node.operands[0])) if node.op_type == "TupleGetItem" else None
-            places[id(node)] = segment or segments[-1]
-            places[id(node)].nodes.append(node)
-    return segments
-
-
-def _ordered(node: Node) -> bool:
-    return any(isinstance(operand.abstract, MonadType) for operand in node.operands)
