@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dumpsim.core.errors import UnreadableError
 
@@ -23,9 +23,6 @@ __all__ = [
     "read_stack",
     "stack_text",
 ]
-
-Direction = Literal["forward", "backward"]
-Io = Literal["input", "output"]
 
 LAYER = "LAYER"
 _MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
@@ -93,8 +90,8 @@ class ApiName:
     kind: str
     api: str
     count: int | None
-    direction: Direction
-    io: Io
+    direction: str
+    io: str
     index: tuple[int | str, ...] = ()
 
     @property
@@ -169,7 +166,7 @@ def parse_name(name: str) -> ApiName:
     """
     found = (_LAYER_NAME if name.startswith("LAYER_") else _NAME).fullmatch(name) if len(name) < 1 << 16 else None
     if found is None:
-        raise UnreadableError(f"{name[:200]!r} is not the name of a record of an API dump", code="DS-API-002")
+        raise UnreadableError(f"{name[:200]!r} is not the name of a record of an API dump", code="DS-ADP-002")
     part = found.groupdict()
     index = tuple(_position(text) for text in part["index"].split(".")[1:])
     return ApiName(
@@ -236,8 +233,8 @@ def _record(path: Any, number: int, line: bytes) -> ApiRecord:
     if not isinstance(values, list) or len(values) != 3:
         raise _bad(path, number, "maximum, minimum and mean are not three values")
     largest, smallest, mean = (_number(path, number, value) for value in values)
-    md5, norm = more or ([], [])
-    if not isinstance(md5, str) and md5 != []:
+    md5, norm = more or (None, [])
+    if not isinstance(md5, str) and md5 not in (None, []):
         raise _bad(path, number, f"md5 {str(md5)[:200]} is neither text nor []")
     return ApiRecord(
         name=name,
@@ -268,4 +265,4 @@ def _position(text: str) -> int | str:
 
 def _bad(path: Any, line: int | None, what: str) -> UnreadableError:
     where = os.fspath(path) if line is None else f"{os.fspath(path)}:{line}"
-    return UnreadableError(what, where=where, code="DS-API-001")
+    return UnreadableError(what, where=where, code="DS-ADP-001")
