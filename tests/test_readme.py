@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dumpsim.modes.support import markdown
+
 README = Path(__file__).parents[1] / "README.md"
 
 SCRIPT = """
@@ -61,6 +63,10 @@ def place(tmp_path_factory):
     (root / "dump.json").write_text(json.dumps(config))
     (root / "plan.json").write_text(json.dumps(PLAN))
     run("dumpsim run --quiet --config dump.json train.py", root)
+    whole = {"common_dump_settings": settings | {"path": str(root / "O2DUMP")}}
+    (root / "whole.json").write_text(json.dumps(whole))
+    (root / "whole.py").write_text(SCRIPT.replace("GRAPH_MODE)", "GRAPH_MODE, jit_level='O2')"))
+    run("dumpsim run --quiet --config whole.json whole.py", root)
     (root / "dump.json").write_text(json.dumps(config).replace("DUMP", "OTHER"))
     return root
 
@@ -109,3 +115,9 @@ def test_the_setup_is_two_commands():
     body = re.search(r"<!-- commands -->\n```sh\n(.*?)```\n<!-- end of commands -->", text, re.DOTALL)
     assert body is not None
     assert len(body.group(1).splitlines()) == 2
+
+
+def test_the_support_table_is_that_of_the_profiles():
+    text = README.read_text("utf-8")
+    shown = text.partition("<!-- support -->\n")[2].partition("<!-- end of support -->")[0]
+    assert shown.strip() == markdown().strip()

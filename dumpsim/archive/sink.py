@@ -186,7 +186,7 @@ class Sink:
         """Make missing directories one by one, since only new ones get the sink's mode."""
         missing: list[str] = []
         path = directory
-        while not os.path.isdir(path):
+        while path and not os.path.isdir(path):
             missing.append(path)
             path = os.path.dirname(path)
         for path in reversed(missing):
