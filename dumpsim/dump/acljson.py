@@ -42,7 +42,7 @@ class AclJson:
         self._write(contents(self._config, self._tree.step(number), layers))
 
     def _write(self, found: dict[str, Any]) -> None:
-        text = json.dumps({"dump": found}, separators=(",", ":"))
+        text = json.dumps({"dump": found}, separators=(",", ":"), sort_keys=True)  # as the vendor's library sorts
         self._sink.write(self._tree.root, self._tree.acl_json, [text.encode()], mode=_MODE)
 
 
