@@ -11,7 +11,7 @@ from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.listing import entries
 from dumpsim.analysis.overflow import Overflow, overflows
-from dumpsim.analysis.place import Place, place_of, places
+from dumpsim.analysis.place import API_INFO, Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
@@ -63,11 +63,11 @@ def open(path: "str | Path") -> "DumpSet":
     if root.is_dir():
         if next(places(root), None) is None:
             raise UnreadableError(
-                "holds no dump: no .npy file, bin file or statistic.csv in it or below it",
+                "holds no dump: no .npy file, bin file, statistic.csv or info file of an API dump in it or below it",
                 where=str(root),
                 code="DS-ANA-003",
             )
-    elif not is_dump_file(root.name):
+    elif not is_dump_file(root.name) and not API_INFO.fullmatch(root.name):
         _sniff(root)
     return DumpSet(root=root)
 
@@ -95,11 +95,22 @@ class DumpSet:
         index = cache(GraphIndex)
         if self.root.is_file():
             place = place_of(self.root.parent)
+            if found := API_INFO.fullmatch(self.root.name):
+                yield from self._steps(replace(place, api=found[1]))
+                return
             yield from entries(place, index(_graphs_of(place)), only=self.root)
             return
         for place in places(self.root):
-            if all(test(place) for test in self.near):
+            if place.api:
+                yield from self._steps(place)
+            elif all(test(place) for test in self.near):
                 yield from entries(place, index(_graphs_of(place)))
+
+    def _steps(self, place: Place) -> Iterator[Entry]:
+        """An API dump, whose steps are told by its records."""
+        for entry in entries(place, GraphIndex(place.path)):
+            if all(test(entry.place) for test in self.near):
+                yield entry
 
     def filter(
         self,
@@ -277,7 +288,7 @@ def _sniff(path: Path) -> None:
         raise UnreadableError(
             f"is not a file of a dump ({error.what})",
             where=str(path),
-            allowed=("*.npy", "statistic.csv", "bin files"),
+            allowed=("*.npy", "statistic.csv", "bin files", "*_api_dump_info.pkl"),
             code="DS-ANA-004",
         ) from None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dumpsim.analysis.apitree import api_entries
 from dumpsim.analysis.bintensor import BinTensor
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
@@ -82,6 +83,9 @@ def entries(place: Place, graphs: GraphIndex, only: Path | None = None) -> Itera
     UnreadableError
         With file and offset, where a file is not what its name says.
     """
+    if place.api:
+        yield from api_entries(place)
+        return
     rows = _Rows()
     csv_path = place.path / "statistic.csv"
     if only is None or only == csv_path:

@@ -7,24 +7,27 @@ GE               the same without the step; under TorchAir below ``worldsize{n}_
 single operator  ``{path}/{time}/{device}`` [spec ge 3.4]
 exception        ``{path}/extra-info/data-dump/{device}`` [spec ge 2.9]
 tensordump       any directories; ``rank{r}`` and ``step{n}`` are told apart [spec mindspore 9]
+API dump         ``{path}/rank{r}`` with ``{framework}_api_dump_info.pkl`` or ``.csv`` [spec api_dump 1.2]
 ==============  =======================================================================================================
 """
 
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dumpsim.archive.naming import is_dump_file
 
-__all__ = ["Place", "place_of", "places"]
+__all__ = ["API_INFO", "Place", "place_of", "places"]
 
 _RANK = re.compile(r"rank_(\d{1,9})", re.ASCII)
 _LOOSE_RANK = re.compile(r"rank(\d{1,9})|worldsize\d+_global_rank(\d{1,9})", re.ASCII)
 _LOOSE_STEP = re.compile(r"step(\d{1,18})", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _TIME = re.compile(r"20\d{11,12}", re.ASCII)  # the documents' sample lacks a zero [spec ge 1.4]
+API_INFO = re.compile(r"(torch|mindspore|mindtorch)_api_dump_info\.(?:pkl|csv)")
+_API_DATA = re.compile(r"(torch|mindspore|mindtorch)_api_dump")
 _AUXILIARY = {"graphs", "execution_order", ".dump_metadata"}
 
 
@@ -47,6 +50,8 @@ class Place:
         The training step that O2 counts.
     time : str
         When the model was loaded, in trees that tell: ``20231114221320``.
+    api : str
+        Framework of an API dump, whose info file is in the directory; empty for other dumps.
     """
 
     path: Path
@@ -57,6 +62,7 @@ class Place:
     rank_path: Path | None = None
     step: int | None = None
     time: str = ""
+    api: str = ""
 
 
 def places(root: Path) -> Iterator[Place]:
@@ -65,18 +71,30 @@ def places(root: Path) -> Iterator[Place]:
     `root` may be the dump's root or any directory inside it. Links are not followed: a hostile tree leads nowhere else.
     """
     stack = [root]
+    if found := _API_DATA.fullmatch(root.name):
+        stack = []
+        if any(API_INFO.fullmatch(path.name) for path in root.parent.glob(f"{root.name}_info.*")):
+            yield replace(place_of(root.parent), api=found[1])
+        else:
+            stack = [root]
     while stack:
         directory = stack.pop()
         children: list[Path] = []
         data = False
+        frameworks: set[str] = set()
         with os.scandir(directory) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in _AUXILIARY:
                         children.append(Path(entry.path))
+                elif (found := API_INFO.fullmatch(entry.name)) and entry.is_file(follow_symlinks=False):
+                    frameworks.add(found[1])
                 elif not data and is_dump_file(entry.name) and entry.is_file(follow_symlinks=False):
                     data = True
+        children = [child for child in children if child.name.removesuffix("_api_dump") not in frameworks]
         stack.extend(sorted(children, key=_order, reverse=True))
+        for framework in sorted(frameworks):
+            yield replace(place_of(directory), api=framework)
         if data:
             yield place_of(directory)
 

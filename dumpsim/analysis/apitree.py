@@ -1,0 +1,155 @@
+"""The records of an API dump as entries: lines of the info file, joined to npy files and call stacks."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.graphindex import GraphIndex
+from dumpsim.analysis.place import Place
+from dumpsim.codecs.apidump import LAYER, ApiName, ApiRecord, is_statistics_free, parse_name, read_info, read_stack
+from dumpsim.core.dtype import DTYPES
+from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.record import Record
+
+__all__ = ["StackIndex", "api_entries"]
+
+_TITLES = {row.title: row.name for row in DTYPES.values()}
+_SCALARS = {"int": "int64", "float": "float64", "bool": "bool"}  # of Python [spec api_dump 1.4]
+_FRAME = re.compile(r"File (?P<path>.*?), line (?P<line>\d{1,9}), in (?P<func>.*?), \n ?(?P<code>.*)", re.DOTALL)
+_HOMES = {  # kind -> beginning of the stack's key on torch [spec api_dump 1.5]
+    "NN": "torch.nn.",
+    "Functional": "torch.nn.functional.",
+    "Tensor": "torch.Tensor.",
+    "Torch": "torch.",
+    "VF": "torch._VF.",
+}
+
+
+class StackIndex(GraphIndex):
+    """The stack file in the place of graphs: it knows the lines of calls, and no nodes.
+
+    Parameters
+    ----------
+    path : Path
+        ``{framework}_api_dump_stack.json``; may be absent.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+
+    @cached_property
+    def _stacks(self) -> dict[str, tuple[str, ...]]:
+        return read_stack(self.directory) if self.directory.is_file() else {}
+
+    def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
+        """The script's lines of a call, outermost first; those of a backward call are its forward call's."""
+        name = parse_name(f"{op_name}_input")
+        for key in _keys(name):
+            if frames := self._stacks.get(key):
+                return tuple(line for frame in reversed(frames) if (line := _line(frame)) is not None)
+        return ()
+
+
+def _keys(name: ApiName) -> Iterator[str]:
+    """How the stack file may call a call."""
+    yield f"{name.call}_forward_stack_info"
+    if name.kind == LAYER:
+        yield f"LAYER: {name.api} forward"
+        yield f"LAYER: {name.api.replace('_', '.')} forward"
+    elif home := _HOMES.get(name.kind):
+        yield f"{home}{name.api}({name.count}) forward"
+
+
+def _line(frame: str) -> SourceLine | None:
+    found = _FRAME.fullmatch(frame)
+    if found is None:
+        return None
+    line = int(found["line"])
+    return SourceLine(path=found["path"], line=line, end_line=line, column=-1, end_column=-1, code=found["code"])
+
+
+def api_entries(place: Place) -> Iterator[Entry]:
+    """The tensors that a rank's API dump tells of, in the order of the info file.
+
+    A step begins with the first forward record behind a backward one; the place's iteration counts the steps, the time
+    stamp the records. [spec api_dump 2.1]
+
+    Raises
+    ------
+    UnreadableError
+        With file and line, for a line that is no record.
+    """
+    stem = f"{place.api}_api_dump"
+    info = next(path for path in map(place.path.joinpath, (f"{stem}_info.pkl", f"{stem}_info.csv")) if path.is_file())
+    records = [(record, parse_name(record.name)) for record in read_info(info)]
+    measured = any(name.kind != LAYER and not is_statistics_free(record) for record, name in records)
+    arrays = _arrays(place.path / stem)
+    stacks = StackIndex(place.path / f"{stem}_stack.json")
+    slots = _slots([name for _, name in records])
+    step, backward, here = 0, False, replace(place, iteration=0)
+    for number, (record, name) in enumerate(records):
+        if backward and name.direction == "forward":
+            step += 1
+            here = replace(place, iteration=step)
+        backward = name.direction == "backward"
+        path = arrays.get(f"{record.name}.npy")
+        told = Record(
+            op_type=name.api if name.kind != LAYER else LAYER,
+            op_name=f"{name.call}_{name.direction}",
+            io=name.io,
+            slot=slots[name],
+            dtype=_dtype(record.dtype),
+            shape=record.shape,
+            timestamp=number,
+        )
+        row = _row(record, measured=measured) if name.kind != LAYER else {}
+        yield Entry(name=told, place=here, path=path, row=row, graphs=stacks)
+
+
+def _arrays(directory: Path) -> dict[str, Path]:
+    """The npy files by name; links are not followed."""
+    if not directory.is_dir():
+        return {}
+    with os.scandir(directory) as found:
+        return {entry.name: Path(entry.path) for entry in found if entry.is_file(follow_symlinks=False)}
+
+
+def _slots(names: Sequence[ApiName]) -> dict[ApiName, int]:
+    """Numbers of arguments and results: their position, or their rank among the call's where one is nested."""
+    calls: dict[tuple[str, str, str], dict[tuple[int | str, ...], ApiName]] = {}
+    for name in names:
+        calls.setdefault((name.call, name.direction, name.io), {}).setdefault(name.index, name)
+    slots: dict[ApiName, int] = {}
+    for found in calls.values():
+        flat = all(len(index) <= 1 and all(isinstance(part, int) for part in index) for index in found)
+        for rank, (index, name) in enumerate(found.items()):
+            slots[name] = int(index[0]) if flat and index else 0 if flat else rank
+    return slots
+
+
+def _dtype(text: str) -> str:
+    """``torch.float32``, ``Float32`` and ``<class 'int'>`` as names of ours."""
+    if text.startswith("<class '"):
+        return _SCALARS.get(text[8:-2], text[8:-2])
+    word = text.removeprefix("torch.").removeprefix("mindtorch.torch.")
+    return _TITLES.get(word, word.lower())
+
+
+def _row(record: ApiRecord, *, measured: bool) -> dict[str, Any]:
+    """The statistics of a line; empty where it has none, which NaN says too."""
+    floating = "loat" in record.dtype
+    if is_statistics_free(record) and not (measured and floating and 0 not in record.shape):
+        return {}
+    row: dict[str, Any] = {"max": record.max, "min": record.min}
+    if record.version == "1.0.17" or record.mean == record.mean:
+        row["avg"] = record.mean
+    if record.l2norm is not None:
+        row["l2norm"] = record.l2norm
+    if record.md5 is not None:
+        row["md5"] = record.md5
+    return row
