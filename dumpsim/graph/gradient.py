@@ -9,7 +9,7 @@ The order is the vendor's: gradients of a value are collected in the order of it
 by one AddN in the scope of the value. [2.10 observed]
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -60,6 +60,7 @@ def reverse(
     builder: Builder,
     *,
     nodes: Sequence[Node] | None = None,
+    tell: Callable[[Value, Any], None] | None = None,
 ) -> list[Any]:
     """Gradients of `output` with respect to the `wanted` values.
 
@@ -75,6 +76,8 @@ def reverse(
         Takes what the rules emit.
     nodes : sequence of Node, optional
         The nodes of the forward pass in topological order; those below `output` by default.
+    tell : callable, optional
+        Called with a node and the whole gradient by it (symbol or Parts), at each node that the walk comes to.
 
     Returns
     -------
@@ -95,6 +98,8 @@ def reverse(
         if id(node) not in needed or id(node) not in collected:
             continue
         dout = _summed(collected, node, builder)
+        if tell is not None:
+            tell(node, dout)
         if node.blocks:
             for value, gradient in reversed(_of_control(node, dout, needed, builder)):
                 _collect(collected, value, gradient)

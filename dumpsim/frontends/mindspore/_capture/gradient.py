@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import dispatch, tape, trace, values
+from dumpsim.frontends.mindspore._capture import dispatch, listener, tape, trace, values
 from dumpsim.graph.builder import constant
 from dumpsim.graph.calls import Call
 from dumpsim.graph.gradient import Parts, reverse
@@ -184,7 +185,12 @@ def _at_once(
     nodes = builder.replay(recorded.entries)
     output = builder.whole(chosen)
     seed = builder.seed(chosen, sens)
-    found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)])
+    listening = listener.listeners()
+    tell = builder.tell if listening else None
+    found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)], tell=tell)
+    if tell is not None:
+        for leaf, gradient in zip(leaves, found, strict=True):
+            tell(leaf, gradient)
     return value, [
         builder.tensor(gradient if gradient is not None else builder.zeros(leaf.abstract))
         for gradient, leaf in zip(found, leaves, strict=True)
@@ -314,6 +320,13 @@ class EagerBuilder:
     def is_asked(self, tensor: Any) -> bool:
         """Whether the gradient by a tensor of the tape leads to one that is asked for."""
         return id(tensor) in self._depending
+
+    def tell(self, symbol: Value, gradient: Any) -> None:
+        """Tell those who listen the gradient by the tensor behind a symbol, where there is one."""
+        tensor = self._tensors.get(id(symbol))
+        if gradient is not None and values.is_tensor(tensor):
+            for heard in listener.listeners():
+                heard.gradient(tensor, partial(self.tensor, gradient))
 
     # -- what `reverse` and the rules ask for
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from typing import cast as typed
 
 from dumpsim.core.dtype import DType
+from dumpsim.frontends.mindspore._capture.listener import heard_methods, unheard
 
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -15,7 +16,7 @@ __all__ = ["TensorMethods"]
 
 def _op(name: str) -> "Callable[..., Tensor]":
     """A function of ``ops``."""
-    function: Callable[..., Tensor] = getattr(import_module("dumpsim.frontends.mindspore.ops"), name)
+    function: Callable[..., Tensor] = unheard(getattr(import_module("dumpsim.frontends.mindspore.ops"), name))
     return function
 
 
@@ -53,6 +54,7 @@ def _extents(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return shape
 
 
+@heard_methods()
 class TensorMethods:
     """Mixed into Tensor."""
 

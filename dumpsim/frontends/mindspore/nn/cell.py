@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._capture import listener
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
@@ -150,7 +151,6 @@ class Cell(CellTree):
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
 
-        hooks = self.__dict__["_hooks"]
         if capturing() is not None:
             from dumpsim.frontends.mindspore._capture import trace
 
@@ -159,8 +159,15 @@ class Cell(CellTree):
             from dumpsim.frontends.mindspore._capture import compile as compiler
 
             return compiler.run_cell(self, self._inputs(args), kwargs)
+        if listener.listeners():
+            return listener.called("cell", self, self._run, args, kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """Op by op."""
         from dumpsim.frontends.mindspore._capture import tape
 
+        hooks = self.__dict__["_hooks"]
         wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
         with _eager_depth, tape.forward(self, args, wanted=wanted) as call:
             for hook in hooks["before"]:

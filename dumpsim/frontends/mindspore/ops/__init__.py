@@ -7,6 +7,7 @@ from typing import Any
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.listener import heard
 from dumpsim.frontends.mindspore.ops.primitive import (
     Primitive,
     PrimitiveWithInfer,
@@ -55,9 +56,16 @@ def __getattr__(name: str) -> Any:
             return primitive(name)
         except UnsupportedError:
             raise absent("mindspore.ops", name) from None
-    from dumpsim.frontends.mindspore.ops.function import find
-
-    value = find(name) or _by_table(name)
+    value = _function(name)
     if value is None:
         raise absent("mindspore.ops", name)
     return value
+
+
+@cache
+def _function(name: str) -> Any:
+    """A function as scripts get it, None where there is none."""
+    from dumpsim.frontends.mindspore.ops.function import find
+
+    value = find(name) or _by_table(name)
+    return heard("function", name, value) if value is not None else None
