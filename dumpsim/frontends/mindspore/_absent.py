@@ -29,10 +29,10 @@ def absent(module: str, name: str) -> Exception:
 
     Examples
     --------
-    >>> absent("mindspore.nn", "LSTM")
-    UnsupportedError('mindspore.nn: LSTM is not emulated [DS-API-001]')
-    >>> absent("mindspore.nn", "Lstm")
-    AttributeError("module 'mindspore.nn' has no attribute 'Lstm' (did you mean 'LSTM'?)")
+    >>> absent("mindspore.nn", "InstanceNorm2d")
+    UnsupportedError('mindspore.nn: InstanceNorm2d is not emulated [DS-API-001]')
+    >>> absent("mindspore.nn", "InstanceNorm2D")
+    AttributeError("module 'mindspore.nn' has no attribute 'InstanceNorm2D' (did you mean 'InstanceNorm2d'?)")
     """
     names = vendor_names(module)
     if name in names:

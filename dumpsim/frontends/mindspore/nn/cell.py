@@ -174,7 +174,10 @@ class Cell(CellTree):
                 changed = hook(self, args)
                 if changed is not None:
                     args = changed if isinstance(changed, tuple) else (changed,)
-            output = self.construct(*self._inputs(args), **kwargs)
+            if listener.listeners():
+                output = listener.called("construct", self, self.construct, self._inputs(args), kwargs)
+            else:
+                output = self.construct(*self._inputs(args), **kwargs)
             for hook in hooks["after"]:
                 changed = hook(self, args, output)
                 output = output if changed is None else changed

@@ -11,6 +11,9 @@ from dumpsim.frontends.mindspore.nn.layer import (
     embedding,
     normalization,
     pooling,
+    rnn_cells,
+    rnns,
+    transformer,
 )
 from dumpsim.frontends.mindspore.nn.layer.activation import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.basic import *  # noqa: F403
@@ -19,6 +22,9 @@ from dumpsim.frontends.mindspore.nn.layer.conv import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.embedding import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.normalization import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.pooling import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.rnn_cells import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.rnns import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.transformer import *  # noqa: F403
 
 __all__ = [
     *activation.__all__,
@@ -28,6 +34,9 @@ __all__ = [
     *embedding.__all__,
     *normalization.__all__,
     *pooling.__all__,
+    *rnn_cells.__all__,
+    *rnns.__all__,
+    *transformer.__all__,
 ]
 
 
