@@ -74,6 +74,20 @@ def tree(tmp_path):
     return tmp_path / "dump"
 
 
+def test_the_operator_is_of_the_same_step(tree, tmp_path):
+    again = tree / "model" / "2"
+    again.mkdir()
+    x = np.array([7, 60000], np.float16)
+    (again / "Add.Add_1.3.2.1700000000000401").write_bytes(bin_bytes([item(x)], [item(x)]))
+    (again / "Opdebug.Node_OpDebug.9.2.1700000000000400").write_bytes(
+        bin_bytes([], [item(new_layout(task=3, stream=2, status=32), dtype="uint8", shape=(2048,))])
+    )
+    out = tmp_path / "out"
+    assert run(["overflow", "-d", str(tree), "-out", str(out), "-n", "4"]) == 0
+    (summary,) = out.glob("overflow_summary_*.txt")
+    assert "[timestamp:1700000000000400]\n Add.Add_1.3.2.1700000000000401.input.0.npy\n" in summary.read_text()
+
+
 def test_the_summary(tree, tmp_path):
     out = tmp_path / "out"
     assert run(["overflow", "-d", str(tree), "-out", str(out), "-n", "3"]) == 0

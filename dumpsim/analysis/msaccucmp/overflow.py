@@ -82,7 +82,9 @@ def _section(report: str, root: str, out: str, journal: Journal) -> list[str]:
     stamp = f" [timestamp:{name.timestamp}]"
     if not found:
         return [stamp]
-    file = _dump_of(_task(found[0][1]), root)
+    # ids repeat from step to step: the operator's file lies beside the report; the real tool takes the first of the tree
+    task = _task(found[0][1])
+    file = _dump_of(task, os.path.dirname(report)) or _dump_of(task, root)
     if file is None:
         journal.warning(
             f"[Overflow] Can't find the dump file corresponding to the debug file: {os.path.basename(report)}"
