@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 __all__ = ["Kind", "Listener", "attach", "called", "detach", "heard", "heard_methods", "listeners", "unheard"]
 
-Kind = Literal["cell", "function", "method"]
+Kind = Literal["cell", "construct", "function", "method"]
 
 
 class Listener(Protocol):
@@ -20,9 +20,10 @@ class Listener(Protocol):
     def call(
         self, kind: Kind, what: Any, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """A call of a cell (`what` is the cell), function or method (its name): returns what the call gives.
+        """A call of a cell or its construct (`what` is the cell), of a function or method (its name).
 
-        `args` of a method begin with the tensor, those of a cell do not hold the cell.
+        Returns what the call gives. `args` of a method begin with the tensor, those of a cell do not hold the cell;
+        its hooks run between "cell" and "construct".
         """
         ...
 
