@@ -1,7 +1,7 @@
 """A tensor inside a bin file: its bytes on the device, and its values on the host."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -19,6 +19,7 @@ from dumpsim.tensor.layout import device_shape, to_host
 __all__ = ["BinTensor"]
 
 Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
 
 _WHOLE = ("ND", "NCHW", "NCDHW", "NCL")  # layouts whose data is the host's, in the host's order
 _ORDERS = {4: (None, "NHWC", "HWCN"), 5: (None, "NDHWC", "DHWCN")}  # of the host, by rank; None: the layout's own
@@ -26,7 +27,113 @@ _LIMIT = 1 << 48  # larger dimensions are forged
 _AS_INTEGERS = {"resource": "int64", "undefined": "uint8"}  # as the vendor's reader has them [spec ge 4.2]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """How the bytes of a tensor are read; it follows from a few numbers of the header alone.
+
+    Attributes
+    ----------
+    dtype, format : str
+        Our names; ``type 99`` and ``format 99`` for numbers that are none's.
+    stored : str
+        The type of the bytes where the vendor's reader takes them for another, as for handles.
+    decodable : bool
+        Whether the type's values can be told from its bytes.
+    native : dtype or None
+        The numpy type that sees the bytes as they are, None where they must be decoded.
+    kind : dtype or None
+        The type that is moved when the layout changes, None where it does not.
+    device_shape, shape : tuple of int
+        On the device, and of `BinTensor.array`.
+    needed : int
+        Bytes of the elements.
+    host : tuple or None
+        Shape on the host and its order, None where the data stays as it is on the device.
+    options : mapping
+        How a layout is undone.
+    """
+
+    dtype: str
+    format: str
+    stored: str
+    decodable: bool
+    native: "np.dtype[Any] | None"
+    kind: "np.dtype[Any] | None"
+    device_shape: Shape
+    shape: Shape
+    needed: int
+    host: tuple[Shape, str | None] | None
+    options: dict[str, Any]
+
+
+@lru_cache(maxsize=1024)  # the tensors of a dump have few types and shapes
+def _reading(number: int, layout: int, shape: Shape, original: Shape, size: int, groups: int) -> _Reading:
+    """How to read a tensor of these fields of the header."""
+    row = DTYPES_PROTO.get(number)
+    dtype = row.dtype if row is not None else f"type {number}"
+    format = FORMATS.get(layout, f"format {layout}")
+    stored = _AS_INTEGERS.get(dtype, dtype)
+    bits = row.bits if row is not None and row.bits else 8
+    elements = size * 8 // bits
+    device = (elements,) if (shape == () and elements != 1) or dtype == "undefined" else shape
+    decodable = stored in DTYPES or stored in FLOATS or stored == "float8_e8m0"
+    coded = stored in PACKED or ((stored not in DTYPES or stored in FLOATS) and stored != "float16")
+    kind, host, options = None, None, {}
+    rule = LAYOUTS.get(format)
+    if rule is not None and rule.known and rule.blocked and original and decodable:
+        kind = _moved(stored, bits)
+        c0 = device[-1] if device and rule.c0 is None else None  # tells C0 better than any rule [spec ge 5.1]
+        options = {"dialect": "ge", "groups": max(groups, 1), "c0": c0}
+        host = _host(original, device, kind, format, rule.rank, options)
+    result = device
+    if host is not None:
+        result = host[0]
+    elif format in _WHOLE and original and prod(original) == prod(device):
+        result = original
+    return _Reading(
+        dtype=dtype,
+        format=format,
+        stored=stored,
+        decodable=decodable,
+        native=DTYPES[stored].numpy if decodable and not coded else None,
+        kind=kind,
+        device_shape=device,
+        shape=result,
+        needed=(prod(device) * bits + 7) // 8,
+        host=host,
+        options=options,
+    )
+
+
+def _moved(stored: str, bits: int) -> "np.dtype[Any]":
+    """The type that is moved when the layout changes."""
+    if stored in PACKED:
+        return np.dtype("int8" if stored == "int4" else "uint8")
+    if stored in FLOATS and stored != "float16":
+        return np.dtype(f"<u{bits // 8}")
+    return DTYPES[stored].numpy
+
+
+def _host(
+    original: Shape, device: Shape, kind: "np.dtype[Any]", format: str, rank: int, options: dict[str, Any]
+) -> tuple[Shape, str | None] | None:
+    """Shape on the host and its order: those whose shape on the device is the file's, or at least as large."""
+    if max(*original, *device) > _LIMIT:
+        return None
+    similar = None
+    for order in _ORDERS.get(rank, (None,)):
+        try:
+            found = device_shape(original, kind, format, host_format=order, **options)
+        except (FormatError, BadInputError):
+            continue
+        if found == device:
+            return original, order
+        if similar is None and prod(found) == prod(device):
+            similar = (original, order)
+    return similar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BinTensor:
     """One input or output of the operator of a bin file.
 
@@ -42,106 +149,64 @@ class BinTensor:
     io: str
     slot: int
 
-    @cached_property
+    @property
     def item(self) -> Item:
         """What the header tells."""
         return (self.file.data.inputs if self.io == "input" else self.file.data.outputs)[self.slot]
 
     @property
+    def _reading(self) -> _Reading:
+        item = self.item
+        return _reading(item.dtype, item.format, item.shape, item.original_shape, item.size, item.sub_format)
+
+    @property
     def label(self) -> str:
         return f"{self.file.path}: {self.io} {self.slot}"
 
-    @cached_property
+    @property
     def dtype(self) -> str:
         """Our name of the type, ``type 99`` for a number that is none's."""
-        row = DTYPES_PROTO.get(self.item.dtype)
-        return row.dtype if row is not None else f"type {self.item.dtype}"
+        return self._reading.dtype
 
     @property
     def format(self) -> str:
         """Layout on the device."""
-        return FORMATS.get(self.item.format, f"format {self.item.format}")
+        return self._reading.format
 
-    @cached_property
-    def device_shape(self) -> tuple[int, ...]:
+    @property
+    def device_shape(self) -> Shape:
         """Shape on the device; where the file has none, that of its elements in a row."""
-        shape = self.item.shape
-        row = DTYPES_PROTO.get(self.item.dtype)
-        bits = row.bits if row is not None and row.bits else 8
-        count = self.item.size * 8 // bits
-        return (count,) if (shape == () and count != 1) or self.dtype == "undefined" else shape
-
-    @cached_property
-    def _host(self) -> tuple[tuple[int, ...], str | None] | None:
-        """Shape on the host and its order, None where the data stays as it is on the device."""
-        layout = LAYOUTS.get(self.format)
-        shape = self.item.original_shape
-        if layout is None or not layout.known or not layout.blocked or not shape or not self.decodable:
-            return None
-        if max(*shape, *self.device_shape) > _LIMIT:
-            return None
-        similar = None
-        for order in _ORDERS.get(layout.rank, (None,)):
-            try:
-                found = device_shape(shape, self._kind, self.format, host_format=order, **self._options)
-            except (FormatError, BadInputError):
-                continue
-            if found == self.device_shape:
-                return shape, order
-            if similar is None and prod(found) == prod(self.device_shape):
-                similar = (shape, order)
-        return similar
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        """How the layout is read; the last dimension tells C0 better than any rule. [spec ge 5.1]"""
-        c0 = self.device_shape[-1] if self.device_shape and LAYOUTS[self.format].c0 is None else None
-        return {"dialect": "ge", "groups": max(self.item.sub_format, 1), "c0": c0}
-
-    @property
-    def _kind(self) -> "np.dtype[Any]":
-        """The type that is moved when the layout changes."""
-        name = _AS_INTEGERS.get(self.dtype, self.dtype)
-        if name in PACKED:
-            return np.dtype("int8" if name == "int4" else "uint8")
-        if name in FLOATS and name != "float16":
-            return np.dtype(f"<u{DTYPES_PROTO[self.item.dtype].bits // 8}")
-        return DTYPES[name].numpy
+        return self._reading.device_shape
 
     @property
     def decodable(self) -> bool:
         """Whether the type's values can be told from its bytes."""
-        name = _AS_INTEGERS.get(self.dtype, self.dtype)
-        return name in DTYPES or name in FLOATS or name == "float8_e8m0"
+        return self._reading.decodable
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """Shape of `array`: the host's, or the device's where there is no way to the host's."""
-        if self._host is not None:
-            return self._host[0]
-        original = self.item.original_shape
-        if self.format in _WHOLE and original and prod(original) == prod(self.device_shape):
-            return original
-        return self.device_shape
+        return self._reading.shape
 
     @property
     def converted(self) -> bool:
         """Whether `array` is in another layout than the file."""
-        return self._host is not None
+        return self._reading.host is not None
 
     @property
     def host_order(self) -> str | None:
         """Order of the axes of a converted `array`, None for the layout's own and for one that is not converted."""
-        return self._host[1] if self._host is not None else None
+        host = self._reading.host
+        return host[1] if host is not None else None
 
     def raw(self) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-        """The bytes in the file, mapped and read-only."""
+        """The bytes in the file, read-only."""
         return self.file.input(self.slot) if self.io == "input" else self.file.output(self.slot)
 
     def device(self) -> Array:
         """The values in the device's layout and shape; types of fewer than 16 bits and bfloat16 are decoded."""
-        self._check()
-        return self._decode(self.raw(), self.device_shape)
+        reading = self._checked()
+        return self._decode(self.raw(), reading, reading.device_shape)
 
     def array(self) -> Array:
         """The values in the host's layout and shape.
@@ -153,41 +218,42 @@ class BinTensor:
         UnsupportedError
             For a type whose values cannot be told from its bytes; `raw` gives those.
         """
-        self._check()
-        if self._host is None:
-            return self._decode(self.raw(), self.shape)
-        shape, order = self._host
-        packed = self.dtype in PACKED
-        source = self._decode(self.raw(), self.device_shape) if packed else self.raw().view(self._kind)
+        reading = self._checked()
+        if reading.host is None or reading.kind is None:
+            return self._decode(self.raw(), reading, reading.shape)
+        shape, order = reading.host
+        packed = reading.dtype in PACKED
+        source = self._decode(self.raw(), reading, reading.device_shape) if packed else self.raw().view(reading.kind)
         try:
-            host = to_host(source, self.format, shape, host_format=order, **self._options)
+            host = to_host(source, reading.format, shape, host_format=order, **reading.options)
         except (FormatError, BadInputError) as error:
             raise UnreadableError(str(error), where=self.label, code="DS-ANA-006") from None
-        return host if packed else self._decode(host, shape)
+        return host if packed else self._decode(host, reading, shape)
 
-    def _check(self) -> None:
-        if not self.decodable:
+    def _checked(self) -> _Reading:
+        """How to read the bytes that are there."""
+        reading = self._reading
+        if not reading.decodable:
             known = [*DTYPES, *_AS_INTEGERS]
             raise UnsupportedError(
-                f"values of {self.dtype} cannot be read; raw() gives the bytes",
+                f"values of {reading.dtype} cannot be read; raw() gives the bytes",
                 where=self.label,
                 allowed=known,
                 code="DS-ANA-007",
             )
         start, end = self.file.spans[f"{self.io}s"][self.slot]
         size = end - start  # what is there: a part without an address has none
-        bits = DTYPES_PROTO[self.item.dtype].bits or 8
-        needed = (prod(self.device_shape) * bits + 7) // 8
-        if needed != size or max(*self.device_shape, *self.item.original_shape, 0, 0) > _LIMIT:
-            what = f"{self.dtype} of shape {self.device_shape} has {needed} bytes, the file has {size}"
+        shape = reading.device_shape
+        if reading.needed != size or max(*shape, *self.item.original_shape, 0, 0) > _LIMIT:
+            what = f"{reading.dtype} of shape {shape} has {reading.needed} bytes, the file has {size}"
             raise UnreadableError(what, where=self.label, code="DS-ANA-006")
+        return reading
 
-    def _decode(self, codes: Array, shape: tuple[int, ...]) -> Array:
+    def _decode(self, codes: Array, reading: _Reading, shape: Shape) -> Array:
         """Values of codes; native types are seen as they are, without a copy."""
-        name = _AS_INTEGERS.get(self.dtype, self.dtype)
-        if name in PACKED or ((name not in DTYPES or name in FLOATS) and name != "float16"):
-            try:
-                return to_numpy(codes, name, shape)
-            except (BadInputError, DtypeError) as error:
-                raise UnreadableError(str(error), where=self.label, code="DS-ANA-006") from None
-        return codes.reshape(-1).view(DTYPES[name].numpy).reshape(shape)
+        if reading.native is not None:
+            return codes.reshape(-1).view(reading.native).reshape(shape)
+        try:
+            return to_numpy(codes, reading.stored, shape)
+        except (BadInputError, DtypeError) as error:
+            raise UnreadableError(str(error), where=self.label, code="DS-ANA-006") from None

@@ -287,7 +287,7 @@ class _Writer:
         failures: list[Failure] = []
         total = 0
         try:
-            file = BinFile.open(job.path)
+            file = BinFile.open(job.path, read_below=_LARGE)
             data = file.data
             if job.name.startswith(_OPDEBUG):
                 return self._overflow(job, file)

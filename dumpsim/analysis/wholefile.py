@@ -3,9 +3,9 @@
 import contextlib
 import io
 import os
-import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dumpsim.core.errors import DumpWriteError
 __all__ = ["npy_parts", "write_whole"]
 
 _AT_ONCE = 16  # parts of one system call
+_NUMBERS = count()  # of temporary files of this process
 
 
 def npy_parts(array: "np.ndarray[Any, Any]") -> tuple[bytes, memoryview]:
@@ -43,7 +44,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
     total = 0
     descriptor, temporary = -1, ""
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".dumpsim-", dir=os.path.dirname(path) or ".")
+        descriptor, temporary = _create(os.path.dirname(path))
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         total = sum(view.nbytes for view in views)
         while views:
@@ -57,6 +58,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
         os.close(descriptor)
         descriptor = -1
         os.rename(temporary, path)
+        temporary = ""
     except OSError as error:
         failure = DumpWriteError(f"cannot be written: {error.strerror}", where=path, code="DS-ARC-010")
         failure.errno = error.errno
@@ -68,3 +70,13 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return total
+
+
+def _create(directory: str) -> tuple[int, str]:
+    """A new file of a name that nobody uses, of this process or another."""
+    while True:
+        path = os.path.join(directory, f".dumpsim-{os.getpid()}-{next(_NUMBERS)}")
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), path
+        except FileExistsError:  # a killed run's, or another machine's
+            continue

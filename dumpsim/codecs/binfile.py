@@ -1,4 +1,4 @@
-"""Binary dump files: one operator, all its tensors, mapped when asked for. [spec ge 3.1]
+"""Binary dump files: one operator, all its tensors, mapped when asked for or read at once. [spec ge 3.1]
 
 Three containers stand behind one reader: the usual one, a bare protobuf with the data in its fields ("version 1"), and
 the one of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
@@ -6,7 +6,7 @@ the one of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ __all__ = ["BinFile"]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _MAX_HEADER = 1 << 26  # bytes; real headers have some hundred
+_HEAD = 1 << 12  # bytes of the first read, which most headers fit into
 Kind = Literal["bin", "nano", "bare"]
 
 
@@ -36,15 +37,18 @@ class BinFile:
     data : DumpData
     spans : mapping of str to tuple
         First and last byte of each of ``inputs``, ``outputs``, ``buffers`` and ``spaces``.
+    content : bytes or None
+        The file, if it was small enough to be read as a whole.
     """
 
     path: str
     kind: Kind
     data: DumpData
     spans: dict[str, tuple[Span, ...]]
+    content: bytes | None = field(default=None, repr=False)
 
     @classmethod
-    def open(cls, path: "str | os.PathLike[str]", *, trailing: bool = False) -> "BinFile":
+    def open(cls, path: "str | os.PathLike[str]", *, trailing: bool = False, read_below: int = 0) -> "BinFile":
         """Read a file's header.
 
         Parameters
@@ -52,6 +56,9 @@ class BinFile:
         path : path
         trailing : bool
             Whether bytes behind the last tensor are let pass, as the vendor's newest reader does. [spec ge 3.1]
+        read_below : int
+            Files of fewer bytes are read as a whole, with their header: for those who want all tensors and then let go
+            of the file, that costs half of mapping them.
 
         Raises
         ------
@@ -73,26 +80,30 @@ class BinFile:
         where = os.fspath(path)
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise bad(where, 0, "is not a regular file")
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
-            length = int.from_bytes(file.read(8), "little")
+            whole = size < read_below
+            head = file.read(size if whole else min(size, _HEAD))
             if size <= 8:
                 raise bad(where, size, f"{size} bytes are no dump file")
+            end = 8 + (length := int.from_bytes(head[:8], "little"))
             if not 1 <= length <= size - 8:
                 return cls._bare(where, size, length)
             if length > _MAX_HEADER:
                 raise bad(where, 0, f"a header of {length} bytes is above the limit of {_MAX_HEADER}")
-            message = file.read(length)
-        if len(message) < length:
-            raise bad(where, 8 + len(message), "the file was cut while it was read")
-        view = memoryview(bytes(8) + message)  # offsets are the file's
+            if end > len(head) and not whole:
+                head += file.read(end - len(head))
+        if len(head) < (size if whole else end):
+            raise bad(where, len(head), "the file was cut while it was read")
+        view = memoryview(head)[:end]
         kind: Kind = "bin"
-        if message[:4] == nano.MAGIC:
+        if head[8:12] == nano.MAGIC:
             kind, trailing = "nano", False  # sizes must add up exactly [spec ge 3.9]
             data = _nano(view, where)
         else:
-            data, _ = Decoder(view, where).dump_data((8, 8 + length))
-        return cls(path=where, kind=kind, data=data, spans=_spans(data, 8 + length, size, where, trailing))
+            data, _ = Decoder(view, where).dump_data((8, end))
+        spans = _spans(data, end, size, where, trailing)
+        return cls(path=where, kind=kind, data=data, spans=spans, content=head if whole else None)
 
     @classmethod
     def _bare(cls, where: str, size: int, length: int) -> "BinFile":
@@ -124,10 +135,12 @@ class BinFile:
         start, end = spans[index]
         if start == end:
             return np.empty(0, np.uint8)
+        if self.content is not None:
+            return np.frombuffer(self.content, np.uint8, end - start, start)
         return np.memmap(self.path, np.uint8, mode="r", offset=start, shape=(end - start,))
 
     def input(self, index: int) -> Bytes:
-        """Data of an input: uint8, of its size, mapped and read-only."""
+        """Data of an input: uint8, of its size, read-only, mapped unless the file was read as a whole."""
         return self._view("inputs", index)
 
     def output(self, index: int) -> Bytes:

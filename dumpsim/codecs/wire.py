@@ -90,7 +90,10 @@ def varints(data: memoryview, span: Span, where: str, limit: int) -> Iterator[in
     for _ in range(limit):
         if at == end:
             return
-        value, at = _varint(data, at, end, where)
+        if data[at] < 0x80:
+            value, at = data[at], at + 1
+        else:
+            value, at = _varint(data, at, end, where)
         yield value
     if at != end:
         raise bad(where, at, f"more than {limit} numbers in one field")
@@ -107,16 +110,23 @@ def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int 
     at, end = span
     while at < end:
         start = at
-        key, at = _varint(data, at, end, where)
+        key = data[at]
+        if key < 0x80:  # as nearly all are: a call for each would be most of the work
+            at += 1
+        else:
+            key, at = _varint(data, at, end, where)
         number, wire = key >> 3, key & 7
         if number == 0 or number >= 1 << 29:
             raise bad(where, start, f"{number} is not the number of a field")
-        if wire == 0:
-            value, at = _varint(data, at, end, where)
-            yield number, value, start
-            continue
-        if wire == 2:
-            length, at = _varint(data, at, end, where)
+        if wire in (0, 2):
+            if at < end and data[at] < 0x80:
+                value, at = data[at], at + 1
+            else:
+                value, at = _varint(data, at, end, where)
+            if wire == 0:
+                yield number, value, start
+                continue
+            length = value
         elif wire in _FIXED:
             length = _FIXED[wire]
         else:
