@@ -33,6 +33,8 @@ def why_nothing(config: DumpConfig, info: SessionInfo, tally: Tally, *, ran: boo
 
 def following(config: DumpConfig, profile: Profile, info: SessionInfo, tally: Tally) -> str:
     """The command that shows the dump, or that explains why there is none."""
+    if tally.elsewhere:
+        return ""
     where = shlex.quote(config.path.rstrip("/"))
     if not (tally.tensors or tally.rows):
         release = "" if profile.release == "seed" else f" --mindspore {profile.release}"
@@ -40,7 +42,8 @@ def following(config: DumpConfig, profile: Profile, info: SessionInfo, tally: Ta
         fields = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in info.settings.overrides.items())
         return f"dumpsim check {shlex.quote(config.file)} --device {profile.target.lower()}{level}{release}{fields}"
     if config.op_debug_mode == 3:
-        return f"dumpsim stat {where} --bad"
+        flags = profile.overflow_check == "flags"  # a chip that saturates leaves finite results
+        return f"dumpsim ls {where} --overflow" if flags else f"dumpsim stat {where} --bad"
     return f"dumpsim ls {where} --summary" if tally.tensors else f"dumpsim stat {where}"
 
 

@@ -278,7 +278,7 @@ class DumpService:
         self._sink.settle()
         for text in self._choice.unused() if self.enabled else ():
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
-        if self.enabled and not self.tally.asked and not self.tally.failed:
+        if self.enabled and not (self.tally.asked or self.tally.failed or self.tally.elsewhere):
             self.tally.note(account.why_nothing(self.config, self.info, self.tally, ran=self._ran))
         summary = self.tally.summary(
             path=self._location.root,

@@ -85,7 +85,7 @@ class Summary:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a running dump."""
+    """Counts of a running dump; `elsewhere`: what was asked for is left by somebody else."""
 
     asked: int = 0
     captured: int = 0
@@ -94,6 +94,7 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     iterations: set[int] = field(default_factory=set)
     failed: bool = False
+    elsewhere: bool = False
     notes: list[str] = field(default_factory=list)
 
     def skip(self, reason: str) -> None:

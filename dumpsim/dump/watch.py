@@ -135,6 +135,8 @@ class Nothing:
     def __init__(self, capture: Capture) -> None:
         profile = capture.profile
         self._log = capture.log
+        self._tally = capture.ledger.tally
+        self._elsewhere = profile.exception == "lite"
         self._text = ""
         if profile.exception == "none":
             self._text = f"Abnormal dump is not supported on {profile.target} backend."
@@ -144,6 +146,9 @@ class Nothing:
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
         """The vendor's warning, one a kernel. [spec mindspore 1.2]"""
+        if self._elsewhere and event.error is not None:
+            self._tally.elsewhere = True
+            self._tally.note(f"{event.full_name} failed: what CANN saves of it is below extra-info")
         if self._text:
             self._log("WARNING", "CPUDataDump", self._text)
 
