@@ -80,10 +80,11 @@ class BinFile:
         where = os.fspath(path)
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise bad(where, 0, "is not a regular file")
-        with open(path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
             whole = size < read_below
-            head = file.read(size if whole else min(size, _HEAD))
+            head = os.read(descriptor, size if whole else min(size, _HEAD))
             if size <= 8:
                 raise bad(where, size, f"{size} bytes are no dump file")
             end = 8 + (length := int.from_bytes(head[:8], "little"))
@@ -92,7 +93,9 @@ class BinFile:
             if length > _MAX_HEADER:
                 raise bad(where, 0, f"a header of {length} bytes is above the limit of {_MAX_HEADER}")
             if end > len(head) and not whole:
-                head += file.read(end - len(head))
+                head += os.read(descriptor, end - len(head))
+        finally:
+            os.close(descriptor)
         if len(head) < (size if whole else end):
             raise bad(where, len(head), "the file was cut while it was read")
         view = memoryview(head)[:end]

@@ -11,6 +11,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dumpsim.codecs.protonumber import (
@@ -25,6 +26,7 @@ from dumpsim.codecs.protonumber import (
     vendor_name,
 )
 from dumpsim.codecs.wire import Span, bad, bytes_field, fields, int_field, packed, signed32, varints
+from dumpsim.core.errors import UnreadableError
 
 __all__ = [
     "DTYPES_PROTO",
@@ -49,6 +51,7 @@ __all__ = [
 UNKNOWN_OFFSET = (1 << 64) - 1  # offset of a tensor of a dynamic shape; 0 for a static one [spec ge 3.2]
 _MAX_ITEMS = 1 << 16  # no real operator has so many tensors or dimensions
 _MAX_DIMS = 32
+_SHORT = 512  # bytes of a tensor's message that is remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +283,13 @@ class Decoder:
         return dims
 
     def item(self, span: Span, names: dict[int, str]) -> tuple[Item, Span | None]:
+        if span[1] - span[0] <= _SHORT:
+            known = _known(bytes(self.view[span[0] : span[1]]), names is _OUTPUT)
+            if known is not None:
+                return known, None
+        return self.new_item(span, names)
+
+    def new_item(self, span: Span, names: dict[int, str]) -> tuple[Item, Span | None]:
         found = self.message(span, names)
         data = found.pop("data", None)
         return item_of(found), data
@@ -294,7 +304,7 @@ class Decoder:
 
     def dump_data(self, span: Span) -> tuple[DumpData, dict[str, tuple[Span | None, ...]]]:
         """The header, and where each part's own data stands if it is in the message."""
-        parts: dict[str, list[Any]] = {name: [] for name in ("outputs", "inputs", "buffers", "spaces", "attrs")}
+        parts: dict[str, list[Any]] = {"outputs": [], "inputs": [], "buffers": [], "spaces": [], "attrs": []}
         readers: dict[int, tuple[str, Callable[[Span], Any]]] = {
             3: ("outputs", lambda part: self.item(part, _OUTPUT)),
             4: ("inputs", lambda part: self.item(part, _INPUT)),
@@ -322,6 +332,16 @@ class Decoder:
         plain["attrs"] = tuple(parts.pop("attrs"))
         plain |= {name: tuple(read[0] for read in part) for name, part in parts.items()}
         return DumpData(**plain), {name: tuple(p[1] for p in part) for name, part in parts.items()}
+
+
+@lru_cache(maxsize=1024)  # a tensor is told in the same words in every step
+def _known(message: bytes, output: bool) -> Item | None:
+    """The tensor of a message, None for one that holds data or cannot be read, whose error needs the file's offset."""
+    try:
+        item, data = Decoder(memoryview(message), "").new_item((0, len(message)), _OUTPUT if output else _INPUT)
+    except UnreadableError:
+        return None
+    return item if data is None else None
 
 
 def decode(message: bytes | memoryview, where: str = "DumpData") -> DumpData:
