@@ -1,0 +1,492 @@
+"""Two dumps side by side: `dumpsim.compare` and the command of that name."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby, islice
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dumpsim.analysis.align import Match, align
+from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.analysis.dumpset import open as open_dump
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.operator import Operator, Series, series
+from dumpsim.analysis.spread import spread
+from dumpsim.analysis.tolerance import Rule, Tolerance, rule, tolerance_of
+from dumpsim.analysis.verdict import AGREEING, Outcome, Task, judge_all, side_of
+from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError, nearest
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "FINDINGS",
+    "MATCHING",
+    "Accuracy",
+    "Comparison",
+    "Pair",
+    "Plan",
+    "Row",
+    "compare",
+    "pairs_of",
+    "prepare",
+    "together",
+]
+
+FINDINGS = ("differs", "shape")
+MATCHING = ("number", "order")
+LONELY = ("only_a", "only_b")
+_PIECE = 64  # pairs that a process gets at once
+_WORTH = (4000, 1 << 28)  # pairs or bytes from which on other processes are worth their start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One tensor of a comparison; fields with the prefix ``other_`` are of the second dump.
+
+    Attributes
+    ----------
+    rank, iteration : int
+    op_type, op_name, io, slot, dtype, shape, path
+        Of the first dump; empty or None for a tensor of the second alone.
+    matched_by : str
+        ``line``, ``scope``, ``name``, ``order`` or ``fusion`` (see `Match`), empty for a tensor of one dump alone.
+    verdict : str
+        ``equal``, ``close``, ``differs``, ``shape``, ``unknown``, ``unreadable``, ``only_a`` or ``only_b``.
+    basis : str
+        ``values`` or ``statistics``.
+    outside, count : int
+        Elements beyond the tolerance, of how many; of statistics likewise.
+    rtol, atol : float
+    cosine, max_absolute, ... : float or None
+        Measures of `dumpsim.tensor.metrics.Distance`; those of equal tensors are 1 and 0.
+    note : str
+    source : str
+        ``train.py:175`` of the first dump, or else of the second.
+    """
+
+    rank: int
+    iteration: int | None
+    op_type: str = ""
+    op_name: str = ""
+    io: str = ""
+    slot: int | None = None
+    other_type: str = ""
+    other_name: str = ""
+    other_io: str = ""
+    other_slot: int | None = None
+    matched_by: str = ""
+    verdict: str = ""
+    basis: str = ""
+    dtype: str = ""
+    other_dtype: str = ""
+    shape: tuple[int, ...] | None = None
+    other_shape: tuple[int, ...] | None = None
+    outside: int | None = None
+    count: int | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    cosine: float | None = None
+    max_absolute: float | None = None
+    accumulated_relative: float | None = None
+    relative_euclidean: float | None = None
+    kullback_leibler: float | None = None
+    mean_absolute: float | None = None
+    root_mean_square: float | None = None
+    max_relative: float | None = None
+    mean_relative: float | None = None
+    note: str = ""
+    source: str = ""
+    path: str | None = None
+    other_path: str | None = None
+
+    @property
+    def finding(self) -> bool:
+        """Whether the two tensors do not agree."""
+        return self.verdict in FINDINGS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by field name."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+_MEASURES = COLUMNS[COLUMNS.index("cosine") : COLUMNS.index("note")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two tensors of matched operators, or one that has no counterpart."""
+
+    left: Entry | None
+    right: Entry | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A row to be: what is known before the tensors are read."""
+
+    rank: int
+    iteration: int | None
+    by: str
+    pair: Pair
+    tolerance: Tolerance | None  # None for a tensor without counterpart
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a comparison will read: `rows` does the work, one row a tensor, in order."""
+
+    lines: tuple[_Line, ...]
+    equal_nan: bool
+    unmatched: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def rows(self, *, jobs: int | None = 1, scheduler: str | None = None) -> Iterator[Row]:
+        """The rows, by several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
+        if scheduler is None and jobs != 1 and not self._large():
+            jobs = 1
+        tasks = (task for line in self.lines if (task := self._task(line)) is not None)
+        outcomes = (one for piece in spread(judge_all, _pieces(tasks), jobs=jobs, scheduler=scheduler) for one in piece)
+        for line in self.lines:
+            yield self._row(line, next(outcomes) if line.tolerance is not None else None)
+
+    def _large(self) -> bool:
+        if len(self.lines) >= _WORTH[0]:
+            return True
+        nbytes = 0
+        for line in self.lines:
+            if (entry := line.pair.left) is not None and line.pair.right is not None and entry.path is not None:
+                nbytes += entry.path.stat().st_size
+        return nbytes >= _WORTH[1]
+
+    def _task(self, line: _Line) -> Task | None:
+        left, right = line.pair.left, line.pair.right
+        if left is None or right is None or line.tolerance is None:
+            return None
+        return Task(left=side_of(left), right=side_of(right), tolerance=line.tolerance, equal_nan=self.equal_nan)
+
+    def _row(self, line: _Line, outcome: Outcome | None) -> Row:
+        left, right = line.pair.left, line.pair.right
+        values: dict[str, Any] = {"rank": line.rank, "iteration": line.iteration, "matched_by": line.by}
+        if left is not None:
+            values |= {"op_type": left.op_type, "op_name": left.op_name, "io": left.io, "slot": left.slot}
+            values |= {"path": str(left.path) if left.path is not None else None}
+        if right is not None:
+            values |= {"other_type": right.op_type, "other_name": right.op_name, "other_io": right.io}
+            values |= {"other_slot": right.slot, "other_path": str(right.path) if right.path is not None else None}
+        values["source"] = _source(left) or _source(right)
+        if outcome is None:
+            one = left if left is not None else right
+            assert one is not None
+            prefix = "" if left is not None else "other_"
+            values |= {"verdict": LONELY[left is None], "note": line.pair.note, "matched_by": ""}
+            values |= {f"{prefix}dtype": one.name.dtype, f"{prefix}shape": one.name.shape or None}
+            return Row(**values)
+        assert line.tolerance is not None
+        return Row(
+            **values,
+            verdict=outcome.verdict,
+            basis=outcome.basis,
+            dtype=outcome.dtypes[0],
+            other_dtype=outcome.dtypes[1],
+            shape=outcome.shapes[0],
+            other_shape=outcome.shapes[1],
+            outside=outcome.outside,
+            count=outcome.count,
+            rtol=line.tolerance.rtol,
+            atol=line.tolerance.atol,
+            note=outcome.note,
+            **_measures(outcome),
+        )
+
+
+def _pieces(tasks: Iterator[Task]) -> Iterator[list[Task]]:
+    while piece := list(islice(tasks, _PIECE)):
+        yield piece
+
+
+def _measures(outcome: Outcome) -> dict[str, Any]:
+    if outcome.distance is not None:
+        return {name: getattr(outcome.distance, name) for name in _MEASURES}
+    if outcome.verdict == "equal" and outcome.basis == "values":
+        return {name: 1.0 if name == "cosine" else 0.0 for name in _MEASURES}
+    return {}
+
+
+def _source(entry: Entry | None) -> str:
+    line = entry.script_line if entry is not None else None
+    return f"{line.path}:{line.line}" if line is not None else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All rows of a comparison; iterating gives them.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    unmatched : tuple of str
+        Ranks and iterations that one dump alone has, in words.
+    """
+
+    rows: tuple[Row, ...]
+    unmatched: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows by verdict."""
+        return dict(sorted(Counter(row.verdict for row in self.rows).items()))
+
+    @property
+    def findings(self) -> tuple[Row, ...]:
+        """Rows of tensors that do not agree."""
+        return tuple(row for row in self.rows if row.finding)
+
+    @property
+    def compared(self) -> int:
+        """Tensors of which both sides were compared."""
+        return sum(row.verdict in (*AGREEING, *FINDINGS) for row in self.rows)
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was compared, and all that was compared agrees."""
+        return bool(self.compared) and not self.findings
+
+    def to_csv(self, path: "str | Path") -> None:
+        """Write all rows, a line each, below their columns' names."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(["" if value is None else value for value in row.as_dict().values()] for row in self.rows)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A table, one row a tensor (extra ``report``)."""
+        try:
+            import pandas
+        except ImportError:
+            raise UnsupportedError(
+                "pandas is not installed: pip install 'dumpsim[report]'", where="to_pandas"
+            ) from None
+        frame = pandas.DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
+        whole = dict.fromkeys(("rank", "iteration", "slot", "other_slot", "outside", "count"), "Int64")
+        return frame.astype(whole | dict.fromkeys(("rtol", "atol", *_MEASURES), "float64"))
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+        return f"<Comparison of {len(self.rows)} tensors: {said}>"
+
+
+def compare(
+    a: "str | Path | DumpSet",
+    b: "str | Path | DumpSet",
+    *,
+    tol: Iterable[str] = (),
+    match: str = "number",
+    equal_nan: bool = True,
+    jobs: int | None = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Compare two dumps tensor by tensor.
+
+    Operators are matched by the script's line that made them, then by name (with its number, or without), fused
+    operators by the names of their parts, and the rest by their order and shapes. Tensors in a device's layout are
+    compared in the host's. Of dumps without values the statistics are compared.
+
+    Parameters
+    ----------
+    a, b : path or DumpSet
+        Of whatever `dumpsim.open` reads; `b` is the golden one, whose values relative tolerances refer to.
+    tol : sequence of str
+        ``PATTERN:RTOL[:ATOL]``; the pattern is a glob on name, type or label of either side; the last one that
+        matches holds. Without one the wider default of the two number types (`tolerance.DEFAULTS`), and behind a pair
+        of float16 and float32 that of float16; whole numbers must be equal.
+    match : str
+        Iterations by ``number`` or by ``order``.
+    equal_nan : bool
+        Whether NaN at the same place agrees.
+    jobs, scheduler
+        As in `dumpsim.analysis.spread.spread`.
+    progress : callable
+        ``progress(done, total)``
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    UnreadableError
+        Where one of the two is no dump.
+    BadInputError
+        For a tolerance or a way of matching that there is not.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> root = Path(tempfile.mkdtemp())
+    >>> for name, value in (("a", 1.0), ("b", 1.1)):
+    ...     place = root / name / "rank_0" / "Net" / "0" / "0"
+    ...     place.mkdir(parents=True)
+    ...     file = "ReLU.Default_ReLU-op0.0.0.1700000000000001.output.0.DefaultFormat.npy"
+    ...     np.save(place / file, np.full(3, value, np.float32))
+    >>> for row in compare(root / "a", root / "b"):
+    ...     print(row.op_name, row.verdict, row.outside, round(row.max_absolute, 3))
+    Default_ReLU-op0 differs 3 0.1
+    >>> compare(root / "a", root / "b", tol=["*relu*:0.2"]).ok
+    True
+    """
+    plan = prepare(a, b, tol=tol, match=match, equal_nan=equal_nan)
+    rows = []
+    for row in plan.rows(jobs=jobs, scheduler=scheduler):
+        rows.append(row)
+        if progress is not None:
+            progress(len(rows), len(plan))
+    return Comparison(rows=tuple(rows), unmatched=plan.unmatched)
+
+
+def prepare(
+    a: "str | Path | DumpSet",
+    b: "str | Path | DumpSet",
+    *,
+    tol: Iterable[str] = (),
+    match: str = "number",
+    equal_nan: bool = True,
+) -> Plan:
+    """Align two dumps; nothing but names, and headers where names do not tell, is read."""
+    rules = tuple(rule(text) for text in tol)
+    lines: list[_Line] = []
+    unmatched: list[str] = []
+    for left, right in together(a, b, match=match):
+        if left is None or right is None:
+            one = left if left is not None else right
+            assert one is not None
+            iteration = "" if one.iteration is None else f", iteration {one.iteration}"
+            unmatched.append(f"rank {one.rank}{iteration}: in {'B' if left is None else 'A'} only")
+        own = left if left is not None else right
+        assert own is not None
+        accuracy = Accuracy(rules)
+        for found in align(left.operators if left else (), right.operators if right else ()):
+            for pair in pairs_of(found):
+                tolerance = accuracy.of(pair.left, pair.right) if pair.left and pair.right else None
+                lines.append(_Line(rank=own.rank, iteration=own.iteration, by=found.by, pair=pair, tolerance=tolerance))
+    return Plan(lines=tuple(lines), equal_nan=equal_nan, unmatched=tuple(unmatched))
+
+
+class Accuracy:
+    """Tolerances along an iteration.
+
+    Once two tensors that belong together are of different floating types, what is computed from them has the accuracy
+    of the narrower one, whatever its own type: later defaults are not below that type's.
+    """
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = tuple(rules)
+        self._types: set[str] = set()
+
+    def of(self, left: Entry, right: Entry) -> Tolerance:
+        """The tolerance of the next pair."""
+        names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
+        types = {_dtype(left), _dtype(right)}
+        floats = {name for name in types if "float" in name}
+        if len(floats) == 2:
+            self._types |= floats
+        return tolerance_of(names, types | self._types if floats else types, self._rules)
+
+
+def _dtype(entry: Entry) -> str:
+    """Number type, empty for a file that cannot be read: comparing it tells."""
+    try:
+        return entry.dtype
+    except (DumpsimError, OSError):
+        return ""
+
+
+def together(
+    a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number"
+) -> "list[tuple[Series | None, Series | None]]":
+    """The iterations of two dumps, rank by rank; by number, or the first with the first."""
+    if match not in MATCHING:
+        raise BadInputError(
+            f"{match!r} is no way to match", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
+        )
+    left, right = (list(series(one if isinstance(one, DumpSet) else open_dump(one))) for one in (a, b))
+    if match == "order":
+        ours, theirs = _counted(left), _counted(right)
+    else:
+        ours, theirs = ({(one.rank, one.iteration): one for one in side} for side in (left, right))
+    keys = [*ours, *(key for key in theirs if key not in ours)]
+    order = sorted(keys, key=lambda key: (key[0], key[1] is not None, key[1] or 0))
+    return [(ours.get(key), theirs.get(key)) for key in order]
+
+
+def _counted(side: Sequence[Series]) -> dict[tuple[int, int | None], Series]:
+    found: dict[tuple[int, int | None], Series] = {}
+    for rank, members in groupby(side, attrgetter("rank")):
+        found |= {(rank, n): one for n, one in enumerate(members)}
+    return found
+
+
+def pairs_of(match: Match) -> list[Pair]:
+    """The tensors of matched operators side by side: by number, then by shape in order; the rest alone."""
+    if not match.left or not match.right:
+        alone = [entry for one in (*match.left, *match.right) for entry in one.entries]
+        return [Pair(left=one if match.left else None, right=None if match.left else one) for one in alone]
+    if len(match.left) == len(match.right) == 1:
+        one, other = match.left[0], match.right[0]
+        return [*_side_by_side(one.inputs, other.inputs), *_side_by_side(one.outputs, other.outputs)]
+    return _fused(match.left, match.right)
+
+
+def _side_by_side(left: Sequence[Entry], right: Sequence[Entry]) -> list[Pair]:
+    theirs = {entry.slot: entry for entry in right}
+    both = {entry.slot: theirs[entry.slot] for entry in left if entry.slot in theirs}
+    used = {id(entry) for entry in both.values()}
+    rest = [entry for entry in right if id(entry) not in used]
+    found = []
+    for entry in left:
+        other = both.get(entry.slot)
+        if other is None and rest:
+            other = next((one for one in rest if _shape(one) == _shape(entry)), None)
+            if other is not None:
+                rest.remove(other)
+        found.append(Pair(left=entry, right=other))
+    return [*found, *(Pair(left=None, right=entry) for entry in rest)]
+
+
+def _shape(entry: Entry) -> tuple[int, ...]:
+    return tuple(dim for dim in entry.shape if dim != 1)
+
+
+def _fused(left: Sequence[Operator], right: Sequence[Operator]) -> list[Pair]:
+    """A fused operator and its parts: inputs in order by shape, results of the last part."""
+    swapped = len(left) == 1
+    whole, parts = (left[0], right) if swapped else (right[0], left)
+    queue = [entry for one in parts for entry in one.inputs]
+    last = parts[-1].outputs
+    pairs: list[tuple[Entry | None, Entry | None]] = []
+    for entry in whole.inputs:
+        found = next((one for one in queue if _shape(one) == _shape(entry)), None)
+        if found is not None:
+            del queue[: queue.index(found) + 1]
+        pairs.append((found, entry))
+    used = {id(one) for one, _ in pairs if one is not None}
+    inner = [entry for one in parts for entry in one.entries if id(entry) not in used and entry not in last]
+    note = f"inside {whole.op_name}"
+    results = _side_by_side(whole.outputs, last) if swapped else _side_by_side(last, whole.outputs)
+    ordered = [Pair(left=b, right=a) if swapped else Pair(left=a, right=b) for a, b in pairs]
+    alone = [Pair(left=None if swapped else one, right=one if swapped else None, note=note) for one in inner]
+    return [*ordered, *alone, *results]

@@ -1,0 +1,178 @@
+"""Runs of operators: the tensors of a dump that belong to one execution, in the order of execution."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dumpsim.analysis.entry import Entry
+from dumpsim.archive.naming import OPDEBUG, escape
+from dumpsim.codecs.apidump import LAYER
+from dumpsim.core.irdoc import SourceLine
+
+__all__ = ["Operator", "Series", "operators", "series"]
+
+# names of fused operators are those of their parts in a row: Default/MatMul-op0Default/BiasAdd-op0 [spec ge 4.6]
+_SEAM = re.compile(r"(?<=-op)(\d+)(?=[A-Za-z])", re.ASCII)
+_NUMBERED = re.compile(r"(?P<stem>.*-op|.*_)(?P<number>\d+)(?P<rest>_forward|_backward)?", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """One execution of an operator, as far as it was dumped.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+        Its tensors in the order of the dump.
+    order : int
+        Its number in the iteration.
+    module : str
+        Path of the module that an API dump told of just before, empty elsewhere.
+    """
+
+    entries: tuple[Entry, ...]
+    order: int
+    module: str = ""
+
+    @property
+    def op_type(self) -> str:
+        return self.entries[0].op_type
+
+    @property
+    def op_name(self) -> str:
+        return self.entries[0].op_name
+
+    @property
+    def rank(self) -> int:
+        return self.entries[0].rank
+
+    @property
+    def iteration(self) -> int | None:
+        return self.entries[0].iteration
+
+    @property
+    def api(self) -> bool:
+        """Whether this is a call in an API dump."""
+        return bool(self.entries[0].place.api)
+
+    @property
+    def backward(self) -> bool:
+        """Whether this is a call's backward in an API dump, of which only what flows in is known."""
+        return self.api and self.op_name.endswith("_backward")
+
+    @cached_property
+    def inputs(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.io == "input")
+
+    @cached_property
+    def outputs(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.io == "output")
+
+    @cached_property
+    def name(self) -> str:
+        """The name as files have it, so that trees with and without graphs agree."""
+        return escape(self.op_name)
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the operators that were fused into this one; its own name where none were."""
+        return tuple(_SEAM.sub(lambda found: f"{found[1]}\0", self.name).split("\0"))
+
+    @cached_property
+    def stem(self) -> str:
+        """The name without its number."""
+        found = _NUMBERED.fullmatch(self.name)
+        return f"{found['stem']}{found['rest'] or ''}" if found else self.name
+
+    @cached_property
+    def number(self) -> int:
+        """The number in the name, -1 where there is none."""
+        found = _NUMBERED.fullmatch(self.name)
+        return int(found["number"][:18]) if found else -1
+
+    @cached_property
+    def line(self) -> SourceLine | None:
+        """The script's line."""
+        return self.entries[0].script_line
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+        """Shapes of inputs and outputs, without dimensions of 1."""
+        return tuple(_squeezed(entry) for entry in self.inputs), tuple(_squeezed(entry) for entry in self.outputs)
+
+    def __repr__(self) -> str:
+        return f"<{self.op_type} {self.op_name}, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+
+def _squeezed(entry: Entry) -> tuple[int, ...]:
+    return tuple(dim for dim in entry.shape if dim != 1)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An execution of which more tensors may come."""
+
+    order: int
+    module: str
+    entries: list[Entry] = field(default_factory=list)
+    seen: set[tuple[str, int]] = field(default_factory=set)
+
+
+def operators(entries: Iterable[Entry]) -> list[Operator]:
+    """The executions that tensors belong to; one begins where an input or output comes for the second time."""
+    found: list[_Open] = []
+    running: dict[tuple[object, str, str], _Open] = {}
+    module = ""
+    for entry in entries:
+        told = entry.name
+        if entry.place.api and told.op_type == LAYER:
+            module = told.op_name.removeprefix("LAYER_").removesuffix("_forward")
+            continue
+        if (told.op_type, told.op_name) == OPDEBUG:
+            continue
+        key = (id(entry.place), told.op_type, told.op_name)
+        slot = (told.io, told.slot)
+        run = running.get(key)
+        if run is None or slot in run.seen:
+            run = running[key] = _Open(order=len(found), module=module)
+            found.append(run)
+        run.entries.append(entry)
+        run.seen.add(slot)
+        if told.io == "output":
+            module = ""
+    return [Operator(entries=tuple(run.entries), order=run.order, module=run.module) for run in found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The operators of one rank in one iteration; None where a tree counts none."""
+
+    rank: int
+    iteration: int | None
+    operators: tuple[Operator, ...]
+
+
+def series(entries: Iterable[Entry]) -> Iterator[Series]:
+    """Executions by rank and iteration, in that order.
+
+    Where a tree counts steps beside the device's iterations, the one that changes more often is meant: a sunk loop runs
+    many iterations in a step. [spec mindspore 3.7]
+    """
+    found: dict[int, dict[tuple[int | None, int | None], list[Entry]]] = {}
+    for entry in entries:
+        key = (entry.place.step, entry.place.iteration)
+        found.setdefault(entry.rank, {}).setdefault(key, []).append(entry)
+    for rank, groups in sorted(found.items()):
+        steps = {step for step, _ in groups}
+        by_step = None not in steps and len(steps) >= len({iteration for _, iteration in groups})
+        numbered: dict[int | None, list[Entry]] = {}
+        for (step, iteration), members in groups.items():
+            numbered.setdefault(step if by_step else iteration, []).extend(members)
+        for number in sorted(numbered, key=lambda n: (n is not None, n or 0)):
+            yield Series(rank=rank, iteration=number, operators=tuple(operators(_by_time(numbered[number]))))
+
+
+def _by_time(entries: list[Entry]) -> list[Entry]:
+    """Several graphs of one iteration take turns."""
+    return sorted(entries, key=lambda entry: entry.timestamp)

@@ -1,0 +1,201 @@
+"""Pairs of two sequences in order: by rare keys first (patience), by the best common subsequence in what is left.
+
+No recursion, and near linear where keys tell: what is unique on both sides cuts the sequences into short ranges. Only
+ranges of repeated keys of unequal counts are searched, in a band that bounds time and memory.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import numpy as np
+
+__all__ = ["Floats", "increasing", "pair"]
+
+CELLS = 1 << 24  # of the table of a search; wider ranges are searched in a band
+_KEY, _VALUE, _NUMBER = 4, 2, 1  # weights of an equal key, of agreeing values, of an equal number
+
+Pair = tuple[int, int]
+Integers = np.ndarray[tuple[int], np.dtype[np.int32]]
+Floats = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+Values = Callable[[Sequence[int], Sequence[int]], tuple[Floats, Floats]]
+
+
+def pair(
+    left: Sequence[Hashable],
+    right: Sequence[Hashable],
+    values: Values | None = None,
+    numbers: tuple[Sequence[int], Sequence[int]] | None = None,
+) -> list[Pair]:
+    """Indices of elements that belong together, increasing on both sides.
+
+    Parameters
+    ----------
+    left, right : sequence
+        Keys; only equal ones are paired. None belongs to nothing.
+    values : callable
+        ``values(indices_left, indices_right)`` gives a table of numbers for each side, one row an element, which tell
+        apart elements of one key; asked only for ranges where keys do not decide.
+    numbers : pair of sequences
+        A further number of each element that counts a little where it is equal.
+
+    Examples
+    --------
+    >>> pair("abcde", "axcdye")
+    [(0, 0), (2, 2), (3, 3), (4, 5)]
+    """
+    found: list[Pair] = []
+    ranges = [(0, len(left), 0, len(right))]
+    while ranges:
+        a, b, c, d = ranges.pop()
+        if a == b or c == d:
+            continue
+        if b - a == d - c and all(left[a + n] == right[c + n] for n in range(b - a)):
+            found.extend((a + n, c + n) for n in range(b - a) if left[a + n] is not None)
+            continue
+        anchors = _anchors(left, right, (a, b, c, d))
+        if anchors:
+            found.extend(anchors)
+            ranges.extend(_between((a, b, c, d), anchors))
+        else:
+            found.extend(_search(left, right, (a, b, c, d), values, numbers))
+    return sorted(found)
+
+
+def increasing(pairs: Sequence[Pair]) -> list[Pair]:
+    """The longest choice of pairs that increases on both sides; `pairs` are in the order of the left.
+
+    Examples
+    --------
+    >>> increasing([(0, 3), (1, 0), (2, 1), (3, 2)])
+    [(1, 0), (2, 1), (3, 2)]
+    """
+    tails: list[int] = []
+    ends: list[int] = []  # index of the pair that ends the best choice of each length
+    before: list[int] = []
+    for n, (_, right) in enumerate(pairs):
+        length = bisect_left(tails, right)
+        before.append(ends[length - 1] if length else -1)
+        tails[length : length + 1] = [right]
+        ends[length : length + 1] = [n]
+    chosen = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        chosen.append(pairs[at])
+        at = before[at]
+    return chosen[::-1]
+
+
+def _anchors(left: Sequence[Hashable], right: Sequence[Hashable], box: tuple[int, int, int, int]) -> list[Pair]:
+    """Keys that both ranges have once, in common order."""
+    a, b, c, d = box
+    ones = _once(left, a, b)
+    others = _once(right, c, d)
+    both = [(n, others[key]) for key, n in ones.items() if key in others]
+    return increasing(sorted(both))
+
+
+def _once(keys: Sequence[Hashable], start: int, stop: int) -> dict[Hashable, int]:
+    counts = Counter(keys[start:stop])
+    return {keys[n]: n for n in range(start, stop) if keys[n] is not None and counts[keys[n]] == 1}
+
+
+def _between(box: tuple[int, int, int, int], anchors: Sequence[Pair]) -> Iterator[tuple[int, int, int, int]]:
+    a, b, c, d = box
+    for i, j in (*anchors, (b, d)):
+        yield a, i, c, j
+        a, c = i + 1, j + 1
+
+
+def _search(
+    left: Sequence[Hashable],
+    right: Sequence[Hashable],
+    box: tuple[int, int, int, int],
+    values: Values | None,
+    numbers: tuple[Sequence[int], Sequence[int]] | None,
+) -> list[Pair]:
+    """The common subsequence of the greatest weight."""
+    a, b, c, d = box
+    shared = (set(left[a:b]) & set(right[c:d])) - {None}
+    rows = [n for n in range(a, b) if left[n] in shared]
+    columns = [n for n in range(c, d) if right[n] in shared]
+    if not rows:
+        return []
+    codes = {key: n for n, key in enumerate(shared)}
+    own = np.array([codes[left[n]] for n in rows])
+    other = np.array([codes[right[n]] for n in columns])
+    tables = values(rows, columns) if values is not None else None
+    counts = None
+    if numbers is not None:
+        counts = (np.array([numbers[0][n] for n in rows]), np.array([numbers[1][n] for n in columns]))
+
+    def weight(row: int, start: int, stop: int) -> Integers:
+        score = np.full(stop - start, _KEY, np.int32)
+        if tables is not None:
+            score += _VALUE * _alike(tables[0][row], tables[1][start:stop])
+        if counts is not None:
+            score += _NUMBER * (counts[0][row] == counts[1][start:stop])
+        return np.where(own[row] == other[start:stop], score, 0).astype(np.int32)
+
+    return [(rows[i], columns[j]) for i, j in _best(len(rows), len(columns), weight)]
+
+
+def _alike(
+    own: "np.ndarray[tuple[int], np.dtype[np.float64]]", others: Floats
+) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Which rows of numbers agree roughly; what is not known agrees with nothing."""
+    scale = np.maximum(np.abs(own).max(initial=0.0), np.abs(others).max(axis=1, initial=0.0))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(others - own) <= 1e-3 * scale[:, None] + 1e-9
+    alike: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.all(near, axis=1)
+    return alike
+
+
+def _best(n: int, m: int, weight: Callable[[int, int, int], Integers]) -> list[Pair]:
+    """Dynamic programming row by row; gaps cost nothing, so a row's dependence on its left is a running maximum."""
+    half = m if n * m <= CELLS else max(64, CELLS // n // 2)
+    rows: list[tuple[int, Integers]] = [(0, np.zeros(m + 1, np.int32))]
+    for i in range(n):
+        middle = i * m // n
+        start, stop = max(0, middle - half), min(m, middle + half + 1)
+        first, last = rows[-1]
+        upper = _window(last, first, start, stop + 1)
+        gain = weight(i, start, stop)
+        diagonal = np.where(gain > 0, upper[:-1] + gain, 0)
+        row = np.maximum.accumulate(np.concatenate((upper[:1], np.maximum(upper[1:], diagonal))))
+        rows.append((start, row))
+    return _trace(n, m, rows)
+
+
+def _window(row: Integers, first: int, start: int, stop: int) -> Integers:
+    """Cells `start` to `stop` of a row that begins at `first`; behind its end nothing is gained any more."""
+    cells = row[start - first : stop - first]
+    missing = stop - start - len(cells)
+    return np.concatenate((cells, np.full(missing, row[-1], np.int32))) if missing else cells
+
+
+def _trace(
+    n: int,
+    m: int,
+    rows: Sequence[tuple[int, Integers]],
+) -> list[Pair]:
+    """From the end to the beginning: up or left where the weight stays, else the pair that gained it."""
+    chosen = []
+    i, j = n, m
+    while i > 0 and j > 0:
+        start, row = rows[i]
+        j = min(j, start + len(row) - 1)
+        if j <= start:
+            i -= 1
+            continue
+        value = row[j - start]
+        above_start, above = rows[i - 1]
+        up = above[min(j - above_start, len(above) - 1)]
+        if up == value:
+            i -= 1
+        elif row[j - 1 - start] == value:
+            j -= 1
+        else:
+            chosen.append((i - 1, j - 1))
+            i, j = i - 1, j - 1
+    return chosen[::-1]

@@ -1,0 +1,99 @@
+"""Work in pieces on several processes or on a Dask cluster; results come in the order of the pieces."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from dumpsim.core.errors import BadInputError, UnsupportedError
+
+__all__ = ["spread"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+Submit = Callable[[Callable[[P], R], P], Any]
+
+
+def spread(
+    work: Callable[[P], R], pieces: Iterable[P], *, jobs: int | None = 1, scheduler: str | None = None
+) -> Iterator[R]:
+    """``work(piece)`` of each piece, in order; only a few pieces are under way at a time.
+
+    Parameters
+    ----------
+    work : callable
+        A function of a module, which other processes import.
+    jobs : int or None
+        Processes; None: one a CPU. 1 works in this one. Others start afresh (``spawn``), so a script that asks for them
+        needs ``if __name__ == "__main__":``.
+    scheduler : str
+        Address of a Dask scheduler (extra ``dask``), whose workers see the dumps under the same paths; `jobs` is not
+        heeded then.
+
+    Raises
+    ------
+    BadInputError, UnsupportedError
+        For less than one job; where Dask is not installed or nobody answers at the address.
+    """
+    if jobs is not None and jobs < 1:
+        raise BadInputError(f"{jobs} processes", where="jobs", allowed=("1 or more",))
+    count = jobs or os.cpu_count() or 1
+    if scheduler is None and count == 1:
+        return map(work, pieces)
+    return _ordered(_cluster(scheduler) if scheduler is not None else _processes(count), work, pieces)
+
+
+def _ordered(
+    opening: "AbstractContextManager[tuple[Submit[P, R], int]]", work: Callable[[P], R], pieces: Iterable[P]
+) -> Iterator[R]:
+    with opening as (submit, width):
+        waiting: deque[Any] = deque()
+        try:
+            for piece in pieces:
+                waiting.append(submit(work, piece))
+                if len(waiting) >= width:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+@contextmanager
+def _processes(count: int) -> "Iterator[tuple[Submit[Any, Any], int]]":
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+    try:
+
+        def submit(work: Callable[[Any], Any], piece: Any) -> "Future[Any]":
+            return pool.submit(work, piece)
+
+        yield submit, 2 * count
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _cluster(address: str) -> "Iterator[tuple[Submit[Any, Any], int]]":
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UnsupportedError(
+            "Dask is not installed: pip install 'dumpsim[dask]'", where="scheduler", code="DS-ANA-010"
+        ) from None
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"no Dask scheduler answers: {error}", where=f"scheduler {address}") from None
+    with client:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise BadInputError("the Dask cluster has no workers", where=f"scheduler {address}")
+
+        def submit(work: Callable[[Any], Any], piece: Any) -> Any:
+            return client.submit(work, piece, pure=False)
+
+        yield submit, 4 * threads

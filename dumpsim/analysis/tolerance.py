@@ -1,0 +1,96 @@
+"""How far two tensors may be apart: rules by name, and what is usual for a number type."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from dumpsim.core.errors import BadInputError
+
+__all__ = ["DEFAULTS", "Rule", "Tolerance", "rule", "tolerance_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """Elements agree where ``|a - b| <= atol + rtol * |b|``."""
+
+    rtol: float
+    atol: float
+
+
+# float32 as the defaults of api_dump_compare [spec api_dump 2]; float16 and bfloat16 have 11 and 8 bits
+DEFAULTS: dict[str, Tolerance] = {
+    "float64": Tolerance(rtol=1e-7, atol=1e-7),
+    "float32": Tolerance(rtol=1e-4, atol=1e-4),
+    "float16": Tolerance(rtol=1e-3, atol=1e-3),
+    "bfloat16": Tolerance(rtol=1.6e-2, atol=1e-2),
+    "complex64": Tolerance(rtol=1e-4, atol=1e-4),
+    "complex128": Tolerance(rtol=1e-7, atol=1e-7),
+}
+_NARROW = Tolerance(rtol=0.125, atol=0.0625)  # float8 and its like have 3 or 4 bits
+_EXACT = Tolerance(rtol=0.0, atol=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Tolerance of the tensors whose operator's name, type or label matches a pattern, any case."""
+
+    pattern: str
+    tolerance: Tolerance
+
+    def matches(self, names: Iterable[str]) -> bool:
+        """Whether one of the names matches."""
+        return any(fnmatchcase(name.lower(), self.pattern.lower()) for name in names)
+
+
+def rule(text: str) -> Rule:
+    """Read ``PATTERN:RTOL[:ATOL]``; without ATOL it is the same number.
+
+    Raises
+    ------
+    BadInputError
+        For a text of another form, and for numbers that are none or below zero.
+
+    Examples
+    --------
+    >>> rule("*softmax*:1e-3").tolerance
+    Tolerance(rtol=0.001, atol=0.001)
+    >>> rule("*:output.0:0.01:0").pattern
+    '*:output.0'
+    """
+    words = text.split(":")
+    numbers: list[float] = []
+    while len(words) > 1 and len(numbers) < 2 and (number := _number(words[-1])) is not None:
+        numbers.insert(0, number)
+        words.pop()
+    pattern = ":".join(words)
+    if not numbers or not pattern or min(numbers) < 0:
+        raise BadInputError(f"{text!r} is no tolerance", where="tol", allowed=("PATTERN:RTOL[:ATOL]",))
+    return Rule(pattern=pattern, tolerance=Tolerance(rtol=numbers[0], atol=numbers[-1]))
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if value == value and value != float("inf") else None
+
+
+def tolerance_of(names: Sequence[str], dtypes: Iterable[str], rules: Sequence[Rule] = ()) -> Tolerance:
+    """The tolerance of a pair: that of the last rule that matches, else the wider default of the two types.
+
+    Examples
+    --------
+    >>> tolerance_of(["fc1"], ["float32", "float16"])
+    Tolerance(rtol=0.001, atol=0.001)
+    """
+    for one in reversed(rules):
+        if one.matches(names):
+            return one.tolerance
+    return max((_default(name) for name in dtypes), key=lambda found: found.rtol, default=_EXACT)
+
+
+def _default(dtype: str) -> Tolerance:
+    if dtype in DEFAULTS:
+        return DEFAULTS[dtype]
+    return _NARROW if "float" in dtype else _EXACT

@@ -1,0 +1,320 @@
+"""Whether two tensors agree: element by element, or by the statistics that were dumped in their place."""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dumpsim.analysis.bintensor import BinTensor
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.tolerance import Tolerance
+from dumpsim.codecs import npy
+from dumpsim.codecs.binfile import BinFile
+from dumpsim.core.dtype import from_numpy
+from dumpsim.core.errors import BadInputError, DumpsimError, FormatError
+from dumpsim.core.format import FORMATS
+from dumpsim.tensor.layout import to_host
+from dumpsim.tensor.metrics import Distance, distance
+from dumpsim.tensor.stats import statistics
+
+__all__ = ["AGREEING", "Outcome", "Side", "Task", "judge", "judge_all", "side_of"]
+
+Array = np.ndarray[Any, Any]
+
+AGREEING = ("equal", "close")
+_BLOCK = 1 << 18  # elements that are compared at once
+_SMALL = 1 << 20  # bytes up to which a file is read, not mapped
+_ORDERS = ("NCHW", "NHWC", "HWCN", "NCDHW", "NDHWC", "DHWCN")
+_MEASURED = ("max", "min", "avg", "l2norm", "nan", "positive_inf", "negative_inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One tensor of a pair, small enough to be sent to another process.
+
+    Attributes
+    ----------
+    label : str
+    path : str or None
+        Its file; None where only statistics were dumped.
+    binary : bool
+        Whether the file is a bin file, of which `io` and `slot` are meant.
+    io : str
+    slot : int
+    format, dtype : str
+        As the dump names them, empty where it does not.
+    shape : tuple of int
+        As the dump tells it; that of an npy file is in the file.
+    row : mapping
+        Statistics that were dumped.
+    """
+
+    label: str
+    path: str | None
+    binary: bool
+    io: str
+    slot: int
+    format: str
+    dtype: str
+    shape: tuple[int, ...]
+    row: Mapping[str, Any]
+
+    def load(self) -> Array:
+        """The values in the host's layout, as far as the dump tells it."""
+        assert self.path is not None
+        if self.binary:
+            return BinTensor(file=BinFile.open(self.path), io=self.io, slot=self.slot).array()
+        return npy.read(self.path, mmap=os.path.getsize(self.path) > _SMALL)
+
+
+def side_of(entry: Entry) -> Side:
+    """What another process needs to know of a tensor."""
+    return Side(
+        label=entry.label,
+        path=str(entry.path) if entry.path is not None else None,
+        binary=entry.part is not None,
+        io=entry.io,
+        slot=entry.slot,
+        format=entry.format,
+        dtype=entry.name.dtype,
+        shape=entry.name.shape,
+        row=entry.row,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A pair to compare."""
+
+    left: Side
+    right: Side
+    tolerance: Tolerance
+    equal_nan: bool = True
+    measures: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What comparing a pair found.
+
+    Attributes
+    ----------
+    verdict : str
+        ``equal`` (the same values), ``close`` (within the tolerance), ``differs``, ``shape`` (shapes that no layout
+        explains), ``unknown`` (nothing to compare was dumped) or ``unreadable``.
+    basis : str
+        ``values`` or ``statistics``.
+    dtypes, shapes : pair
+    outside, count : int
+        Elements, or statistics, beyond the tolerance; and how many there are.
+    distance : Distance or None
+        Measures of spec D 4.5; None where they were not asked for, or there are no values.
+    note : str
+        What else there is to say.
+    """
+
+    verdict: str
+    basis: str = "values"
+    dtypes: tuple[str, str] = ("", "")
+    shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    outside: int = 0
+    count: int = 0
+    distance: Distance | None = None
+    note: str = ""
+
+
+def judge_all(tasks: Sequence[Task]) -> list[Outcome]:
+    """Judge pairs one after the other."""
+    return [judge(task) for task in tasks]
+
+
+def judge(task: Task) -> Outcome:
+    """Compare a pair; a file that cannot be read is a verdict, not an error."""
+    left, right = task.left, task.right
+    try:
+        if left.path is not None and right.path is not None:
+            return _by_values(task, left.load(), right.load())
+        return _by_statistics(task)
+    except (DumpsimError, OSError) as error:
+        return Outcome(verdict="unreadable", dtypes=(left.dtype, right.dtype), note=str(error))
+
+
+def _by_values(task: Task, own: Array, other: Array) -> Outcome:
+    left, right = task.left, task.right
+    dtypes = (left.dtype or from_numpy(own.dtype).name, right.dtype or from_numpy(other.dtype).name)
+    found = Outcome(verdict="equal", dtypes=dtypes, shapes=(own.shape, other.shape), count=own.size)
+    notes: list[str] = []
+    if own.shape != other.shape or _orders(left, right):
+        pair = _reconciled(left, own, right, other)
+        if pair is None:
+            return replace(found, verdict="shape", note=f"{own.shape} and {other.shape}")
+        own, other, said = pair
+        notes.append(said)
+        found = replace(found, count=own.size)
+    if own.dtype == other.dtype and own.tobytes() == other.tobytes() if own.nbytes <= _SMALL else False:
+        nans = int(np.isnan(own).sum()) if own.dtype.kind in "fc" else 0
+        if task.equal_nan or not nans:
+            return replace(found, note="; ".join((*notes, *([f"{nans} NaN on both sides"] if nans else []))))
+    same, outside, odd = True, 0, [0, 0]
+    for a, b in _blocks(own, other):
+        equal, inside, lonely = _inside(a, b, task.tolerance, task.equal_nan)
+        same &= bool(equal.all())
+        outside += int(inside.size - np.count_nonzero(inside))
+        odd = [odd[0] + lonely[0], odd[1] + lonely[1]]
+    notes += [f"{count} NaN or Inf in {name} only" for count, name in zip(odd, "AB", strict=True) if count]
+    verdict = "equal" if same else "close" if not outside else "differs"
+    measured = None
+    if task.measures and not same and own.dtype.kind in "biufcV":
+        with np.errstate(all="ignore"):
+            measured = distance(own, other)
+    return replace(found, verdict=verdict, outside=outside, distance=measured, note="; ".join(notes))
+
+
+def _blocks(own: Array, other: Array) -> Iterator[tuple[Array, Array]]:
+    a, b = own.reshape(-1), other.reshape(-1)
+    for start in range(0, a.size, _BLOCK):
+        yield _wide(a[start : start + _BLOCK]), _wide(b[start : start + _BLOCK])
+
+
+def _wide(block: Array) -> Array:
+    """Whole numbers as they are, so that large ones stay exact; others in double."""
+    if block.dtype.kind in "iu" and block.dtype.type.__module__ == "numpy":
+        return block
+    return block.astype(np.complex128 if block.dtype.kind == "c" else np.float64)
+
+
+def _inside(a: Array, b: Array, tolerance: Tolerance, equal_nan: bool) -> tuple[Array, Array, tuple[int, int]]:
+    """Which elements are the same, which are within the tolerance; NaN and infinities that one side alone has."""
+    equal = a == b
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        if tolerance.rtol == tolerance.atol == 0 or equal.all():
+            return equal, equal, (0, 0)
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    if equal_nan:
+        equal |= np.isnan(a) & np.isnan(b)
+    finite = np.isfinite(a), np.isfinite(b)
+    with np.errstate(all="ignore"):
+        near = np.abs(a - b) <= tolerance.atol + tolerance.rtol * np.abs(b)
+    odd = (int(np.count_nonzero(~finite[0] & finite[1])), int(np.count_nonzero(finite[0] & ~finite[1])))
+    return equal, equal | (near & finite[0] & finite[1]), odd
+
+
+def _orders(left: Side, right: Side) -> bool:
+    """Whether the two are in known and different orders of axes."""
+    return left.format != right.format and left.format in _ORDERS and right.format in _ORDERS and not left.binary
+
+
+def _reconciled(left: Side, own: Array, right: Side, other: Array) -> tuple[Array, Array, str] | None:
+    """The pair in one shape, and how it came there; None where no layout explains the difference."""
+    if _orders(left, right) and own.ndim == other.ndim == len(left.format) == len(right.format):
+        turned = other.transpose([right.format.index(axis) for axis in left.format])
+        if turned.shape == own.shape:
+            return own, turned, f"{right.format} as {left.format}"
+    host = _unblocked(right, other, own.shape)
+    if host is not None:
+        return own, host, f"{right.format} as on the host"
+    host = _unblocked(left, own, other.shape)
+    if host is not None:
+        return host, other, f"{left.format} as on the host"
+    if own.size == other.size and _merges(own.shape, other.shape):
+        return own, other.reshape(own.shape), f"{other.shape} as {own.shape}"
+    return None
+
+
+def _unblocked(side: Side, array: Array, shape: tuple[int, ...]) -> Array | None:
+    """A tensor in a device's layout as one of this shape on the host."""
+    layout = FORMATS.get(side.format)
+    if side.binary or layout is None or not layout.known or not layout.blocked or not shape:
+        return None
+    order = layout.c0 is None and array.ndim > 0
+    for dialect in ("mindspore", "ge"):
+        try:
+            return to_host(array, side.format, shape, dialect=dialect, c0=array.shape[-1] if order else None)
+        except (FormatError, BadInputError):
+            continue
+    return None
+
+
+def _merges(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one shape is the other with neighbours made one: (2, 20, 4, 4) and (2, 320).
+
+    Examples
+    --------
+    >>> _merges((2, 20, 4, 4), (2, 320)), _merges((2, 3, 1), (2, 3)), _merges((5, 320), (320, 5))
+    (True, True, False)
+    """
+    short, long = sorted(([dim for dim in shape if dim != 1] for shape in (one, other)), key=len)
+    at = 0
+    for dim in short:
+        product = 1
+        while at < len(long) and product < dim:
+            product *= long[at]
+            at += 1
+        if product != dim:
+            return False
+    return at == len(long)
+
+
+def _by_statistics(task: Task) -> Outcome:
+    """One side has no values: what was counted of it must do."""
+    left, right = task.left, task.right
+    rows, shapes, dtypes = [], [], []
+    for side in (left, right):
+        row, shape, dtype = dict(side.row), side.shape, side.dtype
+        if side.path is not None:
+            array = side.load()
+            shape, dtype = array.shape, dtype or from_numpy(array.dtype).name
+            if array.dtype.kind != "c":
+                found = statistics(array)
+                row = {name: getattr(found, name) for name in _MEASURED}
+        rows.append(row)
+        shapes.append(shape)
+        dtypes.append(dtype)
+    told = Outcome(
+        verdict="equal",
+        basis="statistics",
+        dtypes=(dtypes[0], dtypes[1]),
+        shapes=(shapes[0], shapes[1]),
+    )
+    if shapes[0] and shapes[1] and not _same_elements(shapes[0], shapes[1]):
+        return replace(told, verdict="shape", note=f"{shapes[0]} and {shapes[1]}")
+    for digest in ("md5", "sha1"):
+        if rows[0].get(digest) and rows[0].get(digest) == rows[1].get(digest) and dtypes[0] == dtypes[1]:
+            return replace(told, count=1, note=f"the same {digest}")
+    names = [name for name in _MEASURED if rows[0].get(name) is not None and rows[1].get(name) is not None]
+    if not names:
+        return replace(told, verdict="unknown", note="neither values nor common statistics were dumped")
+    far = [name for name in names if not _near(name, rows[0], rows[1], math.prod(shapes[1]), task)]
+    same = all(_same(rows[0][name], rows[1][name]) for name in names)
+    notes = [f"{name} {rows[0][name]:.6g} and {rows[1][name]:.6g}" for name in far]
+    verdict = "differs" if far else "equal" if same else "close"
+    return replace(told, verdict=verdict, outside=len(far), count=len(names), note=", ".join(notes))
+
+
+def _same_elements(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Padding changes counts; statistics on the device are of the device's tensor."""
+    return math.prod(one) == math.prod(other) or one == () or other == ()
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (a != a and b != b)
+
+
+def _near(name: str, own: Mapping[str, Any], other: Mapping[str, Any], count: int, task: Task) -> bool:
+    """Whether a statistic of tensors that agree may differ so much."""
+    a, b = own[name], other[name]
+    if a != a and b != b:
+        return task.equal_nan
+    if a == b:
+        return True
+    if name not in ("max", "min", "avg", "l2norm") or not (math.isfinite(a) and math.isfinite(b)):
+        return False
+    scale, shift = abs(b), 1.0
+    if name == "avg":  # of tensors whose elements cancel out
+        scale = max([scale, *(abs(v) for key in ("max", "min") if math.isfinite(v := other.get(key) or 0.0))])
+    if name == "l2norm":
+        shift = math.sqrt(max(count, 1))
+    return bool(abs(a - b) <= task.tolerance.atol * shift + task.tolerance.rtol * scale)
