@@ -1,0 +1,168 @@
+"""By which name an API was called, where one function object has several: read off the caller's instruction.
+
+torch hands ``x + y`` and ``x.add(y)`` to a function mode as the same function, as it does ``F.conv2d`` and
+``torch.conv2d``; the instruction that the caller stands at tells them apart. Answers are kept by (code, offset).
+"""
+
+import dis
+from dataclasses import dataclass
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+__all__ = ["CallSite", "Sites"]
+
+_OPERATORS = ("BINARY_OP", "COMPARE_OP", "UNARY_", "INPLACE_", "BINARY_", "TO_BOOL", "POP_JUMP", "CONTAINS_OP")
+_LOADS = (
+    "LOAD_FAST",
+    "LOAD_FAST_CHECK",
+    "LOAD_FAST_BORROW",
+    "LOAD_DEREF",
+    "LOAD_CLASSDEREF",
+    "LOAD_NAME",
+    "LOAD_GLOBAL",
+)
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An operand that can be evaluated again: a constant, or a variable and attributes of it."""
+
+    op: str
+    root: Any
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """An instruction that called into torch.
+
+    Attributes
+    ----------
+    operator : bool
+        An operator, not a call.
+    callee : Load or None
+        What was called.
+    left, right : Load or None
+        Operands of an operator, where they are simple.
+    """
+
+    operator: bool
+    callee: Load | None = None
+    left: Load | None = None
+    right: Load | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Last word of what was called."""
+        if self.callee is None:
+            return None
+        return self.callee.attributes[-1] if self.callee.attributes else str(self.callee.root)
+
+
+class Sites:
+    """Instructions met so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[CodeType, int], CallSite] = {}
+
+    def find(self, frame: FrameType) -> CallSite:
+        """The instruction that `frame` stands at."""
+        key = (frame.f_code, frame.f_lasti)
+        site = self._known.get(key)
+        if site is None:
+            try:
+                site = _read(frame.f_code, frame.f_lasti)
+            except Exception:  # an instruction set that we do not know must not stop the user's program
+                site = CallSite(False)
+            self._known[key] = site
+        return site
+
+
+def evaluate(load: Load | None, frame: FrameType) -> tuple[bool, Any]:
+    """Whether an operand can be evaluated without running any code of the user, and its value."""
+    if load is None:
+        return False, None
+    if load.op == "LOAD_CONST":
+        value = load.root
+    elif load.op in ("LOAD_GLOBAL", "LOAD_NAME") and load.root not in frame.f_locals:
+        if load.root in frame.f_globals:
+            value = frame.f_globals[load.root]
+        elif load.root in frame.f_builtins:
+            value = frame.f_builtins[load.root]
+        else:
+            return False, None
+    elif load.root in frame.f_locals:
+        value = frame.f_locals[load.root]
+    else:
+        return False, None
+    for name in load.attributes:
+        space = vars(value) if hasattr(value, "__dict__") else {}
+        if name not in space:
+            return False, None
+        value = space[name]
+    return True, value
+
+
+def base_module(load: Load | None, frame: FrameType) -> str | None:
+    """Name of the module that a callee such as ``F.conv2d`` was looked up in."""
+    if load is None or not load.attributes:
+        return None
+    known, value = evaluate(Load(load.op, load.root, load.attributes[:-1]), frame)
+    return value.__name__ if known and isinstance(value, ModuleType) else None
+
+
+def _read(code: CodeType, offset: int) -> CallSite:
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+    at = next(n for n, i in enumerate(instructions) if i.offset == offset)
+    here = instructions[at]
+    before = instructions[:at]
+    if here.opname.startswith(_OPERATORS):
+        return CallSite(True, left=_left(here, before), right=_chain(before, len(before) - 1))
+    if not here.opname.startswith("CALL") or here.positions is None or here.positions.lineno is None:
+        return CallSite(False)
+    start = (here.positions.lineno, here.positions.col_offset)
+    best: int | None = None
+    for n in range(at - 1, -1, -1):
+        place = before[n].positions
+        if place is None or (place.lineno, place.col_offset) != start or before[n].opname.startswith("PUSH_NULL"):
+            continue
+        if before[n].opname in _ATTRIBUTES or before[n].opname in _LOADS:
+            best = n
+            break
+        if before[n].opname.startswith("CALL"):
+            break
+    return CallSite(False, callee=None if best is None else _chain(before, best))
+
+
+def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:
+    """The simple operand whose last instruction is `last`."""
+    names: list[str] = []
+    n = last
+    while n >= 0 and instructions[n].opname in _ATTRIBUTES:
+        names.insert(0, instructions[n].argval)
+        n -= 1
+    if n >= 0 and (instructions[n].opname in _LOADS or instructions[n].opname in ("LOAD_CONST", "LOAD_SMALL_INT")):
+        op = "LOAD_CONST" if instructions[n].opname == "LOAD_SMALL_INT" else instructions[n].opname
+        return Load(op, instructions[n].argval, tuple(names))
+    # the base is a value of an expression; its last attribute is still the name that was called
+    return Load("", "", tuple(names)) if names else None
+
+
+def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:
+    """The left operand of an operator: it starts where the whole expression starts and is a simple one."""
+    if here.positions is None or here.positions.lineno is None:
+        return None
+    start = (here.positions.lineno, here.positions.col_offset)
+    found: int | None = None
+    for n, instruction in enumerate(before):
+        place = instruction.positions
+        if place is None or (place.lineno, place.col_offset) != start:
+            continue
+        if instruction.opname in _LOADS or instruction.opname == "LOAD_CONST":
+            found = n
+        elif found is not None and instruction.opname in _ATTRIBUTES:
+            found = n
+        elif found is not None:
+            return None  # more than a variable and its attributes starts here
+    return None if found is None else _chain(before, found)

@@ -1,0 +1,220 @@
+"""Which torch APIs are recorded, and under which names; asked by function object, as interception sees them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["Api", "Catalogue", "listed_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A recorded API: its kind and name, and how the stack file spells it."""
+
+    kind: str
+    name: str
+    listed: bool = True
+
+    @property
+    def base(self) -> str:
+        return f"{self.kind}_{self.name}"
+
+    @property
+    def path(self) -> str:
+        """As in the keys of the stack file, ``torch.nn.functional.pad``. [spec api_dump 1.5]"""
+        return f"{_PATHS[self.kind]}.{self.name}"
+
+
+_PATHS = {
+    "NN": "torch.nn",
+    "Functional": "torch.nn.functional",
+    "Tensor": "torch.Tensor",
+    "Torch": "torch",
+    "VF": "torch._VF",
+}
+# Tensor's operators and the function that torch's dispatch names for them
+OPERATORS: dict[str, tuple[str, ...]] = {
+    "add": ("__add__", "__radd__"),
+    "add_": ("__iadd__",),
+    "sub": ("__sub__",),
+    "sub_": ("__isub__",),
+    "mul": ("__mul__", "__rmul__"),
+    "mul_": ("__imul__",),
+    "div": ("__truediv__", "__div__"),
+    "div_": ("__itruediv__", "__idiv__"),
+    "matmul": ("__matmul__",),
+    "remainder": ("__mod__",),
+    "remainder_": ("__imod__",),
+    "floor_divide_": ("__ifloordiv__",),
+    "pow_": ("__ipow__",),
+    "eq": ("__eq__",),
+    "ne": ("__ne__",),
+    "lt": ("__lt__",),
+    "le": ("__le__",),
+    "gt": ("__gt__",),
+    "ge": ("__ge__",),
+    "neg": ("__neg__",),
+    "positive": ("__pos__",),
+    "bitwise_not": ("__invert__",),
+    "abs": ("__abs__",),
+    "is_nonzero": ("__bool__",),
+}
+
+
+def listed_names() -> dict[str, frozenset[str]]:
+    """The names that troubleshooter 1.0.17 hooks, by kind. [recorded by fixtures/apidump/record.py]"""
+    table = json.loads(files("dumpsim.frontends.apidump").joinpath("names.json").read_text("utf-8"))
+    return {kind: frozenset(table[kind]) for kind in _PATHS}
+
+
+def _spaces() -> dict[str, Any]:
+    from torch import _VF
+
+    return {"Functional": nn.functional, "Tensor": torch.Tensor, "Torch": torch, "VF": _VF}
+
+
+class Catalogue:
+    """Function objects and module classes by API.
+
+    Parameters
+    ----------
+    full : bool
+        Also what the real tool does not list: further functions of torch, torch.nn.functional, Tensor, and of
+        torch.linalg, torch.fft and torch.special; every class of torch.nn.
+    """
+
+    def __init__(self, *, full: bool) -> None:
+        self.full = full
+        names = listed_names()
+        self.names = names
+        found: dict[Any, list[Api]] = {}
+        for kind, space in _spaces().items():
+            for name in sorted(names[kind]):
+                # unbound descriptors, not what `getattr` of a property would compute
+                function = getattr(space, name, None)
+                if callable(function):
+                    found.setdefault(function, []).append(Api(kind, name))
+        if full:
+            self._extend(found)
+        self._found: dict[Any, tuple[Api, ...]] = {function: tuple(apis) for function, apis in found.items()}
+        self._classes: dict[type, Api | None] = {}
+        self._listed_classes = {
+            getattr(nn, name): Api("NN", name) for name in sorted(names["NN"]) if hasattr(nn, name)
+        }
+
+    def __contains__(self, function: Any) -> bool:
+        return function in self._found
+
+    def candidates(self, function: Any) -> tuple[Api, ...]:
+        """The APIs that a function object may have been called as."""
+        return self._found.get(function, ())
+
+    def operator(self, name: str) -> Api | None:
+        """The API of a Tensor operator such as ``__add__``."""
+        if name in self.names["Tensor"]:
+            return Api("Tensor", name)
+        return Api("Tensor", name, listed=False) if self.full else None
+
+    def module(self, cls: type) -> Api | None:
+        """The API of a module class: the nearest listed class that it is or inherits from. [spec api_dump 1.3]"""
+        if cls not in self._classes:
+            api = next((self._listed_classes[base] for base in cls.__mro__ if base in self._listed_classes), None)
+            if api is None and self.full and cls.__module__.startswith("torch.nn.modules."):
+                hidden = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+                api = None if issubclass(cls, hidden) else Api("NN", cls.__name__, listed=False)
+            self._classes[cls] = api
+        return self._classes[cls]
+
+    def _extend(self, found: dict[Any, list[Api]]) -> None:
+        """What ``coverage="full"`` adds."""
+        spaces: list[tuple[str, str, Any]] = [
+            ("Functional", "", nn.functional),
+            ("Torch", "linalg_", torch.linalg),
+            ("Torch", "fft_", torch.fft),
+            ("Torch", "special_", torch.special),
+            ("Torch", "", torch),
+            ("Tensor", "", torch.Tensor),
+        ]
+        overridable = {
+            f
+            for functions in torch.overrides.get_overridable_functions().values()
+            for f in functions
+            if not isinstance(f, type)
+        }
+        for kind, prefix, space in spaces:
+            for name in sorted(vars(space)) if not isinstance(space, type) else sorted(dir(space)):
+                if name.startswith("__") and name not in ("__getitem__", "__setitem__"):
+                    continue
+                if name.startswith("_") and not name.startswith("__"):
+                    continue
+                function = getattr(space, name, None)
+                if name in _SILENT or not callable(function) or isinstance(function, ModuleType | type):
+                    continue
+                try:
+                    known = function in found or function not in overridable
+                except TypeError:
+                    continue
+                if not known:
+                    found[function] = [Api(kind, prefix + name, listed=False)]
+
+
+# questions about a tensor and its printing: no data flows through them
+_SILENT = frozenset(
+    """
+    dim size stride numel nelement element_size storage_offset data_ptr is_contiguous is_floating_point is_complex
+    is_signed get_device type requires_grad_ retain_grad register_hook backward is_inference is_conj is_neg
+    is_same_size ndimension has_names is_shared is_pinned storage untyped_storage is_distributed numpy tolist item
+    dim_order register_post_accumulate_grad_hook result_type can_cast is_tensor is_storage is_coalesced
+    has_torch_function record_stream share_memory_ pin_memory module_load typename
+    """.split()
+)
+
+
+@cache
+def _blind_globals(module: str) -> dict[str, Any]:
+    """Globals of a module of torch in which nothing asks for overrides."""
+    import sys
+
+    names = dict(vars(sys.modules[module]))
+
+    def never(*_: Any) -> bool:
+        return False
+
+    for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
+        if name in names:
+            names[name] = never
+    return names
+
+
+@cache
+def transparent(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The body of a Python function of torch, past its check for overrides, so that what it calls can be seen.
+
+    None for what is not such a function. The function itself stays as it is.
+    """
+    if not isinstance(function, FunctionType) or not function.__module__.startswith("torch"):
+        return None
+    inner = getattr(function, "__wrapped__", None)
+    if isinstance(inner, FunctionType) and "has_torch_function" in function.__code__.co_names:
+        return transparent(inner) or inner  # the wrapper only checks
+    if not isinstance(function.__globals__, dict) or function.__globals__.get("__name__") not in _SEE_THROUGH:
+        return None
+    copy = FunctionType(
+        function.__code__,
+        _blind_globals(function.__globals__["__name__"]),
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+_SEE_THROUGH = frozenset({"torch.functional", "torch.nn.functional", "torch._tensor"})

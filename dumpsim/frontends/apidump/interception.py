@@ -1,0 +1,422 @@
+"""Seeing every call of torch without replacing any of its names: a function mode and global module hooks.
+
+The mode lies at the bottom of the thread's stack of modes, so that modes of the user's (``with torch.device(...)``)
+come and go above it in any order.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function
+
+from dumpsim.frontends.apidump.callsite import CallSite, Sites, base_module, evaluate
+from dumpsim.frontends.apidump.catalogue import OPERATORS, Api, transparent
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.apidump.session import Session
+
+__all__ = ["Interception"]
+
+_HANDLE = handle_torch_function.__code__
+_OPTIMIZERS = ("/torch/optim/",)
+_PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
+_DESCRIPTOR = type(torch._C.TensorBase.add)
+_IN_PLACE = {13: "i", 14: "i"}
+
+
+class _Thread(threading.local):
+    """What one thread is inside of."""
+
+    def __init__(self) -> None:
+        self.pushed = False
+        self.depth = 0  # listed modules around us: only their own record counts
+        self.hidden = 0  # optimizers, printing
+        self.open: list[tuple[Any, Any, Any]] = []  # modules being called: module, captured input, exception in flight
+
+
+class _Mode(TorchFunctionMode):
+    """Hands every call to the interception."""
+
+    def __init__(self, owner: "Interception") -> None:
+        super().__init__()
+        self.owner = owner
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return self.owner.called(func, args, kwargs or {}, self)
+
+
+class Interception:
+    """The hooks of one session.
+
+    Parameters
+    ----------
+    session : Session
+        Asked what to record, and given what was called.
+    """
+
+    def __init__(self, session: "Session") -> None:
+        import weakref
+
+        self._session = weakref.ref(session)
+        self._mode = _Mode(self)
+        self._sites = Sites()
+        self._local = _Thread()
+        self._handles: list[Any] = []
+        self._stance: Any = None
+        self._pid = os.getpid()
+        self._dunders = {
+            getattr(torch.Tensor, plain): names for plain, names in OPERATORS.items() if hasattr(torch.Tensor, plain)
+        }
+        self._raw_dunders = {
+            getattr(torch._C.TensorBase, plain): names
+            for plain, names in OPERATORS.items()
+            if hasattr(torch._C.TensorBase, plain)
+        }
+        self._identities = session.neutral.identities
+        self._probabilities = session.neutral.probabilities
+        self._active = False
+
+    def install(self, *, modules: bool) -> None:
+        """See functions, and with `modules` the calls of modules too."""
+        self._pid = os.getpid()
+        self._local = _Thread()
+        self._active = True
+        self._push()
+        self._release()
+        if modules:
+            hooks = torch.nn.modules.module
+            from torch.optim.optimizer import (
+                register_optimizer_step_post_hook,
+                register_optimizer_step_pre_hook,
+            )
+
+            self._handles = [
+                hooks.register_module_forward_pre_hook(self._enter),
+                hooks.register_module_forward_hook(self._leave, always_call=True),
+                register_optimizer_step_pre_hook(self._step_begins),
+                register_optimizer_step_post_hook(self._step_ends),
+            ]
+            self._force_eager()
+
+    def remove(self) -> None:
+        """Take everything off."""
+        self._active = False
+        self._release()
+        self._drop()
+
+    # functions
+
+    def called(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode
+    ) -> Any:
+        """A call of torch: do it, and record it if it is a listed one and the outermost."""
+        session = self._session()
+        if session is None or not self._active:
+            return function(*args, **kwargs)
+        dropped = function in self._identities
+        if not dropped and function in self._probabilities:
+            args, kwargs = session.neutral.without(function, args, kwargs)
+        local = self._local
+        if local.depth or local.hidden or not (session.recording or session.exact) or os.getpid() != self._pid:
+            return _first(args, kwargs) if dropped else function(*args, **kwargs)
+        api = None
+        frame = None
+        try:
+            frame = _caller(sys._getframe(2))
+            api = self._identify(session, function, args, frame)
+            if api is not None and self._is_hidden(session, frame):
+                api = None
+                local_hidden = True
+            else:
+                local_hidden = False
+        except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
+            session.skip(f"call site: {type(error).__name__}")
+            local_hidden = False
+        if api is None:
+            if dropped:
+                return _first(args, kwargs)
+            return self._pass(session, function, args, kwargs, mode, frame, hidden=local_hidden)
+        return self._record(session, api, function, args, kwargs, frame, dropped)
+
+    def _record(
+        self,
+        session: "Session",
+        api: Api,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType | None,
+        dropped: bool,
+    ) -> Any:
+        number = session.count(api)
+        name = f"{api.base}_{number}"
+        wanted = session.recording and session.selection.takes(name)
+        inputs: Any = []
+        if wanted and not session.exact:  # before the call: it may write into its inputs
+            inputs = session.captured(name, "input", args, single=False)
+        local = self._local
+        local.depth += 1
+        try:
+            result = _first(args, kwargs) if dropped else function(*args, **kwargs)
+        finally:
+            local.depth -= 1
+        if wanted and session.recording:
+            try:
+                if session.exact:
+                    inputs = session.captured(name, "input", args, single=False)
+                elif session.full:
+                    inputs += self._keywords(session, name, kwargs)
+                else:
+                    self._count_keywords(session, kwargs)
+                outputs = session.captured(name, "output", result, single=True)
+                session.record(f"{api.path}({number}) forward", frame, inputs, outputs)
+            except Exception as error:
+                session.skip(f"record: {type(error).__name__}")
+        return result
+
+    def _pass(
+        self,
+        session: "Session",
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        mode: _Mode,
+        frame: FrameType | None,
+        *,
+        hidden: bool,
+    ) -> Any:
+        """Call what is not recorded; what a Python function of torch calls in turn is seen again."""
+        if hidden or (not session.exact and function in _PRINTING):
+            return function(*args, **kwargs)
+        if session.exact and function in _PRINTING and frame is not None:
+            site = self._sites.find(frame)
+            if site.name == "print":
+                return function(*args, **kwargs)
+        body = transparent(function)
+        if body is None:
+            return function(*args, **kwargs)
+        with mode:
+            return body(*args, **kwargs)
+
+    def _identify(
+        self, session: "Session", function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
+    ) -> Api | None:
+        """The API that was called, None for one that is not recorded."""
+        catalogue = session.catalogue
+        operators = self._raw_dunders.get(function)
+        if operators is None and function in self._dunders and function in catalogue:
+            operators = self._dunders[function]
+        candidates = catalogue.candidates(function)
+        if operators is not None and frame is not None:
+            site = self._sites.find(frame)
+            name = self._operator(function, operators, site, args, frame)
+            if name is not None:
+                return catalogue.operator(name)
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        site = self._sites.find(frame) if frame is not None else CallSite(False)
+        called = site.name
+        module = base_module(site.callee, frame) if frame is not None else None
+        kinds = {"torch": "Torch", "torch.nn.functional": "Functional", "torch._VF": "VF"}
+        for api in candidates:
+            if api.name == called and (module is None or kinds.get(module, api.kind) == api.kind):
+                return api
+        plain = getattr(function, "__name__", "")
+        return next((api for api in candidates if api.name == plain), candidates[0])
+
+    def _operator(
+        self,
+        function: Callable[..., Any],
+        names: tuple[str, ...],
+        site: CallSite,
+        args: tuple[Any, ...],
+        frame: FrameType,
+    ) -> str | None:
+        """The dunder that was called, None if it was the method of the plain name."""
+        plain = getattr(function, "__name__", "")
+        other_is_number = len(args) > 1 and not isinstance(args[1], torch.Tensor)
+        reflected = next((name for name in names if name.startswith("__r")), None)
+        if not site.operator:
+            if site.name is None or site.name == plain:
+                if site.callee is None or not site.callee.attributes or not site.callee.root:
+                    return None
+                module = base_module(site.callee, frame)
+                return names[0] if module in ("operator", "_operator") else None
+            if site.name.startswith("__"):
+                return site.name if site.name in names else None
+            known, callee = evaluate(site.callee, frame)
+            if known and getattr(callee, "__name__", None) == plain:
+                return None  # a bound method under another name
+            if not known:
+                return None
+            # sum() and its like run the operators from C
+            from_operator = getattr(callee, "__module__", "") in ("operator", "_operator")
+            return reflected if reflected and other_is_number and not from_operator else names[0]
+        if reflected is None or not other_is_number:
+            return names[0]
+        right_known, right = evaluate(site.right, frame)
+        if right_known:
+            return reflected if right is args[0] else names[0]
+        left_known, left = evaluate(site.left, frame)
+        if left_known:
+            return names[0] if left is args[0] else reflected
+        return names[0]
+
+    def _is_hidden(self, session: "Session", frame: FrameType | None) -> bool:
+        """Calls of optimizers; outside `exact`, those made again in backward (checkpointing)."""
+        if frame is not None and any(part in frame.f_code.co_filename for part in _OPTIMIZERS):
+            return True
+        if not session.exact and torch._C._current_graph_task_id() != -1:
+            session.skip("recomputed in backward")
+            return True
+        return False
+
+    def _keywords(self, session: "Session", name: str, kwargs: dict[str, Any]) -> Any:
+        found: list[Any] = []
+        for word, value in kwargs.items():
+            for part, measured, tensor in session.captured(name, "input", value, single=True):
+                head, _, tail = part.partition("_forward_input")
+                found.append((f"{head}_forward_input.{word}{tail}", measured, tensor))
+        return found
+
+    def _count_keywords(self, session: "Session", kwargs: dict[str, Any]) -> None:
+        number = sum(isinstance(value, torch.Tensor) for value in kwargs.values())
+        if number:
+            session.skip("keyword argument", number)
+
+    # modules
+
+    def _enter(self, module: torch.nn.Module, args: tuple[Any, ...]) -> None:
+        session = self._session()
+        if session is None or not self._active or os.getpid() != self._pid:
+            return
+        local = self._local
+        if not local.pushed and not local.open:
+            self._push()
+        inputs = None
+        if session.catalogue.module(type(module)) is not None:
+            local.depth += 1
+            if not session.exact and session.recording and getattr(module, "inplace", False):
+                with torch._C.DisableTorchFunction():
+                    inputs = session.captured("", "input", args, single=False)
+        local.open.append((module, inputs, sys.exc_info()[1]))
+
+    def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        local = self._local
+        if not local.open:
+            return
+        while True:  # what an exception passed without a farewell
+            entered, inputs, before = local.open.pop()
+            session = self._session()
+            api = session.catalogue.module(type(entered)) if session is not None else None
+            if api is not None:
+                local.depth -= 1
+            if entered is module or not local.open:
+                break
+        try:
+            if session is not None and (session.recording or session.exact) and self._active:
+                failed = sys.exc_info()[1]
+                if failed is None or failed is before:
+                    self._finished(session, module, api, inputs, args, result)
+        except Exception as error:
+            if session is not None:
+                session.skip(f"record: {type(error).__name__}")
+        if not local.open and local is self._local and threading.get_ident() != self._home:
+            self._drop()
+
+    def _finished(
+        self, session: "Session", module: torch.nn.Module, api: Api | None, inputs: Any, args: Any, result: Any
+    ) -> None:
+        """A module has returned: its LAYER record, then its NN record."""
+        layer = session.layers.get(module)
+        if layer is None and api is None:
+            return
+        if not session.exact and torch._C._current_graph_task_id() != -1:
+            session.skip("recomputed in backward")
+            return
+        if self._local.hidden:
+            return
+        with torch._C.DisableTorchFunction():
+            frame = _caller(sys._getframe(2))
+            if session.recording and layer is not None:
+                session.record_layer(layer, frame)
+            if api is None:
+                return
+            number = session.count(api)
+            name = f"{api.base}_{number}"
+            if not session.recording or not session.selection.takes(name):
+                return
+            if inputs is None:
+                inputs = session.captured(name, "input", args, single=False)
+            else:
+                inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
+            outputs = session.captured(name, "output", result, single=True)
+            session.record(f"{api.path}({number}) forward", frame, inputs, outputs)
+
+    def _step_begins(self, *_: Any) -> None:
+        self._local.hidden += 1
+
+    def _step_ends(self, *_: Any) -> None:
+        self._local.hidden = max(0, self._local.hidden - 1)
+
+    # on and off
+
+    def _push(self) -> None:
+        """Put the mode at the bottom of this thread's stack."""
+        if self._local.pushed:
+            return
+        above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+        if self._mode not in above:
+            _push_mode(self._mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+        self._local.pushed = True
+
+    def _drop(self) -> None:
+        """Take the mode out of this thread's stack, wherever it is."""
+        above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+        for mode in reversed(above):
+            if mode is not self._mode:
+                _push_mode(mode)
+        self._local.pushed = False
+
+    def _release(self) -> None:
+        """Take the hooks off."""
+        self._home = threading.get_ident()
+        while self._handles:
+            self._handles.pop().remove()
+        if self._stance is not None:
+            stance, self._stance = self._stance, None
+            stance.__exit__(None, None, None)
+
+    def _force_eager(self) -> None:
+        """Compiled functions run uncompiled meanwhile: their calls can be seen, and nothing is compiled with our hooks."""
+        set_stance = getattr(torch.compiler, "set_stance", None)
+        if set_stance is None or "torch._dynamo" not in sys.modules:
+            return
+        stance = set_stance("force_eager")
+        stance.__enter__()
+        self._stance = stance
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """The frame that called a function of torch, past torch's own way to us."""
+    while frame is not None and frame.f_code is _HANDLE and frame.f_back is not None:
+        frame = frame.f_back.f_back
+    return frame
+
+
+def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a dropout without effect returns."""
+    return args[0] if args else kwargs["input"]

@@ -1,0 +1,213 @@
+"""The files of an API dump: info lines, stacks, and arrays that a thread of their own writes.
+
+::
+
+    <output_path>/rank<r>/                    0700
+        <framework>_api_dump/<record>.npy     0700 / 0400
+        <framework>_api_dump_info.pkl         0600, text
+        <framework>_api_dump_stack.json       0600
+"""
+
+import atexit
+import os
+import shutil
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from dumpsim.archive.sink import Sink
+from dumpsim.codecs.apidump import stack_text
+from dumpsim.core.errors import DumpsimError, DumpWriteError
+
+__all__ = ["Output", "npy_header"]
+
+_LINES = 1 << 16  # characters of info lines that wait before they are written together
+_PENDING = 256 << 20  # bytes of arrays that may wait for the disk
+
+
+@lru_cache(maxsize=4096)
+def npy_header(descr: str, shape: tuple[int, ...]) -> bytes:
+    """The header that numpy writes for an array in C order.
+
+    Examples
+    --------
+    >>> npy_header("<f4", (2, 3))[10:68]
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+    """
+    buffer = BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+class Output:
+    """Writes one rank's dump of one framework.
+
+    Parameters
+    ----------
+    root : path
+        The user's ``output_path``; made here with its rank directory.
+    framework : str
+        ``torch``, ``mindspore`` or ``mindtorch``.
+    rank : int
+    pending : int
+        Bytes of arrays that may wait; more makes the caller wait for the disk.
+
+    Attributes
+    ----------
+    lines, files : int
+        Info lines and arrays given so far.
+    """
+
+    def __init__(self, root: "str | os.PathLike[str]", framework: str, rank: int, *, pending: int = _PENDING) -> None:
+        self.root = os.path.abspath(os.fspath(root))
+        self.rank_directory = f"{self.root}/rank{rank}"
+        self.array_directory = f"{self.rank_directory}/{framework}_api_dump"
+        self.info = f"{framework}_api_dump_info.pkl"
+        self.stack = f"{framework}_api_dump_stack.json"
+        self.lines = 0
+        self.files = 0
+        self._sink = Sink(file_mode=0o600)
+        self._begun = False
+        self._text: list[str] = []
+        self._length = 0
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._queue = _Queue(self.array_directory, pending)
+        self._sink.make(self.rank_directory)
+
+    def begin(self) -> None:
+        """Make room before the first record: what an earlier run left under these names goes. [spec api_dump 1.2]"""
+        if self._begun:
+            return
+        self._begun = True
+        shutil.rmtree(self.array_directory, ignore_errors=True)
+        for name in (self.info, self.stack):
+            if self._sink.exists(self.rank_directory, name):
+                os.unlink(f"{self.rank_directory}/{name}")
+        self._sink.make(self.array_directory)
+        atexit.register(self.flush)
+
+    def line(self, text: str) -> None:
+        """One info line, newline included."""
+        with self._lock:
+            self._text.append(text)
+            self.lines += 1
+            self._length += len(text)
+            full = self._length > _LINES
+        if full:
+            self._write_lines()
+
+    def array(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
+        """One npy file; the bytes must stay as they are until they are written."""
+        self.files += 1
+        self._queue.put(f"{name}.npy", parts)
+
+    def stacks(self, stacks: Mapping[str, Sequence[str]]) -> None:
+        """The stack file, whole."""
+        self._sink.write(self.rank_directory, self.stack, [stack_text(stacks).encode()], mode=0o600)
+
+    def flush(self) -> None:
+        """Everything given so far is on its way to the disk.
+
+        Raises
+        ------
+        DumpWriteError
+            The first failure of the thread that writes.
+        """
+        if os.getpid() != self._pid:
+            return
+        self._write_lines()
+        self._sink.settle()
+        self._queue.flush()
+
+    def close(self) -> None:
+        """Flush, and stop the thread."""
+        atexit.unregister(self.flush)
+        try:
+            self.flush()
+        finally:
+            self._queue.close()
+
+    def _write_lines(self) -> None:
+        with self._lock:
+            text, self._text, self._length = "".join(self._text), [], 0
+            if text:
+                self._sink.append(self.rank_directory, self.info, text)
+
+
+class _Queue:
+    """Arrays on their way to the disk, bounded by bytes."""
+
+    def __init__(self, directory: str, limit: int) -> None:
+        self._directory = directory
+        self._limit = limit
+        self._sink = Sink(file_mode=0o400)
+        self._waiting: deque[tuple[str, Sequence[bytes | memoryview], int]] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ending = False
+        self._error: DumpsimError | None = None
+
+    def put(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
+        size = sum(part.nbytes if isinstance(part, memoryview) else len(part) for part in parts)
+        with self._changed:
+            if self._thread is None:
+                self._ending = False
+                self._thread = threading.Thread(target=self._run, name="dumpsim-apidump", daemon=True)
+                self._thread.start()
+            while self._bytes and self._bytes + size > self._limit:
+                self._changed.wait()
+            self._waiting.append((name, parts, size))
+            self._bytes += size
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        with self._changed:
+            while self._bytes or self._waiting:
+                if self._thread is None or not self._thread.is_alive():
+                    break
+                self._changed.wait(1.0)
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def close(self) -> None:
+        with self._changed:
+            thread, self._thread = self._thread, None
+            self._ending = True
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting:
+                    if self._ending:
+                        return
+                    self._changed.wait()
+                name, parts, size = self._waiting[0]
+            error: DumpsimError | None = None
+            try:
+                if self._error is None:  # after a failure the rest is dropped, not tried one by one
+                    self._sink.write(self._directory, name, parts, mode=0o400)
+            except DumpsimError as failure:
+                error = failure
+            except Exception as failure:
+                error = DumpWriteError(repr(failure), where=f"{self._directory}/{name}", code="DS-ARC-010")
+            with self._changed:
+                self._waiting.popleft()
+                self._bytes -= size
+                self._error = self._error or error
+                self._changed.notify_all()
+
+
+def bytes_of(array: "np.ndarray[Any, Any]") -> memoryview:
+    """The data of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data

@@ -1,0 +1,333 @@
+"""One dump of a torch network, from init to close."""
+
+import logging
+import os
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from dumpsim.codecs.apidump import ApiRecord, info_line
+from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
+from dumpsim.frontends.apidump.catalogue import Api, Catalogue
+from dumpsim.frontends.apidump.dropout import Neutral, may_drop
+from dumpsim.frontends.apidump.interception import Interception
+from dumpsim.frontends.apidump.output import Output, npy_header
+from dumpsim.frontends.apidump.selection import Request, Selection
+from dumpsim.frontends.apidump.stack import Stacks, layer_key
+from dumpsim.frontends.apidump.tensors import Measured, Skip, is_data, measure, refuse, scalar
+
+__all__ = ["Coverage", "Session"]
+
+Coverage = Literal["listed", "full"]
+LOG = logging.getLogger("troubleshooter.log")
+_LAYER_FILE = (npy_header("<f4", (1,)), bytes(4))
+Captured = list[tuple[str, Measured, torch.Tensor | None]]
+
+
+class Session:
+    """Records the APIs that a network calls.
+
+    Parameters
+    ----------
+    net : nn.Module
+        Its modules are the LAYER records; every listed class of the process gives NN records. [spec api_dump 1.3]
+    output_path : path
+    retain_backward : bool
+        Also gradients with respect to recorded outputs.
+    compare_statedict : bool
+        Write ``pt_net.pth`` now.
+    coverage : {"listed", "full"}
+        The APIs of 1.0.17, or more of torch, with keyword arguments and leaves of dicts.
+    exact : bool
+        As 1.0.17 in everything that shows in names, order and numbers.
+
+    Attributes
+    ----------
+    skipped : Counter
+        Values that were not recorded, by reason.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        output_path: "str | os.PathLike[str]",
+        *,
+        retain_backward: bool = False,
+        compare_statedict: bool = False,
+        coverage: Coverage = "listed",
+        exact: bool = False,
+    ) -> None:
+        self.exact = exact
+        self.full = coverage == "full"
+        self.retain_backward = retain_backward
+        self.skipped: Counter[str] = Counter()
+        self.output = Output(output_path, "torch", 0 if exact else _rank())
+        self.layers = {module: name.replace(".", "_") for name, module in net.named_modules() if name}
+        self.catalogue = Catalogue(full=self.full)
+        self.neutral = Neutral(exact=exact)
+        self.recording = False
+        self.request = Request()
+        self.selection = Selection(self.request)
+        self.generation = 0
+        self._stacks = Stacks()
+        self._stacks_changed = False
+        self._counts: Counter[str] = Counter()
+        self._layer_files: set[str] = set()
+        self._gradients: set[str] = set()
+        self._handles: deque[Any] = deque()
+        self._lock = threading.RLock()
+        self._lines_at_start = 0
+        self._guards = may_drop(net)
+        self.closed = False
+        if compare_statedict:
+            _save(net, f"{self.output.rank_directory}/pt_net.pth")
+        self._interception = Interception(self)
+        self._finalizer = weakref.finalize(self, Interception.remove, self._interception)
+        self._intercept()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, request: Request) -> None:
+        """Record from here; counters go on where they were."""
+        self._check_open()
+        self.request = request
+        self.selection = Selection(request, exact=self.exact)
+        self.recording = True
+        self.generation += 1
+        self._lines_at_start = self.output.lines
+        self._intercept()
+
+    def stop(self) -> None:
+        """Record no more, and write everything.
+
+        Raises
+        ------
+        DumpWriteError
+            If something could not be written.
+        """
+        self._check_open()
+        self.recording = False
+        self._intercept()
+        self.flush()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether anything was recorded since the last start."""
+        return self.output.lines > self._lines_at_start
+
+    def flush(self) -> None:
+        """Write what has been recorded so far; also done at stop and at the end of the process."""
+        with self._lock:
+            if self._stacks_changed:
+                self._stacks_changed = False
+                self.output.stacks(self._stacks.texts())
+            self.output.flush()
+
+    def close(self) -> None:
+        """Stop, take every hook off, and end the thread that writes; nothing stays behind."""
+        if self.closed:
+            return
+        self.recording = False
+        self.closed = True
+        self._finalizer()
+        while self._handles:
+            self._handles.popleft().remove()
+        try:
+            self.flush()
+        finally:
+            self.output.close()
+            import atexit
+
+            atexit.unregister(self._at_exit)
+
+    # what interception reports
+
+    def count(self, api: Api) -> int:
+        """The number of this call of an API."""
+        number = self._counts[api.base]
+        self._counts[api.base] = number + 1
+        return number
+
+    def captured(self, name: str, io: str, value: Any, *, single: bool) -> Captured:
+        """What will be recorded of arguments or results, as they are now."""
+        found: Captured = []
+        leaves = [("", value)] if single and not isinstance(value, list | tuple) else _leaves(value, "")
+        for index, leaf in leaves:
+            try:
+                kept = self._measure(leaf, index)
+            except Skip as skip:
+                self.skipped[skip.reason] += 1
+                continue
+            except Exception as error:  # never out of the user's forward
+                self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
+                continue
+            if kept is not None:
+                tensor = leaf if isinstance(leaf, torch.Tensor) else None
+                found.append((f"{name}_forward_{io}{index}", kept, tensor))
+        return found
+
+    def record(self, key: str, frame: Any, inputs: Captured, outputs: Captured) -> None:
+        """One finished call."""
+        with self._lock:
+            self._begin()
+            self._stacks.keep(key, frame, filtered=self.request.filter_stack)
+            self._stacks_changed = True
+            for name, measured, _ in inputs:
+                self._write(name, measured)
+            for name, measured, tensor in outputs:
+                self._write(name, measured)
+                if self.retain_backward and tensor is not None and tensor.requires_grad:
+                    self._hook(tensor, name.replace("_forward_output", "_backward_input"))
+
+    def record_layer(self, name: str, frame: Any) -> None:
+        """A module of the network has been called."""
+        full = f"LAYER_{name}"
+        if not self.selection.takes(full):
+            return
+        with self._lock:
+            self._begin()
+            self._stacks.keep(layer_key(name), frame, filtered=self.request.filter_stack)
+            self._stacks_changed = True
+            record = f"{full}_forward_input"
+            if self.request.npy:
+                if record in self._layer_files:
+                    return
+                self._layer_files.add(record)
+            zero = 0.0 if self.request.statistics else float("nan")
+            self._write(
+                record,
+                Measured("torch.float32", (1,), (zero, zero, zero), _LAYER_FILE if self.request.npy else None),
+            )
+
+    def skip(self, reason: str, number: int = 1) -> None:
+        """Count what was not recorded."""
+        self.skipped[reason] += number
+
+    # inside
+
+    def _measure(self, leaf: Any, index: str) -> Measured | None:
+        """One leaf, or None for what `filter_data` drops."""
+        request = self.request
+        if isinstance(leaf, torch.Tensor):
+            if request.filter_data and not is_data(leaf):
+                return None
+            if not (request.statistics or request.npy):
+                refuse(leaf)
+            return measure(leaf, statistics=request.statistics, npy=request.npy, exact=self.exact)
+        if isinstance(leaf, bool | int | float):
+            if request.filter_data:
+                return None
+            return scalar(leaf, npy=request.npy, statistics=request.statistics)
+        if isinstance(leaf, dict):
+            if not self.full and any(isinstance(value, torch.Tensor) for value in leaf.values()):
+                raise Skip("tensor in a dict")
+        return None
+
+    def _begin(self) -> None:
+        self.output.begin()
+        import atexit
+
+        if self.output.lines == 0:
+            atexit.register(self._at_exit)
+
+    def _at_exit(self) -> None:
+        """A process that ends without stop, by an error too, leaves whole files."""
+        try:
+            self.flush()
+        except DumpsimError as error:
+            LOG.warning("[*User Warning*] %s", error)
+
+    def _write(self, name: str, measured: Measured) -> None:
+        high, low, mean = measured.values
+        self.output.line(
+            info_line(ApiRecord(name=name, dtype=measured.dtype, shape=measured.shape, max=high, min=low, mean=mean))
+        )
+        if measured.npy is not None:
+            self.output.array(name, measured.npy)
+
+    def _hook(self, tensor: torch.Tensor, name: str) -> None:
+        """Record the gradient of an output when it comes."""
+        generation = self.generation
+        request = self.request
+
+        def hook(gradient: torch.Tensor) -> None:
+            try:
+                self._gradient(name, gradient, generation, request)
+            except Exception as error:
+                self.skipped[f"gradient: {type(error).__name__}"] += 1
+
+        hook.__torch_unserializable__ = True  # type: ignore[attr-defined]  # pickling the tensor needs no warning
+        handle = tensor.register_hook(hook)
+        self._handles.append(handle)
+        if len(self._handles) > 4096:  # graphs that are gone have taken their hooks with them
+            self._handles = deque(h for h in self._handles if h.hooks_dict_ref() is not None)
+
+    def _gradient(self, name: str, gradient: torch.Tensor, generation: int, request: Request) -> None:
+        if self.closed or not isinstance(gradient, torch.Tensor):
+            return
+        if not self.exact:
+            if not self.recording:
+                self.skipped["backward after stop"] += 1
+                return
+            if name in self._gradients:
+                self.skipped["second backward through one graph"] += 1
+                return
+            self._gradients.add(name)
+        with torch._C.DisableTorchFunction():
+            if request.filter_data and not is_data(gradient):
+                return
+            try:
+                measured = measure(gradient, statistics=request.statistics, npy=request.npy, exact=self.exact)
+            except Skip as skip:
+                self.skipped[skip.reason] += 1
+                return
+        with self._lock:
+            self._write(name, measured)
+
+    def _intercept(self) -> None:
+        """Only while something is to be seen: a stopped session costs nothing, unless there is dropout to hold."""
+        if self.recording or self.exact:
+            self._interception.install(modules=True)
+        elif self._guards:
+            self._interception.install(modules=False)
+        else:
+            self._interception.remove()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ScriptRuntimeError("this API dump has been closed", where="api_dump", code="DS-ADP-013")
+
+
+def _leaves(value: Any, index: str) -> Iterator[tuple[str, Any]]:
+    """Leaves of nested sequences with their positions."""
+    if isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            yield from _leaves(item, f"{index}.{position}")
+    else:
+        yield index, value
+
+
+def _rank() -> int:
+    """This process among the ranks of torch.distributed."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    rank = os.environ.get("RANK", "0")
+    return int(rank) if rank.isdigit() and os.environ.get("WORLD_SIZE", "1") != "1" else 0
+
+
+def _save(net: nn.Module, path: str) -> None:
+    """The parameters, for MindTorch's comparison; readable with ``weights_only``. [spec api_dump 1.2]"""
+    if os.path.lexists(path):
+        os.unlink(path)
+    torch.save(net.state_dict(), path)
+    os.chmod(path, 0o400)

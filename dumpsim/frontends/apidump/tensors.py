@@ -1,0 +1,180 @@
+"""What is recorded of a torch tensor: its statistics by the kernels, and its bytes."""
+
+import ctypes
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from dumpsim._ext import stats as _stats
+from dumpsim.frontends.apidump.output import npy_header
+from dumpsim.tensor.simd import level_number
+from dumpsim.tensor.stats import CODES
+
+__all__ = ["Measured", "Skip", "measure", "scalar"]
+
+NAN = math.nan
+
+
+class Skip(Exception):  # noqa: N818
+    """A value that cannot be recorded, with the reason that is counted."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One recorded value: fields of its info line, and the bytes of its npy file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    values: tuple[Any, Any, Any]
+    npy: tuple[bytes | memoryview, ...] | None = None
+
+
+# torch type -> numpy type of the same bits, and the code of the kernel's loop
+_PLAIN: dict[torch.dtype, tuple[np.dtype[Any], int]] = {
+    getattr(torch, name): (np.dtype(name), CODES[np.dtype(name)])
+    for name in (
+        *("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+        *("float16", "float32", "float64", "bool"),
+    )
+    if hasattr(torch, name)
+}
+_BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
+_FLOAT_CACHE = {kind: str(kind) for kind in _PLAIN}
+
+
+def _single(value: float) -> float:
+    """Rounded to float32, as the real tool prints everything. [spec api_dump 1.4]"""
+    return ctypes.c_float(value).value
+
+
+def refuse(tensor: torch.Tensor) -> None:
+    """Skip what has no bytes of its own to look at."""
+    if tensor.is_meta:
+        raise Skip("meta tensor")
+    if tensor.layout is not torch.strided:
+        raise Skip(f"layout {str(tensor.layout).removeprefix('torch.')}")
+    if tensor.is_quantized:
+        raise Skip("quantised tensor")
+    if tensor.is_nested:
+        raise Skip("nested tensor")
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise Skip("tensor inside vmap or grad")
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        name = type(tensor).__name__
+        if name in ("FakeTensor", "FunctionalTensor"):
+            raise Skip(name)
+
+
+def is_data(tensor: torch.Tensor) -> bool:
+    """Whether ``filter_data=True`` keeps a tensor: floating, with at least one dimension and element."""
+    return tensor.dtype.is_floating_point and tensor.dim() > 0 and tensor.numel() > 0
+
+
+def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = False) -> Measured:
+    """Statistics and bytes of a tensor as it is now; nothing of it is changed and nothing is recorded by autograd.
+
+    Parameters
+    ----------
+    statistics, npy : bool
+        What is wanted; statistics that are not are NaN.
+    exact : bool
+        torch's own reductions, bit for bit those of 1.0.17; else one pass by the kernels: max and min exact, the mean
+        summed in double.
+
+    Raises
+    ------
+    Skip
+        For what cannot be recorded.
+    """
+    refuse(tensor)
+    if torch._C._len_torch_dispatch_stack():
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes():
+            return _measure(tensor, statistics, npy, exact)
+    return _measure(tensor, statistics, npy, exact)
+
+
+def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> Measured:
+    kind = tensor.dtype
+    shape = tuple(tensor.shape)
+    text = _FLOAT_CACHE.get(kind) or str(kind)
+    values: tuple[Any, Any, Any] = (NAN, NAN, NAN)
+    if not (statistics or npy):
+        return Measured(text, shape, values)
+    data = tensor.detach()
+    if data.device.type != "cpu":
+        data = data.cpu()
+    if data.is_conj():
+        data = data.resolve_conj()
+    if data.is_neg():
+        data = data.resolve_neg()
+    if statistics and exact and kind in _PLAIN and kind is not torch.bool and data.numel():
+        values = _reductions(data)
+        statistics = False
+    if not data.is_contiguous():
+        data = data.contiguous()
+    known = _PLAIN.get(kind)
+    if known is not None:
+        array, code = data.numpy(), known[1]
+    elif kind is torch.bfloat16:
+        array, code = data.view(torch.int16).numpy(), _BFLOAT16
+    elif kind.is_complex:
+        array, code = _complex(data), None
+    else:
+        # float8 and its like: torch widens them exactly
+        try:
+            data = data.to(torch.float32)
+        except (RuntimeError, NotImplementedError):
+            raise Skip(f"type {text.removeprefix('torch.')}") from None
+        array, code = data.numpy(), CODES[np.dtype(np.float32)]
+    if statistics and code is not None and kind is not torch.bool and array.size:
+        total, _, high, low, count, *_ = _stats.measure(array.reshape(-1).view(np.uint8), code, level_number(None))
+        values = (_single(high), _single(low), _single(total / count))
+    return Measured(text, shape, values, _file(data, array, shape) if npy else None)
+
+
+def _reductions(data: torch.Tensor) -> tuple[float, float, float]:
+    """Max, min and mean as torch reduces them, in the tensor's own type. [spec api_dump 1.4]"""
+    with torch.no_grad():
+        high, low = data.max(), data.min()
+        mean = data.mean() if data.dtype.is_floating_point else data.float().mean()
+        return float(high.float()), float(low.float()), float(mean.float())
+
+
+def _complex(data: torch.Tensor) -> "np.ndarray[Any, Any]":
+    try:
+        return data.numpy()
+    except TypeError:
+        return data.to(torch.complex64).numpy()  # numpy has no half of complex64
+
+
+def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, ...]) -> tuple[bytes | memoryview, ...]:
+    """The npy file; its data is copied, since the network may write into the tensor before the disk is ready.
+
+    bfloat16 is widened to float32, exactly: numpy has no such type, and the info line tells which it was.
+    """
+    if data.dtype is torch.bfloat16:
+        wide = array.reshape(-1).view(np.uint16).astype(np.uint32)
+        wide <<= 16
+        return npy_header("<f4", shape), wide.view(np.uint8).data
+    copy = array.reshape(-1).copy()
+    return npy_header(copy.dtype.str, shape), copy.view(np.uint8).data
+
+
+def scalar(value: "bool | int | float", *, npy: bool, statistics: bool) -> Measured:
+    """A number of Python, as ``filter_data=False`` keeps it. [spec api_dump 1.4]"""
+    part: tuple[bytes | memoryview, ...] | None = None
+    if npy:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise Skip("integer beyond 64 bits")
+        part = (npy_header(array.dtype.str, ()), array.tobytes())
+    return Measured(str(type(value)), (), (value, value, value) if statistics else (NAN, NAN, NAN), part)
