@@ -1,0 +1,207 @@
+"""Which calls of one step are which calls of another: groups of calls that do the same work.
+
+Calls of one meaning on tensors of the same shapes are pairs, as many as keep the order; among equally many, those whose
+values agree. What is left between two pairs is cut where the tensors that pass from one call to the next have the same
+shapes on both sides, so that a linear layer meets a product and a sum.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dumpsim.analysis.apicompare.chain import WINDOW, Row, heaviest_chain, landmarks
+from dumpsim.analysis.apicompare.distance import name_distances
+from dumpsim.analysis.apicompare.source import Call, Item, shapes
+
+__all__ = ["Group", "align", "align_items", "gap_groups"]
+
+Signature = Callable[[Call], Sequence[float]]
+
+_SENSE = 0.9  # of the weight of equal names: the same operation under another kind or word
+_NAME_COST = 0.05  # how much the names count against the shapes between two calls [spec api_dump 2.2]
+_AGREEMENT_FLOOR = 0.25  # a relative difference of 1% or more says nothing about which call is which
+_SMALL = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calls of the origin and calls of the target that do the same work; one side may be empty."""
+
+    origin: tuple[Call, ...]
+    target: tuple[Call, ...]
+
+
+def align(origin: Sequence[Call], target: Sequence[Call], signatures: tuple[Signature, Signature]) -> list[Group]:
+    """The groups of two steps, in the order of the calls.
+
+    Parameters
+    ----------
+    origin, target : sequence of Call
+    signatures : pair of callable
+        Numbers that tell how alike the values of two calls are, one callable a side; asked only where names and
+        shapes leave a choice.
+    """
+    pairs = _pairs(origin, target, signatures)
+    groups: list[Group] = []
+    at_i = at_j = 0
+    for i, j in [*pairs, (len(origin), len(target))]:
+        groups += gap_groups(origin[at_i:i], target[at_j:j])
+        if i < len(origin):
+            groups.append(Group((origin[i],), (target[j],)))
+        at_i, at_j = i + 1, j + 1
+    return groups
+
+
+def _pairs(
+    origin: Sequence[Call], target: Sequence[Call], signatures: tuple[Signature, Signature]
+) -> list[tuple[int, int]]:
+    """The calls of one meaning and equal shapes that keep the order."""
+    keys = [call.key for call in origin], [call.key for call in target]
+    if keys[0] == keys[1]:
+        return [(i, i) for i in range(len(origin))]
+    codes: dict[Hashable, int] = {}
+    exact = [_codes(codes, side) for side in keys]
+    senses = [
+        _codes(codes, [(call.meaning.sense, *key[1:]) for call, key in zip(side, names, strict=True)])
+        for side, names in zip((origin, target), keys, strict=True)
+    ]
+    rank = np.array([call.meaning.rank for call in origin], np.float64)
+    values = [_values(side, sign) for side, sign in zip((origin, target), signatures, strict=True)]
+    # all agreements of a chain together weigh less than one more pair
+    share = 0.05 / (min(len(origin), len(target)) + 1)
+
+    def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
+        weights = np.where(senses[1][lo:hi] == senses[0][i], _SENSE, 0.0)
+        weights[exact[1][lo:hi] == exact[0][i]] = 1.0
+        (hits,) = np.nonzero(weights)
+        if hits.size:
+            agreed = _agreement(values[0][i], values[1][lo:hi][hits])
+            weights[hits] += share * (agreed + _SMALL * (3 - rank[i]))
+        return weights
+
+    if max(len(origin), len(target)) <= WINDOW:
+        return heaviest_chain(len(origin), len(target), row)
+    pairs: list[tuple[int, int]] = []
+    at_i = at_j = 0
+    for i, j in [*landmarks(*keys), (len(origin), len(target))]:
+        pairs += [(at_i + a, at_j + b) for a, b in heaviest_chain(i - at_i, j - at_j, _shifted(row, at_i, at_j))]
+        pairs += [(i, j)] if i < len(origin) else []
+        at_i, at_j = i + 1, j + 1
+    return pairs
+
+
+def _shifted(row: Row, by_i: int, by_j: int) -> Row:
+    """Weights of the elements from some place on."""
+    return lambda i, lo, hi: row(i + by_i, lo + by_j, hi + by_j)
+
+
+def _codes(codes: dict[Hashable, int], keys: Sequence[Hashable]) -> NDArray[np.int64]:
+    """One integer for each distinct key."""
+    return np.array([codes.setdefault(key, len(codes)) for key in keys], np.int64)
+
+
+def _values(calls: Sequence[Call], signature: Signature) -> NDArray[np.float64]:
+    """The signatures of all calls of a side."""
+    return np.array([signature(call) for call in calls], np.float64).reshape(len(calls), -1)
+
+
+def _agreement(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How well values agree, from 0 (by less than two digits) to 1 (equal); unknown values say nothing."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        difference = np.abs(many - one) / np.maximum(np.abs(many), np.abs(one))
+        digits = np.clip(-np.log10(difference + 1e-8) / 8, 0.0, 1.0)
+    digits = np.where((many == one) | (np.isnan(many) & np.isnan(one)), 1.0, np.nan_to_num(digits))
+    known = ~(np.isnan(many) & np.isnan(one))
+    mean = (digits * known).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return np.where(mean < _AGREEMENT_FLOOR, 0.0, mean)
+
+
+def gap_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
+    """Groups of the calls between two pairs: cut where the same shapes pass from call to call."""
+    if not origin or not target:
+        return [Group(tuple(origin), tuple(target))] if origin or target else []
+    if any(call.is_layer for call in origin) != any(call.is_layer for call in target):
+        return _without_layers(origin, target)
+    cuts = _cuts(origin, target)
+    groups, at_i, at_j = [], 0, 0
+    for i, j in [*cuts, (len(origin) - 1, len(target) - 1)]:
+        groups.append(Group(tuple(origin[at_i : i + 1]), tuple(target[at_j : j + 1])))
+        at_i, at_j = i + 1, j + 1
+    return groups
+
+
+def _without_layers(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
+    """Modules of the side that names them take no part; they are put back where they were."""
+    work = [[call for call in side if not call.is_layer] for side in (origin, target)]
+    groups: list[Group] = []
+    swapped = any(call.is_layer for call in target)
+    side = list(target if swapped else origin)
+    at = 0
+    for group in gap_groups(*work):
+        members = group.target if swapped else group.origin
+        before = at
+        while members and side[at] is not members[0]:
+            at += 1
+        groups += _alone(side[before:at], swapped)
+        if members:
+            end = next(k for k in range(at, len(side)) if side[k] is members[-1]) + 1
+            inside = tuple(side[at:end])
+            group, at = (Group(group.origin, inside) if swapped else Group(inside, group.target)), end
+        groups.append(group)
+    return groups + _alone(side[at:], swapped)
+
+
+def _alone(calls: Sequence[Call], swapped: bool) -> list[Group]:
+    """Calls that nothing answers."""
+    if not calls:
+        return []
+    return [Group((), tuple(calls)) if swapped else Group(tuple(calls), ())]
+
+
+def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int]]:
+    """Calls after which both sides are cut."""
+    codes: dict[Hashable, int] = {}
+    edges = [
+        _codes(codes, [(shapes(a.outputs), shapes(b.inputs)) for a, b in pairwise(side)]) for side in (origin, target)
+    ]
+    if not edges[0].size or not edges[1].size:
+        return []
+    names: dict[str, int] = {}
+    apis = [
+        np.array([names.setdefault(_api(call), len(names)) for call in side], np.int64) for side in (origin, target)
+    ]
+    distance = name_distances(tuple(names))
+
+    def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
+        apart = distance(int(apis[0][i]))[apis[1][lo:hi]] + distance(int(apis[0][i + 1]))[apis[1][lo + 1 : hi + 1]]
+        return np.where(edges[1][lo:hi] == edges[0][i], 2 - _NAME_COST * apart / 2, 0.0)
+
+    return heaviest_chain(len(edges[0]), len(edges[1]), row, prefer_match=True)
+
+
+def _api(call: Call) -> str:
+    """The name that is compared: MindSpore's word without its kind."""
+    return call.meaning.word.partition("_")[2]
+
+
+def align_items(origin: Sequence[Item], target: Sequence[Item]) -> list[tuple[Item | None, Item | None]]:
+    """Arrays of one call beside those of another: equal shapes in order, the rest alone."""
+    wanted = shapes(origin), shapes(target)
+    if wanted[0] == wanted[1]:
+        return list(zip(origin, target, strict=True))
+
+    def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
+        return np.array([float(shape == wanted[0][i]) for shape in wanted[1][lo:hi]])
+
+    rows: list[tuple[Item | None, Item | None]] = []
+    at_i = at_j = 0
+    for i, j in [*heaviest_chain(len(origin), len(target), row), (len(origin), len(target))]:
+        rows += [(None, item) for item in target[at_j:j]]
+        rows += [(item, None) for item in origin[at_i:i]]
+        if i < len(origin):
+            rows.append((origin[i], target[j]))
+        at_i, at_j = i + 1, j + 1
+    return rows

@@ -1,0 +1,116 @@
+"""The heaviest chain of pairs between two sequences: a weighted longest common subsequence, row by row.
+
+Nothing recurses. Up to a few thousand elements on both sides the chain is the best there is; longer sequences go
+through overlapping windows, so that time and memory grow with their length and not with its square.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["WINDOW", "Row", "heaviest_chain", "landmarks"]
+
+Row = Callable[[int, int, int], NDArray[np.float64]]
+"""Weights of element i of one side with elements lo..hi of the other; 0 where the two cannot be a pair."""
+
+WINDOW = 4096
+_MATCH, _SKIP_FIRST = 1, 2
+
+
+def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = False) -> list[tuple[int, int]]:
+    """Pairs (i, j), both rising, whose weights sum up to the most.
+
+    Parameters
+    ----------
+    first, second : int
+        Lengths of the two sequences.
+    row : callable
+        ``row(i, lo, hi)``: the weights of the pairs of i with lo..hi.
+    prefer_match : bool
+        Among chains of one weight: the one with its pairs as late as possible; else as early in the first sequence.
+    """
+    pairs: list[tuple[int, int]] = []
+    start_i = start_j = 0
+    while start_i < first and start_j < second:
+        end_i, end_j = min(first, start_i + WINDOW), min(second, start_j + WINDOW)
+        found = _window(start_i, end_i, start_j, end_j, row, prefer_match)
+        if end_i == first and end_j == second:
+            return pairs + found
+        # pairs near the end of a window may change with what comes behind it
+        last_i = first if end_i == first else end_i - WINDOW // 4
+        last_j = second if end_j == second else end_j - WINDOW // 4
+        kept = [(i, j) for i, j in found if i < last_i and j < last_j]
+        pairs += kept
+        if kept:
+            start_i, start_j = kept[-1][0] + 1, kept[-1][1] + 1
+        else:  # nothing in common here: step over half of what was seen
+            start_i = start_i + WINDOW // 2 if end_i < first else start_i
+            start_j = start_j + WINDOW // 2 if end_j < second else start_j
+    return pairs
+
+
+def _window(start_i: int, end_i: int, start_j: int, end_j: int, row: Row, prefer_match: bool) -> list[tuple[int, int]]:
+    """The heaviest chain within a window."""
+    width = end_j - start_j
+    moves = np.zeros((end_i - start_i, width), np.uint8)
+    above = np.zeros(width + 1)
+    for i in range(start_i, end_i):
+        weights = row(i, start_j, end_j)
+        matched = np.where(weights > 0, above[:-1] + weights, -1.0)
+        best = np.empty_like(above)
+        best[0] = 0.0
+        np.maximum(matched, above[1:], out=best[1:])
+        np.maximum.accumulate(best, out=best)
+        line = moves[i - start_i]
+        line[best[1:] == above[1:]] |= _SKIP_FIRST
+        line[best[1:] == matched] |= _MATCH
+        above = best
+    return _trace(moves, start_i, start_j, (_MATCH, _SKIP_FIRST) if prefer_match else (_SKIP_FIRST, _MATCH))
+
+
+def _trace(moves: NDArray[Any], start_i: int, start_j: int, order: tuple[int, int]) -> list[tuple[int, int]]:
+    """Walk back from the end; where neither move leads here the second sequence is skipped."""
+    pairs = []
+    i, j = moves.shape[0] - 1, moves.shape[1] - 1
+    while i >= 0 and j >= 0:
+        here = moves[i, j]
+        move = next((move for move in order if here & move), 0)
+        if move == _MATCH:
+            pairs.append((start_i + i, start_j + j))
+            i, j = i - 1, j - 1
+        elif move == _SKIP_FIRST:
+            i -= 1
+        else:
+            j -= 1
+    return pairs[::-1]
+
+
+def landmarks(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """The longest rising chain of elements that occur once on both sides.
+
+    Examples
+    --------
+    >>> landmarks("axbxc", "yabxxc")
+    [(0, 1), (2, 2), (4, 5)]
+    """
+    counts = Counter(first), Counter(second)
+    where = {key: j for j, key in enumerate(second) if counts[1][key] == 1}
+    shared = [(i, where[key]) for i, key in enumerate(first) if counts[0][key] == 1 and key in where]
+    tails: list[int] = []  # the smallest j that ends a chain of each length
+    ends: list[int] = []
+    before: list[int] = []
+    for at, (_, j) in enumerate(shared):
+        length = bisect_left(tails, j)
+        tails[length : length + 1] = [j]
+        ends[length : length + 1] = [at]
+        before.append(ends[length - 1] if length else -1)
+    chain = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        chain.append(shared[at])
+        at = before[at]
+    return chain[::-1]

@@ -1,0 +1,44 @@
+"""How far names are apart: edits over the longer length, one name against all others at once."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["name_distances"]
+
+
+def name_distances(names: Sequence[str]) -> Callable[[int], NDArray[np.float64]]:
+    """A function of the index of a name: its distances to all names, between 0 (equal) and 1.
+
+    Examples
+    --------
+    >>> name_distances(["relu", "relu6", "add"])(0)
+    array([0. , 0.2, 1. ])
+    """
+    lengths = np.array([len(name) for name in names], np.int64)
+    width = int(lengths.max(initial=0))
+    letters = np.array([[ord(c) for c in name] + [-1] * (width - len(name)) for name in names], np.int64)
+    found: dict[int, NDArray[np.float64]] = {}
+
+    def distances(index: int) -> NDArray[np.float64]:
+        if index not in found:
+            own = letters[index, : lengths[index]]
+            found[index] = _edits(own, letters, lengths) / np.maximum(np.maximum(lengths, len(own)), 1)
+        return found[index]
+
+    return distances
+
+
+def _edits(own: NDArray[np.int64], letters: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Insertions, deletions and replacements from one name to each of the others."""
+    count, width = letters.shape
+    steps = np.arange(width + 1)
+    line = np.broadcast_to(steps, (count, width + 1)).copy()
+    for at, letter in enumerate(own, 1):
+        best = np.empty_like(line)
+        best[:, 0] = at
+        np.minimum(line[:, :-1] + (letters != letter), line[:, 1:] + 1, out=best[:, 1:])
+        # an insertion comes from the left: the running minimum of what stands there, less its column
+        line = np.minimum.accumulate(best - steps, axis=1) + steps
+    return line[np.arange(count), lengths]

@@ -1,0 +1,89 @@
+"""Parameters of a MindTorch net beside those of its PyTorch original, from the two files of state_dicts."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from dumpsim.analysis.apicompare.difference import Tolerance, compare_arrays, percent, truncated
+from dumpsim.analysis.apicompare.table import Row, Table
+from dumpsim.core.errors import UnreadableError, UnsupportedError
+
+__all__ = ["PARAMETER_FILES", "compare_parameters"]
+
+PARAMETER_FILES = {"torch": "pt_net.pth", "mindtorch": "ad_net.pth"}  # [spec api_dump 1.2]
+_HEADER = (
+    "ORIGIN NET",
+    "TARGET NET",
+    "shape of orig",
+    "shape of target",
+    "result of allclose",
+    "ratio of allclose",
+    "cosine similarity",
+    "mean & max diffs",
+)
+
+
+def compare_parameters(
+    origin: "str | os.PathLike[str]", target: "str | os.PathLike[str]", tolerance: Tolerance
+) -> Table:
+    """Compare two files of state_dicts, name by name; names that only one file has stand alone.
+
+    Raises
+    ------
+    UnsupportedError
+        Without torch, which reads such files; names the extra.
+    UnreadableError
+        For a file that is not a dict of tensors. Files are read with ``weights_only=True``: nothing in them is run.
+    """
+    one, other = _load(Path(origin)), _load(Path(target))
+    rows = [_row(name, one[name], other.get(name), tolerance) for name in one]
+    rows += [Row((None, name, None, str(other[name].shape), *_ALONE)) for name in other if name not in one]
+    return Table(title="The parameters of the two networks", header=_HEADER, rows=tuple(rows))
+
+
+_ALONE = ("False", "0.00%", "nan", "nan, nan")
+
+
+def _row(name: str, one: Any, other: Any, tolerance: Tolerance) -> Row:
+    """One parameter."""
+    if other is None:
+        return Row((name, None, str(one.shape), None, *_ALONE))
+    found = compare_arrays(one, other, tolerance)
+    cells = (
+        (
+            str(found.close),
+            percent(found.ratio),
+            truncated(found.cosine),
+            f"{truncated(found.mean)}, {truncated(found.max)}",
+        )
+        if found.same_shape
+        else ("Shape is inconsistent",) * 4
+    )
+    return Row((name, name, str(one.shape), str(other.shape), *cells), frozenset() if found.close else frozenset({4}))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Arrays by name."""
+    try:
+        import torch
+    except ImportError:
+        raise UnsupportedError(
+            "files of state_dicts are read by torch, which is not installed: pip install 'dumpsim[torch]'",
+            where=os.fspath(path),
+            code="DS-API-011",
+        ) from None
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise UnreadableError(f"is not a file of a state_dict: {error}"[:400], where=os.fspath(path)) from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
+        raise UnreadableError("is not a dict of tensors", where=os.fspath(path))
+    return {str(name): _array(torch, tensor) for name, tensor in loaded.items()}
+
+
+def _array(torch: Any, tensor: Any) -> Any:
+    """The values as numpy has them; bfloat16 and float8 as float32."""
+    tensor = tensor.detach()
+    if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
+        tensor = tensor.to(torch.float32)
+    return tensor.numpy()

@@ -1,0 +1,188 @@
+"""What a comparison of two API dumps found: its tables and the first divergence."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dumpsim.analysis.apicompare.rows import Finding
+from dumpsim.analysis.apicompare.table import Table
+from dumpsim.core.errors import DumpWriteError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ApiComparison", "Divergence", "StepComparison"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """The first array that differs beyond the tolerance.
+
+    Attributes
+    ----------
+    step : int
+    direction : str
+        ``forward`` or ``backward``.
+    origin, target : str
+        Names of the records.
+    cause : str
+        ``operator`` when everything that went into the call agrees, ``input`` when an input already differs, which only
+        the first array of a run or a call without a partner before it can do, ``gradient`` in the backward run.
+    origin_stack, target_stack : tuple of str
+        Where the call was made, innermost frame first; empty when the dump keeps no stack for it.
+    """
+
+    step: int
+    direction: str
+    origin: str
+    target: str
+    cause: str
+    origin_stack: tuple[str, ...] = ()
+    target_stack: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"First divergence (step {self.step}, {self.direction}): {self.origin} differs from {self.target} "
+            f"({_CAUSES[self.cause]})"
+        ]
+        for side, frames in (("origin", self.origin_stack), ("target", self.target_stack)):
+            lines += [f"  {side}: {' '.join(frame.split())}" for frame in frames]
+        return "\n".join(lines)
+
+
+_CAUSES = {
+    "operator": "its inputs agree",
+    "input": "it went in different",
+    "gradient": "a gradient",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepComparison:
+    """The tables of one step.
+
+    Attributes
+    ----------
+    step : int
+    mapping : Table
+    forward, backward : Table or None
+        None where there is nothing to compare.
+    writes_mapping : bool
+        False when MindTorch takes part, which writes no such file.
+    """
+
+    step: int
+    mapping: Table
+    forward: Table | None
+    backward: Table | None
+    writes_mapping: bool = True
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """File names and tables, in the order in which the console shows them."""
+        if self.writes_mapping:
+            yield f"ts_api_mapping_{self.step}.csv", self.mapping
+        if self.forward is not None:
+            yield f"ts_api_forward_compare_{self.step}.csv", self.forward
+        if self.backward is not None:
+            yield f"ts_api_backward_compare_{self.step}.csv", self.backward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiComparison:
+    """Two API dumps, compared.
+
+    Attributes
+    ----------
+    steps : tuple of StepComparison
+    first : Divergence or None
+        The first array, in the order of the origin's run, that differs beyond the tolerance.
+    notes : tuple of str
+        What the reader should know: different counts of steps, no npy files, no values.
+    parameters : Table or None
+        Parameters of a MindTorch net against those of its PyTorch original.
+    """
+
+    steps: tuple[StepComparison, ...]
+    first: Divergence | None = None
+    notes: tuple[str, ...] = ()
+    parameters: Table | None = None
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing differs beyond the tolerance."""
+        return self.first is None
+
+    def to_csv(self, directory: "str | os.PathLike[str]") -> list[Path]:
+        """Write the documented files.
+
+        The directory is made where it is missing. A file that is there is replaced as a whole.
+
+        Produces::
+
+            DIRECTORY/ts_api_mapping_0.csv
+            DIRECTORY/ts_api_forward_compare_0.csv
+            DIRECTORY/ts_api_backward_compare_0.csv
+
+        Raises
+        ------
+        DumpWriteError
+        """
+        root = Path(directory)
+        written = []
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for step in self.steps:
+                for name, table in step.tables():
+                    _replace(root / name, table.csv().encode())
+                    written.append(root / name)
+        except OSError as error:
+            raise DumpWriteError(str(error), where=os.fspath(root), code="DS-API-012") from error
+        return written
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """All rows of the forward and backward tables with columns ``step`` and ``direction`` in front."""
+        import pandas as pd
+
+        frames = []
+        for step in self.steps:
+            for direction, table in (("forward", step.forward), ("backward", step.backward)):
+                if table is not None:
+                    frame = table.to_pandas()
+                    frame.insert(0, "direction", direction)
+                    frame.insert(0, "step", step.step)
+                    frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"step": [], "direction": []})
+
+    def console(self, *, colour: bool = False) -> str:
+        """The tables as the console shows them, then the notes and the first divergence."""
+        parts = [] if self.parameters is None else [self.parameters.console(colour=colour)]
+        parts += [table.console(colour=colour) for step in self.steps for _, table in step.tables()]
+        return "\n".join([*parts, *self.notes, *([str(self.first)] if self.first else [])])
+
+    def __str__(self) -> str:
+        return self.console()
+
+
+def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, Finding] | None:
+    """The step and the pair that differ first."""
+    for step in steps:
+        for finding in step.findings:
+            if finding.passes is False:
+                return step, finding
+    return None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write whole, or leave what is there; readable by the owner alone. [spec api_dump 2.3]"""
+    part = path.with_name(f".{path.name}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,353 @@
+"""The documented tables of one step: which APIs are which, and how their arrays differ, forward and backward.
+
+Headers, texts, orders and widths are what the real tables have. [spec api_dump 2.3, 2.4]
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dumpsim.analysis.apicompare.align import Group, align_items
+from dumpsim.analysis.apicompare.difference import (
+    ArrayDifference,
+    StatisticsDifference,
+    Tolerance,
+    compare_arrays,
+    compare_statistics,
+    mean_max_min,
+    percent,
+    truncated,
+)
+from dumpsim.analysis.apicompare.meaning import Framework
+from dumpsim.analysis.apicompare.source import Call, Dump, Item
+from dumpsim.analysis.apicompare.table import Row, Table
+
+__all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
+
+_LABELS: dict[Framework, str] = {"torch": "pytorch", "mindspore": "mindspore", "mindtorch": "mindtorch"}
+_SHORT: dict[Framework, str] = {"torch": "pt", "mindspore": "mt", "mindtorch": "mt"}
+_NAME_WIDTH, _RATIO_WIDTH, _PAIR_WIDTH, _SHAPE_WIDTH, _DIFFS_WIDTH, _DTYPES_WIDTH = 45, 17, 25, 18, 28, 40
+_SUSPECT_RATIO = 0.95  # below it a ratio or a cosine is marked
+_SUSPECT_PART = 0.05  # above it a pair of means, maxima or minima is marked
+_INCONSISTENT = "Shape is inconsistent"
+_NAN = "nan"
+
+Pair = tuple[Item | None, Item | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Two arrays side by side and how they differ; one of them may be missing.
+
+    Attributes
+    ----------
+    origin, target : Item or None
+    difference : ArrayDifference, StatisticsDifference or None
+        None where nothing answers.
+    values : tuple
+        Mean, maximum and minimum of both sides, where the table shows them.
+    shapes : tuple
+        The shapes that the table shows.
+    dtypes : tuple
+    """
+
+    origin: Item | None
+    target: Item | None
+    difference: ArrayDifference | StatisticsDifference | None
+    values: tuple[tuple[Any, Any], ...] = ()
+    shapes: tuple[Any, Any] = (None, None)
+    dtypes: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether this only names a module."""
+        return any(item is not None and item.name.count is None for item in (self.origin, self.target))
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether the two are close; None where nothing answers."""
+        return None if self.difference is None else self.difference.close
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """Which of the four kinds of table is written, and for whom."""
+
+    frameworks: tuple[Framework, Framework]
+    arrays: bool
+    tolerance: Tolerance = field(default_factory=Tolerance)
+
+    @property
+    def mindtorch(self) -> bool:
+        """Whether MindTorch takes part, which has tables of its own."""
+        return "mindtorch" in self.frameworks
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The headers of the two nets."""
+        return f"ORIGIN NET ({_LABELS[self.frameworks[0]]})", f"TARGET NET ({_LABELS[self.frameworks[1]]})"
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The headers of the forward and backward tables."""
+        pair = "({}, {})".format(*(_SHORT[framework] for framework in self.frameworks))
+        middle: tuple[str, ...]
+        if not self.mindtorch:
+            middle = ("result of allclose", "ratio of allclose", "cosine similarity", "mean & max diffs")
+            return (*self.sides, "shape of orig", "shape of target", *(middle if self.arrays else (_DIFFS,)))
+        middle = ("ratio of allclose", "cosine similarity", *(f"{word} cmp {pair}" for word in ("mean", "max", "min")))
+        return (*self.sides, *(middle if self.arrays else (_DIFFS,)), f"shape cmp {pair}", f"dtype cmp {pair}")
+
+    @property
+    def rule(self) -> tuple[str, ...]:
+        """Dashes as wide as MindTorch's columns."""
+        middle = (_RATIO_WIDTH, _RATIO_WIDTH, *(_PAIR_WIDTH,) * 3, _SHAPE_WIDTH, _SHAPE_WIDTH)
+        widths = middle if self.arrays else (_DIFFS_WIDTH, _SHAPE_WIDTH, _DTYPES_WIDTH)
+        return tuple("-" * width for width in (_NAME_WIDTH, _NAME_WIDTH, *widths))
+
+
+_DIFFS = "max, min, mean diffs"
+
+
+def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
+    """Which calls are which; several calls of one group share a cell."""
+    rows = (
+        Row(tuple("\n".join(call.name for call in side) or None for side in (group.origin, group.target)))
+        for group in groups
+        if any(call.inputs or call.outputs for call in (*group.origin, *group.target))
+    )
+    title = f"The APIs mapping results of the two frameworks (step {step})"
+    return Table(title=title, header=style.sides, rows=tuple(rows), ruled=True)
+
+
+def paired(groups: Sequence[Group], direction: str) -> list[Pair]:
+    """The arrays of all groups side by side, in the order of the table."""
+    if direction == "forward":
+        return [pair for group in groups for pair in _forward(group)]
+    return [pair for group in groups for pair in _backward(group)][::-1]
+
+
+def _forward(group: Group) -> Iterator[Pair]:
+    """First inputs against first inputs, last outputs against last outputs; what is between stands alone."""
+    if not group.origin or not group.target:
+        yield from ((item, None) for item in _all(group.origin))
+        yield from ((None, item) for item in _all(group.target))
+        return
+    yield from align_items(group.origin[0].inputs, group.target[0].inputs)
+    for origin, target in zip(_between(group.origin), _between(group.target), strict=True):
+        yield from ((item, None) for item in origin)
+        yield from ((None, item) for item in target)
+    yield from align_items(group.origin[-1].outputs, group.target[-1].outputs)
+
+
+def _backward(group: Group) -> Iterator[Pair]:
+    """Gradients of the last outputs against each other; the rest alone."""
+    if not group.origin or not group.target:
+        yield from ((item, None) for call in group.origin for item in call.grads)
+        yield from ((None, item) for call in group.target for item in call.grads)
+        return
+    yield from ((item, None) for call in group.origin[:-1] for item in call.grads)
+    yield from ((None, item) for call in group.target[:-1] for item in call.grads)
+    yield from align_items(group.origin[-1].grads, group.target[-1].grads)
+
+
+def _all(calls: Sequence[Call]) -> Iterator[Item]:
+    """Every array of some calls."""
+    if calls:
+        yield from calls[0].inputs
+        for part in _between(calls):
+            yield from part
+        yield from calls[-1].outputs
+
+
+def _between(calls: Sequence[Call]) -> tuple[list[Item], list[Item], list[Item]]:
+    """Outputs of the first call, arrays of those in the middle in turn, inputs of the last."""
+    if len(calls) < 2:
+        return [], [], []
+    middle = []
+    for call in calls[1:-1]:
+        for at in range(max(len(call.inputs), len(call.outputs))):
+            middle += [*call.inputs[at : at + 1], *call.outputs[at : at + 1]]
+    return list(calls[0].outputs), middle, list(calls[-1].inputs)
+
+
+def findings(
+    pairs: Iterable[Pair], dumps: tuple[Dump, Dump], style: Style, tick: Callable[[], None]
+) -> Iterator[Finding]:
+    """Compare the arrays, or their statistics, of every pair."""
+    for pair in pairs:
+        yield _finding(pair, dumps, style)
+        tick()
+
+
+def _finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Finding:
+    origin, target = pair
+    if any(item is not None and item.name.count is None for item in pair) and (style.arrays or style.mindtorch):
+        return Finding(origin=origin, target=target, difference=None)
+    if style.arrays:
+        return _array_finding(pair, dumps, style)
+    records = [None if item is None else item.record for item in pair]
+    difference = None
+    if records[0] is not None and records[1] is not None:
+        values = [(record.max, record.min, record.mean) for record in records if record is not None]
+        difference = compare_statistics(values[0], values[1], style.tolerance)
+    shown = [None if record is None else list(record.shape) for record in records]
+    types = [None if record is None else record.dtype for record in records]
+    return Finding(
+        origin=origin, target=target, difference=difference, shapes=(shown[0], shown[1]), dtypes=(types[0], types[1])
+    )
+
+
+def _array_finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Finding:
+    """Of two npy files; a record without a file is as good as none."""
+    arrays = [
+        dump.array(item.record.name) if item is not None and item.record.name in dump.arrays else None
+        for item, dump in zip(pair, dumps, strict=True)
+    ]
+    one, other = arrays
+    difference: ArrayDifference | None = None
+    values: tuple[tuple[Any, Any], ...] = ()
+    if one is not None and other is not None:
+        difference = compare_arrays(one, other, style.tolerance)
+        if style.mindtorch:
+            values = tuple(zip(mean_max_min(one), mean_max_min(other), strict=True))
+    shown = [
+        array.shape if array is not None else item.record.shape if item is not None else None
+        for array, item in zip(arrays, pair, strict=True)
+    ]
+    types = [None if array is None else array.dtype.name for array in arrays]
+    return Finding(
+        origin=pair[0],
+        target=pair[1],
+        difference=difference,
+        values=values,
+        shapes=(shown[0], shown[1]),
+        dtypes=(types[0], types[1]),
+    )
+
+
+def compare_table(
+    found: Sequence[Finding], direction: str, style: Style, step: int, *, ignore_unmatched: bool
+) -> Table:
+    """The forward or backward table."""
+    kept = [finding for finding in found if finding.is_layer or finding.passes is not None or not ignore_unmatched]
+    if ignore_unmatched:
+        kept = [f for f in kept if not f.is_layer or (f.origin is not None and f.target is not None)]
+    rows: list[Row] = []
+    for at, finding in enumerate(kept):
+        if finding.is_layer and style.arrays and not style.mindtorch:
+            continue
+        rows.append(_row(finding, style))
+        if style.mindtorch and _ends_call(finding) and at + 1 < len(kept) and not kept[at + 1].is_layer:
+            rows.append(Row(style.rule))
+    return Table(
+        title=f"The {direction} comparison results (step {step})",
+        header=style.header,
+        rows=tuple(rows),
+        padding=0 if style.mindtorch else 1,
+    )
+
+
+def _ends_call(finding: Finding) -> bool:
+    """Whether a line of dashes follows: after outputs."""
+    return any(item is not None and item.name.io == "output" for item in (finding.origin, finding.target))
+
+
+def _row(finding: Finding, style: Style) -> Row:
+    """One finding in the columns of its table."""
+    sides = (finding.origin, finding.target)
+    if style.mindtorch:
+        return _mindtorch_row(finding, style)
+    names = tuple(None if item is None else item.record.name for item in sides)
+    shown = tuple(None if shape is None else str(shape) for shape in finding.shapes)
+    return Row((*names, *shown, *(_array_cells(finding) if style.arrays else (_statistics_cell(finding),))))
+
+
+def _array_cells(finding: Finding) -> tuple[str, ...]:
+    """Verdict, ratio, cosine and differences."""
+    found = finding.difference
+    if not isinstance(found, ArrayDifference):
+        return "False", "0.00%", _NAN, f"{_NAN}, {_NAN}"
+    if not found.same_shape:
+        return (_INCONSISTENT,) * 4
+    return (
+        str(found.close),
+        percent(found.ratio),
+        truncated(found.cosine),
+        f"{truncated(found.mean)}, {truncated(found.max)}",
+    )
+
+
+def _statistics_cell(finding: Finding) -> str:
+    """Differences of maximum, minimum and mean."""
+    found = finding.difference
+    if not isinstance(found, StatisticsDifference):
+        return f"{_NAN}, {_NAN}, {_NAN}"
+    return f"{truncated(found.max)}, {truncated(found.min)}, {truncated(found.mean)}"
+
+
+def _mindtorch_row(finding: Finding, style: Style) -> Row:
+    """MindTorch's columns; what deserves a look is marked."""
+    sides = (finding.origin, finding.target)
+    if finding.is_layer:
+        names = tuple(None if item is None else f"LAYER: {_module(item)}".center(_NAME_WIDTH, "-") for item in sides)
+        return Row((*names, *style.rule[2:]))
+    names = tuple(None if item is None else _torch_name(item) for item in sides)
+    shape, same_shape = _both(finding.shapes)
+    if not style.arrays:
+        return Row((*names, _statistics_cell(finding), shape, str(finding.dtypes)))
+    kind, same_kind = _both(finding.dtypes)
+    found = finding.difference
+    marked: set[int] = set()
+    if not same_shape:
+        marked.add(7)
+    if not same_kind:
+        marked.add(8)
+    if not isinstance(found, ArrayDifference):
+        cells = ("0.00%", _NAN, *(f"{_NAN}, {_NAN}",) * 3)
+        return Row((*names, *cells, shape, kind), frozenset(marked | {2}))
+    if not found.same_shape:
+        return Row((*names, *(_INCONSISTENT,) * 5, shape, kind), frozenset(marked))
+    if found.ratio < _SUSPECT_RATIO:
+        marked.add(2)
+    if found.cosine < _SUSPECT_RATIO:
+        marked.add(3)
+    marked |= {4 + at for at, values in enumerate(finding.values) if _far(*values)}
+    pairs = (f"{truncated(one)}, {truncated(other)}" for one, other in finding.values)
+    return Row((*names, percent(found.ratio), truncated(found.cosine), *pairs, shape, kind), frozenset(marked))
+
+
+def _far(one: Any, other: Any) -> bool:
+    """Whether two numbers are more than a twentieth apart."""
+    one, other = float(one), float(other)
+    if not (math.isfinite(one) and math.isfinite(other)) or one == other:
+        return False
+    return bool(abs(one - other) > _SUSPECT_PART * max(abs(one), abs(other)))
+
+
+def _both(pair: tuple[Any, Any]) -> tuple[str, bool]:
+    """One text where both sides agree."""
+    same = pair[0] == pair[1]
+    return (str(pair[0]) if same else f"{pair[0]}, {pair[1]}"), same
+
+
+def _module(item: Item) -> str:
+    """The module's name on a line of dashes."""
+    return item.name.api
+
+
+_PREFIX = {
+    "NN": "torch.nn.",
+    "Functional": "torch.nn.functional.",
+    "Tensor": "torch.Tensor.",
+    "Torch": "torch.",
+    "VF": "torch._VF.",
+}
+
+
+def _torch_name(item: Item) -> str:
+    """``torch.nn.Linear(0) input[0]``."""
+    name = item.name
+    index = "".join(f"[{part}]" for part in name.index)
+    return f"{_PREFIX.get(name.kind, name.kind + '.')}{name.api}({name.count}) {name.io}{index}"

@@ -1,0 +1,256 @@
+"""One side of a comparison: the calls of an API dump, cut into steps, and where their arrays are."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dumpsim.analysis.apicompare.meaning import Framework, Meaning, meaning
+from dumpsim.codecs import apidump, npy
+from dumpsim.codecs.apidump import ApiName, ApiRecord
+from dumpsim.core.errors import BadInputError
+
+__all__ = ["Call", "Dump", "Item", "Step", "open_dump"]
+
+# Of several dumps in one directory the first of these is compared. [spec api_dump 2]
+_FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
+_SUFFIXES = (".pkl", ".csv")  # 1.0.17, 1.0.18 [spec api_dump 1.2]
+_RANK = re.compile(r"rank(\d{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One array of a call: its record and the parts of its name."""
+
+    record: ApiRecord
+    name: ApiName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of an API: what went in, what came out, and the gradients of what came out."""
+
+    name: str
+    kind: str
+    api: str
+    meaning: Meaning
+    inputs: tuple[Item, ...]
+    outputs: tuple[Item, ...]
+    grads: tuple[Item, ...] = ()
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether this only says that a module was called."""
+        return self.kind == apidump.LAYER
+
+    @property
+    def key(self) -> tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+        """What two calls of one API on tensors of the same shapes share."""
+        return (self.meaning.word, shapes(self.inputs), shapes(self.outputs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The calls from one forward run, with the gradients of the backward run that follows it."""
+
+    calls: tuple[Call, ...]
+    has_backward: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dump:
+    """The API dump of one rank.
+
+    Attributes
+    ----------
+    framework : {'torch', 'mindspore', 'mindtorch'}
+    rank_dir : Path
+    steps : tuple of Step
+    """
+
+    framework: Framework
+    rank_dir: Path
+    steps: tuple[Step, ...] = field(repr=False)
+
+    @property
+    def array_dir(self) -> Path:
+        """Where the npy files are, if any."""
+        return self.rank_dir / f"{self.framework}_api_dump"
+
+    @cached_property
+    def arrays(self) -> frozenset[str]:
+        """Names of the records that have a file."""
+        if not self.array_dir.is_dir():
+            return frozenset()
+        return frozenset(entry.name[:-4] for entry in os.scandir(self.array_dir) if entry.name.endswith(".npy"))
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether there are npy files."""
+        return bool(self.arrays)
+
+    @cached_property
+    def has_statistics(self) -> bool:
+        """Whether any record has a maximum, minimum or mean, other than those of modules."""
+        return any(
+            not apidump.is_statistics_free(item.record)
+            for step in self.steps
+            for call in step.calls
+            if not call.is_layer
+            for item in (*call.inputs, *call.outputs, *call.grads)
+        )
+
+    @cached_property
+    def stacks(self) -> dict[str, tuple[str, ...]]:
+        """Frames by key of the stack file; empty when there is none."""
+        path = self.rank_dir / f"{self.framework}_api_dump_stack.json"
+        return apidump.read_stack(path) if path.is_file() else {}
+
+    def array(self, name: str) -> "np.ndarray[Any, Any]":
+        """The array of a record."""
+        return npy.read(self.array_dir / f"{name}.npy", mmap=False)
+
+    def statistics(self, record: ApiRecord) -> tuple[float, float, float]:
+        """Maximum, minimum and mean of a record; of its array when the info file has none."""
+        if apidump.is_statistics_free(record) and record.name in self.arrays:
+            values = np.asarray(self.array(record.name), dtype=np.float64).ravel()
+            if values.size:
+                return float(values.max()), float(values.min()), float(values.mean())
+        return record.max, record.min, record.mean
+
+    def stack(self, call: str) -> tuple[str, ...]:
+        """The frames from which a call was made, innermost first; empty when they were not kept."""
+        return next((self.stacks[key] for key in _stack_keys(call) if key in self.stacks), ())
+
+
+def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
+    """Read the API dump under `path`: an output directory with one rank, or the directory of a rank.
+
+    Raises
+    ------
+    BadInputError
+        When there is no dump; the vendor's text, which names the argument.
+    UnreadableError
+        For an info file that is damaged, with the line.
+    """
+    directory, framework, info = _find(Path(path), argument)
+    steps = tuple(_steps(framework, apidump.read_info(info)))
+    return Dump(framework=framework, rank_dir=directory, steps=steps)
+
+
+def shapes(items: Iterable[Item]) -> tuple[tuple[int, ...], ...]:
+    """Shapes of some arrays."""
+    return tuple(item.record.shape for item in items)
+
+
+def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
+    """Directory of the rank, framework and info file."""
+    ranks = [path / "rank0"] if (path / "rank0").is_dir() else [path, *_ranks(path)]
+    found = [
+        (directory, framework, info)
+        for directory in ranks
+        for framework in _FRAMEWORKS
+        for suffix in _SUFFIXES
+        if (info := directory / f"{framework}_api_dump_info{suffix}").is_file()
+    ]
+    if not found:
+        raise BadInputError(
+            f"{os.fspath(path)!r} holds no rank0/<framework>_api_dump_info.pkl",
+            where=argument,
+            allowed=("the output_path of api_dump_init", "one of its rank directories"),
+            code="DS-API-010",
+            vendor=f"{argument} is not a valid dump path",
+        )
+    directories = sorted({str(directory) for directory, _, _ in found})
+    if len(directories) > 1:
+        raise BadInputError(
+            f"{os.fspath(path)!r} holds several ranks and no rank0",
+            where=argument,
+            allowed=directories,
+            code="DS-API-010",
+        )
+    return found[0]
+
+
+def _ranks(path: Path) -> list[Path]:
+    """Directories of ranks, in their order."""
+    if not path.is_dir():
+        return []
+    named = [(int(match[1]), entry) for entry in path.iterdir() if (match := _RANK.fullmatch(entry.name))]
+    return [entry for _, entry in sorted(named)]
+
+
+def _steps(framework: Framework, records: Iterable[ApiRecord]) -> Iterator[Step]:
+    """Cut the records where a forward line follows a backward line; the last step is there with or without one."""
+    forward: list[Item] = []
+    backward: list[Item] = []
+    for record in records:
+        item = Item(record=record, name=apidump.parse_name(record.name))
+        if item.name.direction == "backward":
+            backward.append(item)
+            continue
+        if backward:
+            yield _step(framework, forward, backward)
+            forward, backward = [], []
+        forward.append(item)
+    if forward or backward:
+        yield _step(framework, forward, backward)
+
+
+def _step(framework: Framework, forward: list[Item], backward: list[Item]) -> Step:
+    """The calls of one step in the order of their first lines."""
+    grads: dict[str, dict[str, Item]] = {}
+    for item in backward:  # of a second backward run the last gradient is the one in the file
+        grads.setdefault(item.name.call, {})[item.record.name] = item
+    groups: list[tuple[str, list[Item]]] = []
+    for item in forward:
+        if not groups or groups[-1][0] != item.name.call or item.name.kind == apidump.LAYER:
+            groups.append((item.name.call, []))
+        groups[-1][1].append(item)
+    calls = [_call(framework, name, items, grads.pop(name, {})) for name, items in groups]
+    calls += [_call(framework, name, [], items) for name, items in reversed(grads.items())]
+    return Step(calls=tuple(calls), has_backward=bool(backward))
+
+
+def _call(framework: Framework, name: str, items: list[Item], grads: dict[str, Item]) -> Call:
+    """One call from its lines."""
+    first = (items or list(grads.values()))[0].name
+    return Call(
+        name=name,
+        kind=first.kind,
+        api=first.api,
+        meaning=meaning(framework, first.kind, first.api),
+        inputs=tuple(item for item in items if item.name.io == "input"),
+        outputs=tuple(item for item in items if item.name.io == "output"),
+        grads=tuple(sorted(grads.values(), key=lambda item: tuple(map(_order, item.name.index)))),
+    )
+
+
+def _order(part: int | str) -> tuple[int, int, str]:
+    """Positions before words."""
+    return (0, part, "") if isinstance(part, int) else (1, 0, part)
+
+
+def _stack_keys(call: str) -> Iterator[str]:
+    """Keys under which the stack of a call may stand. [spec api_dump 1.5]"""
+    yield f"{call}_forward_stack_info"
+    name = apidump.parse_name(f"{call}_forward_input")
+    if name.count is None:
+        yield f"LAYER: {name.api} forward"
+        yield f"LAYER: {re.sub(r'_(?=[0-9])|(?<=[0-9])_', '.', name.api)} forward"
+    for module in _MODULES.get(name.kind, ()):
+        yield f"{module}{name.api}({name.count}) forward"
+
+
+_MODULES = {
+    "NN": ("torch.nn.",),
+    "Functional": ("torch.nn.functional.",),
+    "Tensor": ("torch.Tensor.",),
+    "Torch": ("torch.",),
+    "VF": ("torch._VF.", "_VF."),
+}
