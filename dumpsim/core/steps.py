@@ -44,6 +44,9 @@ class Steps:
     ranges: tuple[tuple[int, int], ...] = ()
     oversized: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return self.text
+
     @classmethod
     def parse(cls, text: str, *, blanks: bool = False) -> "Steps":
         """Read an ``iteration`` text.

@@ -53,6 +53,30 @@ _VARIABLES: dict[str, tuple[str, str]] = {
     "DUMPSIM_SIMD": ("baseline, avx2 or avx512: the instructions that kernels use.", "dumpsim"),
 }
 
+# what scripts say of dump, beside the config: text, allowed values, default, source
+_SETTINGS: dict[str, tuple[str, str, str, str]] = {
+    "exception_dump": (
+        'set_context(ascend_config={"exception_dump": ...}). 0: no exception dump; 1: the whole operator that failed; '
+        "2: its arguments alone, refused together with an O2 dump.",
+        "0, 1, 2",
+        "2 without an O2 dump",
+        "seed 001, spec mindspore 5.4",
+    ),
+    "dump_scene": (
+        'aclinit_config({"dump": {"dump_scene": ...}}): the exception dump that CANN makes without a config.',
+        "lite_exception, lite_exception:disable",
+        "lite_exception",
+        "spec mindspore 5.4",
+    ),
+    "jit_level": (
+        "set_context(jit_level=...). O0 and O1: kernel by kernel, with e2e_dump_settings; O2: whole graphs, with "
+        "file_format.",
+        "O0, O1, O2",
+        "O0",
+        "seed 001, decisions",
+    ),
+}
+
 _EFFECTS = (*kernelbykernel.EFFECTS, *wholegraph.EFFECTS)
 
 # what the vendor's libraries say, which name no field: the field that they were given [spec observed 2]
@@ -139,6 +163,10 @@ def _topics(word: str) -> Iterator[Topic]:
     if word.upper() in _VARIABLES:
         text, source = _VARIABLES[word.upper()]
         yield Topic(name=word.upper(), kind="environment variable", text=text, source=source)
+    if name in _SETTINGS:
+        text, allowed, default, source = _SETTINGS[name]
+        facts = (("allowed", allowed), ("default", default))
+        yield Topic(name=name, kind="setting of a script", text=text, facts=facts, source=source)
     code = re.search(r"DS-[A-Z]+-\d+", word.upper())
     if code:
         yield from _code(code[0])
@@ -162,7 +190,7 @@ def _rows() -> tuple[Row, ...]:
 
 def _known() -> list[str]:
     fields = [row.name for row in _rows() if isinstance(row, Field)]
-    return [*fields, *_profile_fields(), *_VARIABLES, *MEANINGS, *(row.code for row in _rows())]
+    return [*fields, *_profile_fields(), *_VARIABLES, *_SETTINGS, *MEANINGS, *(row.code for row in _rows())]
 
 
 def _field(row: Field) -> Topic:

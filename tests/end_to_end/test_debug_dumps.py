@@ -159,7 +159,7 @@ class Mixed(nn.Cell):
     def __init__(self, target):
         super().__init__()
         self.exp = ops.Exp()
-        self.exp.add_prim_attr("primitive_target", target)
+        self.exp.set_device(target)
 
     def construct(self, x):
         return self.exp(x)
@@ -213,6 +213,22 @@ def test_data_sinks_of_whole_graphs(tmp_path, monkeypatch):
         else:
             assert isinstance(left.error, ValueError)
             assert str(left.error) == "when using acl dump in data sink mode, sink size must be 1"
+
+
+def test_functions_on_a_data_set(tmp_path, monkeypatch):
+    def steps(size):
+        data = ms.dataset.NumpySlicesDataset((np.tile(X, (4, 1)), np.ones((8, 1), np.float32)), ["x", "y"])
+        net = nn.Dense(3, 1)
+        step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params()))
+        call = ms.data_sink(step, data.batch(2), sink_size=size)
+        call()
+        call()
+
+    (tmp_path / "two").mkdir()
+    one = dump(tmp_path, monkeypatch, "O2", lambda: steps(1), iteration="all")
+    assert (one.error, one.summary.iterations) == (None, (0, 1))
+    two = dump(tmp_path / "two", monkeypatch, "O2", lambda: steps(2), iteration="all")
+    assert str(two.error) == "when using acl dump in data sink mode, sink size must be 1"
 
 
 def test_initial_iteration_at_o2(tmp_path, monkeypatch):

@@ -29,6 +29,12 @@ def test_a_field_tells_what_profiles_do():
     assert dict(topic.facts)["after"] == "2.7/cpu, 2.10/cpu"
 
 
+def test_a_setting_of_scripts():
+    (topic,) = explain("exception_dump")
+    assert dict(topic.facts)["allowed"] == "0, 1, 2"
+    assert explain("DS-DMP-005")
+
+
 def test_an_unknown_word_names_the_nearest():
     with pytest.raises(BadInputError) as caught:
         explain("savd_data")

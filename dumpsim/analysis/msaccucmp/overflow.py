@@ -82,7 +82,7 @@ def _section(report: str, root: str, out: str, journal: Journal) -> list[str]:
     stamp = f" [timestamp:{name.timestamp}]"
     if not found:
         return [stamp]
-    # ids repeat from step to step: the operator's file lies beside the report; the real tool takes the first of the tree
+    # ids repeat from step to step: the file lies beside the report; the real tool takes the first of the tree
     task = _task(found[0][1])
     file = _dump_of(task, os.path.dirname(report)) or _dump_of(task, root)
     if file is None:

@@ -221,8 +221,9 @@ def test_primitives():
     assert repr(P.MatMul()) == "Prim[MatMul]<transpose_a=False, transpose_b=False>"
     with pytest.raises(TypeError, match="transpose_c"):
         P.MatMul(transpose_c=True)
-    with pytest.raises(UnsupportedError, match="device of their own"):
-        P.MatMul().set_device("CPU")
+    assert P.MatMul().set_device("CPU").attrs["primitive_target"] == "CPU"
+    with pytest.raises(ValueError, match="'cpu' is no device"):
+        P.MatMul().set_device("cpu")
 
 
 def test_convolution_and_pooling_against_loops():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
 
 __all__ = [
@@ -64,8 +64,23 @@ class Primitive:
         return self
 
     def set_device(self, device_target: str) -> "Primitive":
-        """Refused: heterogeneous execution is not emulated."""
-        raise UnsupportedError("operators on a device of their own", where=f"{self.name}.set_device({device_target!r})")
+        """Note the device that runs the operator, as attribute ``primitive_target``.
+
+        A dump refuses nets of several kinds of devices. Without one the emulated device runs all operators itself.
+
+        Raises
+        ------
+        ScriptValueError
+            For a device that is none of CPU, GPU and Ascend.
+        """
+        if device_target not in ("CPU", "GPU", "Ascend"):
+            raise ScriptValueError(
+                f"{device_target!r} is no device",
+                where=f"{self.name}.set_device",
+                allowed=("CPU", "GPU", "Ascend"),
+                nearest=nearest(device_target, ("CPU", "GPU", "Ascend")),
+            )
+        return self.add_prim_attr("primitive_target", device_target)
 
     def set_stage(self, stage: int) -> "Primitive":
         """Refused: pipeline stages are not emulated."""

@@ -19,12 +19,15 @@ class _CallError(DumpsimError, RuntimeError):
     """A data sink where there is none."""
 
 
-def _queue(dataset: Any, size: int) -> DataQueue:
-    """The queue of a data set; the first use of a data set compiles and runs the graph that sets it up."""
+def _queue(dataset: Any, size: int, asked: int | None = None) -> DataQueue:
+    """The queue of a data set; the first use of a data set compiles and runs the graph that sets it up.
+
+    A dump that follows sinks of one step only goes by the size that was asked for, whoever takes the steps. [seed 001]
+    """
     if dataset.queue is None:
         session = Session.current()
         session.configure(target=get_context("device_target"), jit_level=get_context("jit_level") or "O0")
-        _dumping.begin_sink(size if get_context("mode") == GRAPH_MODE else 1)
+        _dumping.begin_sink((asked or size) if get_context("mode") == GRAPH_MODE else 1)
         dataset.queue = DataQueue(dataset, size)
     queue: DataQueue = dataset.queue
     return queue
@@ -211,7 +214,7 @@ def data_sink(
         raise ScriptValueError("The dataset has been used with network.")
     if input_signature is not None:
         raise UnsupportedError("input_signature", where="data_sink")
-    queue = _queue(dataset, 1 if jit_config is None else sink_size)
+    queue = _queue(dataset, 1 if jit_config is None else sink_size, sink_size)
     compiled: dict[str, Callable[[], Any]] = {}
 
     def fetching() -> Callable[[], Any]:
