@@ -1,0 +1,258 @@
+"""Calls of cells, functions and methods of the MindSpore front end, under the names of an API dump.
+
+Only what runs op by op is heard: a graph has no values to look at while it is captured.
+"""
+
+import json
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.resources import files
+from typing import Any, Protocol
+
+from dumpsim.frontends.mindspore._capture import listener
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.nn import Cell, Optimizer
+
+__all__ = ["CellCalls", "Dump", "listed_class", "listed_names"]
+
+_LABELS: Mapping[str, str] = {"function": "Functional", "method": "Tensor"}
+_OWN = "dumpsim.frontends.mindspore."
+_FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.")
+_CONTAINER = f"{_OWN}nn.layer.container"
+# questions about a tensor: no data flows through them
+_SILENT = frozenset(("dim", "is_floating_point", "numel", "print_", "stride"))
+
+
+@cache
+def listed_names() -> Mapping[str, frozenset[str]]:
+    """The APIs that the real tool hooks, by the kind of the record: NN, Functional, Tensor. [troubleshooter 1.0.17]
+
+    Examples
+    --------
+    >>> {kind: len(names) for kind, names in listed_names().items()}
+    {'NN': 130, 'Functional': 473, 'Tensor': 251}
+    """
+    text = files("dumpsim.frontends.apidump").joinpath("mindspore_names.json").read_text("utf-8")
+    table = json.loads(text)
+    return {kind: frozenset(table[kind]) for kind in ("NN", "Functional", "Tensor")}
+
+
+def listed_class(kind: type) -> str | None:
+    """The listed class of ``nn`` that a class is or derives from, nearest first; None where there is none.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore import nn
+    >>> listed_class(type("MyDense", (nn.Dense,), {})), listed_class(nn.SequentialCell)
+    ('Dense', None)
+    """
+    found: str | None = _class(kind, False)
+    return found
+
+
+@cache
+def _class(kind: Any, full: bool) -> str | None:
+    """As `listed_class`; with `full` any class of layers and losses, but containers."""
+    own = [c for c in kind.__mro__ if c.__module__.startswith(_OWN)]
+    listed = listed_names()["NN"]
+    name = next((c.__name__ for c in own if c.__name__ in listed), None)
+    if name is None and full:
+        name = next((c.__name__ for c in own if c.__module__.startswith(_FULL) and c.__module__ != _CONTAINER), None)
+    return name
+
+
+_inside: ContextVar[bool] = ContextVar("inside of a hooked call", default=False)
+
+
+@contextmanager
+def _covering() -> Iterator[None]:
+    """What is called inside belongs to the call outside: functions and methods are not seen. [spec api_dump 1.3]"""
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def _first(*args: Any, **kwargs: Any) -> Any:
+    """Dropout that drops nothing. [spec api_dump 1.7]"""
+    return args[0] if args else next(iter(kwargs.values()), None)
+
+
+class Dump(Protocol):
+    """What the calls need of a dump."""
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether calls take numbers: between start and stop, under compat from init."""
+        ...
+
+    def take(self, label: str) -> int:
+        """The number of the next call of an API, ``NN_Dense``."""
+        ...
+
+    def give_back(self, label: str) -> None:
+        """The call that took the latest number was none."""
+        ...
+
+    def begin(self, call: str) -> bool:
+        """Whether ``NN_Dense_0`` is recorded; if so, its stack is kept."""
+        ...
+
+    def write(self, name: str, value: Any) -> bool:
+        """Record a leaf as ``NN_Dense_0_forward_output``; whether it was one that is recorded."""
+        ...
+
+    def skip(self, reason: str, number: int) -> None:
+        """Count what was not recorded."""
+        ...
+
+    def write_gradient(self, name: str, gradient: Callable[[], Tensor]) -> None:
+        """Record a gradient as ``NN_Dense_0_backward_input``."""
+        ...
+
+    @property
+    def has_backward(self) -> bool:
+        """Whether gradients by the outputs are asked for."""
+        ...
+
+
+class CellCalls:
+    """Hears the calls of a script from init to close, and hands those that are listed to a dump.
+
+    Parameters
+    ----------
+    net : Cell
+        Its cells are recorded as ``NN``; listed cells outside of it only cover what they call. [troubleshooter 1.0.17]
+    dump : Dump
+        Takes the records.
+    full : bool
+        Also what 1.0.17 does not list: every function, method, layer and loss, keyword arguments and values of dicts.
+    exact : bool
+        Parameters that a call writes into are recorded as they are after it, as 1.0.17 does; else as they were.
+    """
+
+    def __init__(self, net: Cell, dump: "Dump", *, full: bool = False, exact: bool = False) -> None:
+        self._net = net  # keeps the ids
+        self._full = full
+        self._exact = exact
+        self._cells = {id(cell) for _, cell in net.cells_and_names()}
+        self._dump = dump
+        self._waiting: dict[int, tuple[weakref.ref[Tensor], list[str]]] = {}  # names by the id of the output
+
+    def attach(self) -> None:
+        """Hear from now on."""
+        listener.attach(self)
+
+    def detach(self) -> None:
+        """Hear no more."""
+        listener.detach(self)
+        self._waiting.clear()
+
+    def call(
+        self,
+        kind: listener.Kind,
+        what: Any,
+        proceed: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """See `Listener.call`."""
+        if kind == "cell":
+            return self._cell(what, proceed, args, kwargs)
+        if kind == "construct":
+            name = listed_class(type(what))
+            is_dropout = name is not None and name.startswith("Dropout")
+            return (_first if is_dropout else proceed)(*args, **kwargs)
+        if what not in listed_names()[_LABELS[kind]] and (not self._full or what in _SILENT):
+            return proceed(*args, **kwargs)
+        if kind == "function" and what.startswith("dropout"):
+            proceed = _first
+        if _inside.get() or not self._dump.is_counting:
+            return proceed(*args, **kwargs)
+        label = f"{_LABELS[kind]}_{what}"
+        count = self._dump.take(label)
+        given = args if self._exact else tuple(_as_it_is(arg) for arg in args)
+        with _covering():
+            result = proceed(*args, **kwargs)
+        if result is NotImplemented:  # Python asks the other operand: not a call that a script sees
+            self._dump.give_back(label)
+        else:
+            self._record(f"{label}_{count}", given, kwargs, result)
+        return result
+
+    def _cell(self, cell: Cell, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        kind: Any = type(cell)
+        name: str | None = _class(kind, self._full)
+        if name is None and not isinstance(cell, Optimizer):
+            return proceed(*args, **kwargs)
+        with _covering():
+            result = proceed(*args, **kwargs)
+        if name is not None and id(cell) in self._cells and self._dump.is_counting:
+            label = f"NN_{name}"
+            self._record(f"{label}_{self._dump.take(label)}", args, kwargs, result)
+        return result
+
+    def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
+        """See `Listener.gradient`: written under the names of the outputs, the outermost call's first."""
+        tensor_of, names = self._waiting.get(id(tensor), (None, ()))
+        if tensor_of is None or tensor_of() is not tensor:
+            return
+        del self._waiting[id(tensor)]
+        for name in reversed(names):
+            self._dump.write_gradient(name, gradient)
+
+    # -- records
+
+    def _record(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        if not self._dump.begin(call):
+            return
+        for name, value in self._leaves(f"{call}_forward_input", args):
+            self._dump.write(name, value)
+        if kwargs and self._full:
+            for name, value in self._leaves(f"{call}_forward_input", dict(kwargs)):
+                self._dump.write(name, value)
+        elif kwargs:
+            self._dump.skip("keyword argument", sum(isinstance(value, Tensor) for value in kwargs.values()))
+        for name, value in self._leaves(f"{call}_forward_output", result):
+            if self._dump.write(name, value) and isinstance(value, Tensor) and self._dump.has_backward:
+                self._wait(value, name.replace("_forward_output", "_backward_input"))
+
+    def _wait(self, tensor: Tensor, name: str) -> None:
+        """Write the gradient by a tensor as `name` once it is known; a tensor that is gone has none."""
+        key = id(tensor)
+        known = self._waiting.get(key)
+        if known is not None and known[0]() is tensor:
+            known[1].append(name)
+            return
+        waiting = self._waiting
+
+        def forget(gone: "weakref.ref[Tensor]") -> None:
+            if key in waiting and waiting[key][0] is gone:
+                del waiting[key]
+
+        waiting[key] = (weakref.ref(tensor, forget), [name])
+
+    def _leaves(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """The values inside of tuples and lists, by the names of their places."""
+        if isinstance(value, (tuple, list)):
+            for place, item in enumerate(value):
+                yield from self._leaves(f"{name}.{place}", item)
+        elif not isinstance(value, dict):
+            yield name, value
+        elif self._full:
+            for key, item in value.items():
+                yield from self._leaves(f"{name}.{key}", item)
+        else:
+            self._dump.skip("tensor in a dict", sum(isinstance(item, Tensor) for item in value.values()))
+
+
+def _as_it_is(value: Any) -> Any:
+    """A copy of a Parameter, which operators may write into; other tensors stay as they are."""
+    if isinstance(value, Parameter) and value._array is not None:
+        return Tensor._around(value._array.copy())
+    return value
