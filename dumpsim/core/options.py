@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CompileOptions"]
+__all__ = ["BACKWARD_GRAPHS", "CompileOptions"]
+
+BACKWARD_GRAPHS = frozenset({"seed"})  # releases that compile the backward pass of PYNATIVE [seed 001] [observed 2.10]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class CompileOptions:
         Buffers of dead tensors are used again; synchronous dump turns it off. [spec mindspore 12.1]
     expanders : bool
         Composite operators are expanded (``Expand/_SumExt/ReduceSum``), as 2.7 and 2.10 do. [spec observed 0]
+    backward_graphs : bool
+        The gradient of what ran op by op (PYNATIVE) is a compiled graph; where not, it runs op by op, too.
     reserve_class_name : bool
         Scopes carry the class (``fc1-Dense``) or not (``fc1``). [spec observed 1.2]
     """
@@ -52,4 +56,5 @@ class CompileOptions:
     ge_level: str = "2"
     memory_reuse: bool = True
     expanders: bool = True
+    backward_graphs: bool = False
     reserve_class_name: bool = True

@@ -13,7 +13,7 @@ from dumpsim.core.abstract import Abstract, NoneType, ScalarType, StringType, Te
 from dumpsim.core.clock import Clock, VirtualClock, WallClock
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.events import Tap
-from dumpsim.core.options import CompileOptions
+from dumpsim.core.options import BACKWARD_GRAPHS, CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import Chip, chip, chip_for
 from dumpsim.device.device import Device
@@ -121,6 +121,7 @@ class Session:
         self._eager_runs: dict[str, int] = {}
         self._injector: Injector | None = None
         self.graph_saver: GraphSaver | None = None  # where the front end saves its graphs
+        self.backward_passes: Any = None  # graphs of gradients that the front end keeps
         self._closers: list[Callable[[], object]] = []
         if self.settings.faults:
             from dumpsim.device.faults import load_plan
@@ -227,6 +228,7 @@ class Session:
             ge_graph=self.ge_graphs.mode if whole else "",
             ge_level=self.ge_graphs.level,
             memory_reuse=self.memory_reuse or whole,  # the device dumps each operator of a model when it ran
+            backward_graphs=self.settings.mindspore in BACKWARD_GRAPHS,
         )
 
     # ------------------------------------------------------------ listeners

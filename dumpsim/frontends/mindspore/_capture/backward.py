@@ -22,7 +22,7 @@ from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 
-__all__ = ["Backward", "remember", "saving"]
+__all__ = ["Backward", "placer", "remember", "saving", "sens_of", "unused"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -95,7 +95,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     inputs = tuple(place for place, parameter in enumerate(arguments) if _is_float(parameter.abstract))
     back = Tracer(tracer.name)
     scopes = {**shared_scopes(tracer.calls.root, results, forward, find), **load_scopes(forward)}
-    builder = NodeBuilder(find, _placer(back), scopes, block=back.block, graphs=(graph,), sums="Default")
+    builder = NodeBuilder(find, placer(back), scopes, block=back.block, graphs=(graph,), sums="Default")
     sens = [Parameter(name="", abstract=_plain(value.abstract)) for value in results]
     wanted = [*(arguments[place] for place in inputs), *weights]
     seed = Parts(abstract=whole.abstract, items=tuple(sens))  # type: ignore[arg-type]
@@ -139,7 +139,9 @@ def _after(gradients: Sequence[Value | None], bundle: Value) -> list[Value | Non
     return [next(rest) if gradient is not None else None for gradient in gradients]
 
 
-def _placer(tracer: Tracer) -> Callable[[Node], None]:
+def placer(tracer: Tracer) -> Callable[[Node], None]:
+    """What puts the nodes of a backward pass into its graph: their scope is set already."""
+
     def place(node: Node) -> None:
         scope, sources, candidate = node.scope, node.sources, node.candidate
         tracer.append(node)
@@ -193,9 +195,9 @@ def remember(
     else:
         operands, grad = _of_saved(session, back, args, kwargs, outputs, saved)
     definition = OpDef(
-        name=f"jit {function.__qualname__}", operands=("inputs",), infer=_unused, kernel=_unused, grad=grad
+        name=f"jit {function.__qualname__}", operands=("inputs",), infer=unused, kernel=unused, grad=grad
     )
-    tape.record(definition, operands, outputs if len(outputs) != 1 else outputs[0], {})
+    tape.record(definition, operands, outputs if len(outputs) != 1 else outputs[0], {}, is_graph=True)
 
 
 def _of_saved(
@@ -216,7 +218,7 @@ def _of_saved(
         )
         if not chosen:
             return [None] * len(tensors)
-        sens = [tensor._array for tensor in _sens(b, out, dout, outputs)]
+        sens = [tensor._array for tensor in sens_of(b, out, dout, outputs)]
         arrays = back.run(session, chosen, sens, arguments, saved)
         found: list[Any] = [None] * len(tensors)
         for place, array in zip(chosen, arrays, strict=True):
@@ -226,7 +228,7 @@ def _of_saved(
     return tensors, grad
 
 
-def _sens(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, ...]:
+def sens_of(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, ...]:
     """Gradients of the results as tensors."""
     parts = dout.items if isinstance(out.abstract, TupleType) else (dout,)
     return tuple(
@@ -251,7 +253,7 @@ def _again(
 
     def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         _refuse_hidden(function, args, kwargs)
-        gradients = _backward(function, positions, chosen)(_sens(b, out, dout, outputs), *args, **kwargs)
+        gradients = _backward(function, positions, chosen)(sens_of(b, out, dout, outputs), *args, **kwargs)
         return [b.value(gradient) for gradient in gradients]
 
     return [*(args[position] for position in positions), *chosen], grad
@@ -294,5 +296,5 @@ def _backward(
     return lambda sens, *args, **kwargs: run_function(compiled, (sens, *args), kwargs)
 
 
-def _unused(*_: Any, **__: Any) -> Abstract:
+def unused(*_: Any, **__: Any) -> Abstract:
     raise AssertionError("a graph on the tape is neither inferred nor run again")

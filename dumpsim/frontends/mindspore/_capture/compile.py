@@ -19,7 +19,7 @@ from dumpsim.ops.table import find
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
 
-__all__ = ["Compiled", "run_cell", "run_data_graph", "run_function"]
+__all__ = ["Compiled", "current_session", "run_cell", "run_data_graph", "run_function"]
 
 Key = tuple[Any, ...]
 
@@ -66,7 +66,7 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
     CaptureError
         The network cannot be turned into a graph.
     """
-    session = _session(cell.__dict__.get("_jit_config_dict", {}).get("jit_level"))
+    session = current_session(cell.__dict__.get("_jit_config_dict", {}).get("jit_level"))
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
     constants = stated is None  # [observed 2.10]
     key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
@@ -114,7 +114,7 @@ def run_function(
     CaptureError
         The function cannot be turned into a graph.
     """
-    session = _session(jit_level)
+    session = current_session(jit_level)
     bound: tuple[Any, ...] = ()
     owner = getattr(function, "__self__", None)
     target = getattr(function, "__func__", function)
@@ -150,7 +150,7 @@ def run_function(
 
 def run_data_graph(graph: Graph) -> None:
     """Compile and run the graph that sets the queue of a data sink up; no script writes it, and it runs once."""
-    session = _session()
+    session = current_session()
     saver = _saver(session)
     program = lower(graph, session.ids, find, session.options(), saver.save if saver.active else None)
     session.execute(program, [], kind="dataset")
@@ -194,7 +194,7 @@ def _warn_of_open(name: str, problem: Exception) -> None:
     log.warning(f"{name}: one graph for the open shapes of set_inputs is not possible ({problem}); one for each shape.")
 
 
-def _session(jit_level: str | None = None) -> Session:
+def current_session(jit_level: str | None = None) -> Session:
     """The session, told what the script's context says, or a JitConfig; a configured dump listens."""
     from dumpsim.frontends.mindspore.context import get_context
 

@@ -10,6 +10,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture import dispatch, listener, tape, trace, values
+from dumpsim.frontends.mindspore._capture.stretch import stretches
 from dumpsim.graph.builder import constant
 from dumpsim.graph.calls import Call
 from dumpsim.graph.gradient import Parts, reverse
@@ -180,9 +181,10 @@ def _at_once(
         with tape.recording() as recorded:
             value = fn(*args, **kwargs)
     chosen = value[0] if has_aux else value
-    builder = EagerBuilder(tape.depending(recorded, wanted))
+    depending = tape.depending(recorded, wanted)
+    builder = EagerBuilder(depending)
     leaves = [builder.symbol(tensor) for tensor in wanted]
-    nodes = builder.replay(recorded.entries)
+    nodes = builder.replay(_entries(recorded, depending, chosen))
     output = builder.whole(chosen)
     seed = builder.seed(chosen, sens)
     listening = listener.listeners()
@@ -195,6 +197,22 @@ def _at_once(
         builder.tensor(gradient if gradient is not None else builder.zeros(leaf.abstract))
         for gradient, leaf in zip(found, leaves, strict=True)
     ]
+
+
+def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence[tape.Entry]:
+    """What the gradient walks: operators, or stretches of them with graphs as their backward passes.
+
+    The operators of a gradient of which a gradient is taken must be on the tape around it, and who listens hears of the
+    gradient of each.
+    """
+    from dumpsim.frontends.mindspore._capture.compile import current_session
+
+    if tape.is_recording() or listener.listeners():
+        return recorded.entries
+    session = current_session()
+    if not session.options().backward_graphs:
+        return recorded.entries
+    return stretches(session, recorded.entries, depending, results)
 
 
 def _bundles(output: Value) -> list[Node]:

@@ -12,6 +12,7 @@ from dumpsim.ops.opdef import OpDef
 __all__ = [
     "Entry",
     "Forward",
+    "Place",
     "Tape",
     "depending",
     "forward",
@@ -20,17 +21,28 @@ __all__ = [
     "record",
     "recording",
     "take_forward",
+    "within",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Place:
+    """A cell that is running, and the one that called it."""
+
+    cell: Any
+    around: "Place | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
-    """One operator that ran."""
+    """One operator that ran, or a graph as a whole; `place` is the cell that ran it."""
 
     definition: OpDef
     operands: tuple[Any, ...]
     out: Any
     attrs: Mapping[str, Any]
+    place: Place | None = None
+    is_graph: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,14 +64,35 @@ class Forward:
 
 _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
 _depth: ContextVar[int] = ContextVar("depth", default=0)
+_place: ContextVar[Place | None] = ContextVar("place", default=None)
 _latest: ContextVar[Forward | None] = ContextVar("forward", default=None)
 
 
-def record(definition: OpDef, operands: Sequence[Any], out: Any, attrs: Mapping[str, Any]) -> None:
+def record(
+    definition: OpDef, operands: Sequence[Any], out: Any, attrs: Mapping[str, Any], *, is_graph: bool = False
+) -> None:
     """Remember an operator where a gradient is being taken."""
     tape = _current.get()
     if tape is not None:
-        tape.entries.append(Entry(definition=definition, operands=tuple(operands), out=out, attrs=attrs))
+        entry = Entry(
+            definition=definition,
+            operands=tuple(operands),
+            out=out,
+            attrs=attrs,
+            place=_place.get(),
+            is_graph=is_graph,
+        )
+        tape.entries.append(entry)
+
+
+@contextmanager
+def within(cell: Any) -> Iterator[None]:
+    """The operators that run inside are those of a cell."""
+    token = _place.set(Place(cell=cell, around=_place.get()))
+    try:
+        yield
+    finally:
+        _place.reset(token)
 
 
 def is_recording() -> bool:

@@ -20,7 +20,7 @@ from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
 
-__all__ = ["Tracer", "call_cell", "current", "tracing"]
+__all__ = ["Tracer", "assign_scopes", "call_cell", "current", "mark_of", "scope_of", "tracing"]
 
 
 class Tracer:
@@ -188,7 +188,7 @@ class Tracer:
         node.sources = self.sources()
         node.call_scope = frame.call_scope
         node.block_scope = frame.call_scope if not frame.blocks else frame.scope
-        mark = node.printed_attrs.get("dump") or _mark_of(frame.cell)
+        mark = node.printed_attrs.get("dump") or mark_of(frame.cell)
         if mark is not None:
             node.flags["dump"] = mark
         frame.made.add(id(node))
@@ -301,7 +301,7 @@ def _identities(args: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(id(arg._symbol if values.is_tensor(arg) and arg._symbol is not None else arg) for arg in args)
 
 
-def _mark_of(cell: Any) -> str | None:
+def mark_of(cell: Any) -> str | None:
     """The mark that set_dump left on a cell, as its operators carry it; a primitive's own mark goes before it."""
     return "true" if cell is not None and cell.get_flags().get("dump") is True else None
 

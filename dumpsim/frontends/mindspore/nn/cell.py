@@ -169,7 +169,7 @@ class Cell(CellTree):
 
         hooks = self.__dict__["_hooks"]
         wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
-        with _eager_depth, tape.forward(self, args, wanted=wanted) as call:
+        with _eager_depth, tape.within(self), tape.forward(self, args, wanted=wanted) as call:
             for hook in hooks["before"]:
                 changed = hook(self, args)
                 if changed is not None:

@@ -1,0 +1,403 @@
+"""Gradients of what ran op by op, as compiled graphs.
+
+In dynamic graph mode the forward pass runs natively, operator by operator, and the backward pass is compiled, so that
+it is dumped as any graph is. [seed 001] A *stretch* is what ran between two graphs of ``jit`` functions; most tapes are
+one stretch. Its backward pass is a graph that takes the gradients of the results and the values of the forward pass
+that the rules use. It is kept by the structure of the stretch: the next step that runs the same operators on tensors of
+the same types runs the same graph again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import TensorType, TupleType
+from dumpsim.frontends.mindspore._capture import tape, values
+from dumpsim.frontends.mindspore._capture.backward import placer, sens_of, unused
+from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, mark_of, scope_of
+from dumpsim.graph.builder import constant
+from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient_control import replace_inner
+from dumpsim.graph.gradient_nodes import NodeBuilder
+from dumpsim.graph.gradient_scope import load_scopes
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.lower import lower
+from dumpsim.graph.program import Program
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
+from dumpsim.runtime.session import Session
+
+__all__ = ["Backwards", "stretches"]
+
+_KEPT = 64  # backward passes of one session; a script whose shapes never repeat must not fill the memory
+
+
+def stretches(session: Session, entries: Sequence[tape.Entry], depending: Set[int], results: Any) -> list[tape.Entry]:
+    """A tape with one entry for each stretch, whose gradient rule runs a graph.
+
+    Parameters
+    ----------
+    session : Session
+    entries : sequence of Entry
+    depending : set of int
+        Ids of the tensors that depend on what is asked for; the other entries are left out.
+    results : Tensor or nested tuple
+        What is differentiated.
+    """
+    used = {id(tensor) for tensor in values.tensors_in(results)}
+    found: list[tape.Entry] = []
+    for group in reversed(list(_groups(entries, depending))):
+        if group[0].is_graph:
+            found.append(group[0])
+            inputs = list(values.tensors_in(group[0].operands))
+        else:
+            stretch = _Stretch.of(group, depending, used)
+            if stretch.outputs:
+                found.append(stretch.entry(session))
+            inputs = stretch.inputs
+        used |= {id(tensor) for tensor in inputs}
+    return found[::-1]
+
+
+def _groups(entries: Iterable[tape.Entry], depending: Set[int]) -> Iterator[list[tape.Entry]]:
+    """Neighbours that ran op by op together, graphs alone."""
+    group: list[tape.Entry] = []
+    for entry in entries:
+        if not any(id(tensor) in depending for tensor in values.tensors_in(entry.operands)):
+            continue
+        if entry.is_graph:
+            if group:
+                yield group
+            yield [entry]
+            group = []
+        else:
+            group.append(entry)
+    if group:
+        yield group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Stretch:
+    """Operators that ran one by one; `inputs` are what the gradients are taken by, `outputs` what others use."""
+
+    entries: list[tape.Entry]
+    inputs: list[Any]
+    outputs: list[Any]
+
+    @classmethod
+    def of(cls, entries: list[tape.Entry], depending: Set[int], used: Set[int]) -> "_Stretch":
+        """A stretch, with what goes in and out."""
+        made = [tensor for entry in entries for tensor in values.tensors_in((entry.out,))]
+        inside = {id(tensor) for tensor in made}
+        taken = {
+            id(tensor): tensor
+            for entry in entries
+            for tensor in values.tensors_in(entry.operands)
+            if id(tensor) in depending and id(tensor) not in inside
+        }
+        return cls(entries=entries, inputs=list(taken.values()), outputs=[t for t in made if id(t) in used])
+
+    def entry(self, session: Session) -> tape.Entry:
+        """The stretch as one operator of a tape."""
+
+        def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+            sens = [tensor._array for tensor in sens_of(b, out, dout, self.outputs)]
+            arrays = self._gradients(session, sens)
+            return [
+                b.value(values.tensor_of_array(array, tensor._dtype)) if array is not None else None
+                for array, tensor in zip(arrays, self.inputs, strict=True)
+            ]
+
+        name = f"{len(self.entries)} operators"
+        return tape.Entry(
+            definition=OpDef(name=name, operands=("inputs",), infer=unused, kernel=unused, grad=grad),
+            operands=tuple(self.inputs),
+            out=tuple(self.outputs) if len(self.outputs) != 1 else self.outputs[0],
+            attrs={},
+        )
+
+    def _gradients(self, session: Session, sens: Sequence[Any]) -> list[Any]:
+        """Arrays of the gradients by the inputs, None where the outputs do not depend on one."""
+        numbering = _Numbering()
+        structure = numbering.structure(self)
+        key = (session.target, session.options().jit_level, structure)
+        passes: Backwards | None = session.backward_passes
+        if passes is None:
+            passes = session.backward_passes = Backwards()
+        back = passes.get(key)
+        if back is None:
+            back = _Backward.of(self, session, numbering)
+            for old in passes.add(key, back):
+                session.release(old)
+        return back.run(session, sens, numbering.tensors)
+
+
+class _Numbering:
+    """Numbers for the tensors of a stretch, the same for the same structure."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, tensor: Any) -> int:
+        """The number of a tensor."""
+        found = self._numbers.get(id(tensor))
+        if found is None:
+            found = self._numbers[id(tensor)] = len(self.tensors)
+            self.tensors.append(tensor)
+        return found
+
+    def structure(self, stretch: _Stretch) -> Any:
+        """What decides the backward pass: operators, attributes, wiring, types, weights, places in the network."""
+        wiring = tuple(
+            (
+                entry.definition.name,
+                self._frozen(entry.attrs),
+                self._frozen(entry.operands),
+                self._frozen(entry.out),
+                id(entry.place.cell) if entry.place is not None else None,  # the backward pass keeps it alive
+                mark_of(entry.place.cell) if entry.place is not None else None,
+            )
+            for entry in stretch.entries
+        )
+        return wiring, self._frozen(stretch.inputs), self._frozen(stretch.outputs)
+
+    def _frozen(self, value: Any) -> Any:
+        if values.is_tensor(value):
+            known = id(value) in self._numbers
+            number = self.number(value)
+            if known:
+                return ("tensor", number)
+            # a weight is not handed over: the graph reads it, so that it is one weight and no other
+            return ("tensor", number, value._dtype.name, value._shape, id(value) if values.is_parameter(value) else 0)
+        if isinstance(value, Mapping):
+            return tuple(sorted((str(name), self._frozen(item)) for name, item in value.items()))
+        if isinstance(value, (tuple, list)):
+            return tuple(self._frozen(item) for item in value)
+        if isinstance(value, np.ndarray):
+            return (value.dtype.str, value.shape, value.tobytes())
+        return (type(value).__name__, repr(value) if isinstance(value, float) else value)  # -0.0 is not 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Backward:
+    """The backward pass of all stretches of one structure.
+
+    Attributes
+    ----------
+    program : Program or None
+        None where no gradient needs an operator.
+    saved : tuple of int
+        Numbers of the tensors that it takes behind the gradients of the outputs.
+    gradients : tuple of tuple
+        For each input where its gradient is: ``("output", place)`` of the program, ``("sens", place)``,
+        ``("saved", number)``, ``("constant", array)`` or ``("none", 0)``.
+    places : tuple of Place
+        Keeps the cells alive whose identities are in the key.
+    """
+
+    program: Program | None
+    saved: tuple[int, ...]
+    gradients: tuple[tuple[str, Any], ...]
+    places: tuple[tape.Place, ...]
+
+    @classmethod
+    def of(cls, stretch: _Stretch, session: Session, numbering: _Numbering) -> "_Backward":
+        """Differentiate a stretch and compile what that gives."""
+        forward = _Forward.of(stretch, numbering)
+        outputs = [forward.symbols[numbering.number(tensor)] for tensor in stretch.outputs]
+        wanted = [forward.symbols[numbering.number(tensor)] for tensor in stretch.inputs]
+        back = Tracer("backward")
+        builder = NodeBuilder(find, placer(back), load_scopes(forward.graph.trail), graphs=(forward.graph,))
+        sens = [_leaf(tensor) for tensor in stretch.outputs]
+        whole, kind = _bundle(outputs)
+        forward.graph.trail.append(whole)
+        found = reverse(whole, Parts(abstract=kind, items=tuple(sens)), wanted, builder, nodes=forward.graph.trail)
+        return cls._compiled(found, back.graph, sens, forward, session, stretch)
+
+    @classmethod
+    def _compiled(
+        cls,
+        found: Sequence[Any],
+        graph: Graph,
+        sens: list[Parameter],
+        forward: "_Forward",
+        session: Session,
+        stretch: _Stretch,
+    ) -> "_Backward":
+        """The graph takes what it uses of the forward pass as arguments."""
+        chosen = [constant(gradient) if isinstance(gradient, np.ndarray) else gradient for gradient in found]
+        bundle, _ = _bundle([gradient for gradient in chosen if isinstance(gradient, (Node, Parameter))])
+        graph.output = bundle
+        taken: dict[int, Parameter] = {}  # by number of the tensor
+
+        def given(value: Value) -> Value:
+            number = forward.number_of(value)
+            return taken.setdefault(number, _leaf(forward.tensors[number]))
+
+        replace_inner(graph, forward.graph, given)
+        places: dict[int, tuple[str, Any]] = {id(p): ("sens", place) for place, p in enumerate(sens)}
+        places |= {id(p): ("saved", number) for number, p in taken.items()}
+        items: list[Value] = []
+        for value in bundle.operands:
+            if id(value) not in places:
+                places[id(value)] = ("output", len(items))
+                items.append(value)
+        rest = iter(bundle.operands)
+        gradients = tuple(_place(gradient, rest, places) for gradient in chosen)
+        saved = [(number, p) for number, p in taken.items() if not p.is_weight]
+        graph.parameters = [*sens, *(p for _, p in saved), *(p for p in taken.values() if p.is_weight)]
+        program = None
+        if items:
+            graph.output, _ = _bundle(items)
+            graph.is_tied = False
+            program = lower(graph, session.ids, find, session.options())
+        kept = tuple(entry.place for entry in stretch.entries if entry.place is not None)
+        return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, places=kept)
+
+    def run(self, session: Session, sens: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
+        """Arrays of the gradients; `tensors` are those of the stretch, by number."""
+        outputs: list[Any] = []
+        if self.program is not None:
+            outputs = session.execute(self.program, [*sens, *(tensors[number]._array for number in self.saved)])
+        read: dict[str, Callable[[Any], Any]] = {
+            "output": lambda place: outputs[place],
+            "sens": lambda place: sens[place].copy(),
+            "saved": lambda number: tensors[number]._array.copy(),
+            "constant": lambda array: array.copy(),
+            "none": lambda _: None,
+        }
+        return [read[kind](what) for kind, what in self.gradients]
+
+
+def _place(gradient: Any, rest: Iterator[Value], places: Mapping[int, tuple[str, Any]]) -> tuple[str, Any]:
+    """Where a gradient is found after a run."""
+    if gradient is None:
+        return ("none", 0)
+    if isinstance(gradient, Constant):
+        return ("constant", np.asarray(gradient.value))
+    return places[id(next(rest))]
+
+
+def _bundle(items: Sequence[Value]) -> tuple[Node, TupleType]:
+    """One value for several, and its type."""
+    kind = TupleType(items=tuple(item.abstract for item in items))
+    return Node(op_type="MakeTuple", operands=list(items), abstract=kind), kind
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Forward:
+    """A stretch as a graph that nobody runs: what the gradient rules look at."""
+
+    graph: Graph
+    tensors: list[Any]
+    symbols: dict[int, Value] = field(default_factory=dict)  # by number of the tensor
+    _numbers: dict[int, int] = field(default_factory=dict)  # by id of the symbol
+    _parts: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # numbers behind a tuple, by id of its node
+
+    @classmethod
+    def of(cls, stretch: _Stretch, numbering: _Numbering) -> "_Forward":
+        """The operators as nodes, in the scopes of the cells that ran them."""
+        made = cls(graph=Graph(name="forward"), tensors=numbering.tensors)
+        for entry in stretch.entries:
+            abstract = values.abstract_of(entry.out)
+            operands = [made._operand(operand, numbering.number) for operand in entry.operands]
+            node = Node(op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
+            if entry.place is not None:
+                node.scope = node.block_scope = _scope(entry.place)
+                mark = mark_of(entry.place.cell)
+                if mark is not None:
+                    node.flags["dump"] = mark
+            made.graph.trail.append(node)
+            made._made(node, entry.out, numbering.number)
+        return made
+
+    def _operand(self, operand: Any, number: Callable[[Any], int]) -> Value:
+        if values.is_tensor(operand):
+            place = number(operand)
+            if place not in self.symbols:
+                self._know(place, _leaf(operand))
+                self.graph.parameters.append(self.symbols[place])  # type: ignore[arg-type]
+            return self.symbols[place]
+        if isinstance(operand, (tuple, list)) and any(True for _ in values.tensors_in(operand)):
+            bundle, _ = _bundle([self._operand(item, number) for item in operand])
+            self.graph.trail.append(bundle)
+            return bundle
+        return values.constant_of(operand)
+
+    def _made(self, symbol: Value, out: Any, number: Callable[[Any], int]) -> Any:
+        """Note the tensors behind the result of an operator; returns their numbers."""
+        if values.is_tensor(out):
+            place = number(out)
+            self._know(place, symbol)
+            return place
+        if isinstance(out, tuple):
+            parts = []
+            for index, item in enumerate(out):
+                getter = Node(
+                    op_type="TupleGetItem", operands=[symbol, constant(index)], abstract=values.abstract_of(item)
+                )
+                self.graph.trail.append(getter)
+                parts.append(self._made(getter, item, number))
+            self._parts[id(symbol)] = tuple(parts)
+            return self._parts[id(symbol)]
+        return None
+
+    def _know(self, number: int, symbol: Value) -> None:
+        self.symbols[number] = symbol
+        self._numbers[id(symbol)] = number
+
+    def number_of(self, value: Value) -> int:
+        """The number of the tensor behind a value of this graph, or behind a part of a tuple of it."""
+        if id(value) in self._numbers:
+            return self._numbers[id(value)]
+        assert isinstance(value, Node)
+        assert value.op_type == "TupleGetItem"
+        source, index = value.operands
+        assert isinstance(index, Constant)
+        number: int = self._parts[id(source)][index.value]
+        return number
+
+
+def _leaf(tensor: Any) -> Parameter:
+    """What stands for a tensor from outside."""
+    kind, shape = tensor._dtype, tuple(tensor._shape)
+    if not values.is_parameter(tensor):
+        return Parameter(name="", abstract=TensorType(dtype=kind, shape=shape))
+    abstract = TensorType(dtype=kind, shape=shape, ref_key=tensor.name)
+    return Parameter(name="", abstract=abstract, is_weight=True, has_default=True, storage=tensor)
+
+
+def _scope(place: tape.Place) -> str:
+    """Scope of the operators of a cell: as a graph of the outermost cell would have it."""
+    from dumpsim.frontends.mindspore.context import get_context
+
+    chain = [place]
+    while chain[-1].around is not None:
+        chain.append(chain[-1].around)
+    assign_scopes(chain[-1].cell, with_class=bool(get_context("reserve_class_name_in_scope")))
+    return next((scope for scope in (scope_of(each.cell) for each in chain) if scope is not None), "Default")
+
+
+class Backwards:
+    """The backward passes of a session, by structure; the one that was not run for longest makes room."""
+
+    def __init__(self, size: int = _KEPT) -> None:
+        self._size = size
+        self._kept: OrderedDict[Any, _Backward] = OrderedDict()
+
+    def get(self, key: Any) -> _Backward | None:
+        """The backward pass of a structure."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def add(self, key: Any, back: _Backward) -> list[Program]:
+        """Keep one more; returns the programs that are kept no longer."""
+        self._kept[key] = back
+        gone = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - self._size)]
+        return [old.program for old in gone if old.program is not None]
