@@ -45,7 +45,8 @@ _PLACES = {
     "ops.composite": "grad value_and_grad vjp",
     "tools": "set_dump",
     "train": (
-        "Callback CheckpointConfig DatasetHelper FixedLossScaleManager LossMonitor "
+        "Callback CheckpointConfig DatasetHelper DynamicLossScaleManager FixedLossScaleManager LossMonitor "
+        "build_train_network "
         "LossScaleManager Model ModelCheckpoint RunContext TimeMonitor "
         "connect_network_with_dataset data_sink load_checkpoint load_param_into_net parse_print save_checkpoint"
     ),

@@ -1,13 +1,29 @@
-"""``mindspore.amp``: fixed loss scaling; automatic mixed precision is not emulated."""
+"""``mindspore.amp``: scales of the loss, and mixed precision of whole cells (levels O2 and O3)."""
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
-from dumpsim.frontends.mindspore import ops
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["FixedLossScaleManager", "LossScaleManager", "StaticLossScaler", "all_finite", "build_train_network"]
+__all__ = [
+    "DynamicLossScaleManager",
+    "FixedLossScaleManager",
+    "LossScaleManager",
+    "StaticLossScaler",
+    "all_finite",
+    "auto_mixed_precision",
+    "build_train_network",
+    "custom_mixed_precision",
+    "get_black_list",
+]
+
+_LEVELS = ("O0", "O1", "O2", "O3", "auto")
+# cells that stay in float32 at level O2 [2.10]
+_BLACK_LIST = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm)
 
 
 class LossScaleManager:
@@ -19,6 +35,9 @@ class LossScaleManager:
 
     def update_loss_scale(self, overflow: bool) -> None:
         """React to an overflow."""
+
+    def get_update_cell(self) -> nn.Cell | None:
+        """The cell that changes the scale; None where no step is dropped."""
 
 
 class FixedLossScaleManager(LossScaleManager):
@@ -42,14 +61,73 @@ class FixedLossScaleManager(LossScaleManager):
         """The scale."""
         return self._loss_scale
 
-    @property
-    def drops_updates(self) -> bool:
-        """Whether steps with an overflow are dropped."""
-        return self._drop
-
     def get_drop_overflow_update(self) -> bool:
         """Whether steps with an overflow are dropped."""
         return self._drop
+
+    def get_update_cell(self) -> nn.Cell | None:
+        """The cell that keeps the scale; None where no step is dropped."""
+        cell: nn.Cell = nn.FixedLossScaleUpdateCell(self._loss_scale)
+        return cell if self._drop else None
+
+
+class _OverflowError(DumpsimError, RuntimeError):
+    """A scale that overflows again and again."""
+
+
+class DynamicLossScaleManager(LossScaleManager):
+    """A scale that shrinks with every overflow and grows after so many steps without one.
+
+    Examples
+    --------
+    >>> manager = DynamicLossScaleManager(1024.0)
+    >>> manager.update_loss_scale(True)
+    >>> manager.get_loss_scale()
+    512.0
+    """
+
+    def __init__(self, init_loss_scale: float = 2**24, scale_factor: int = 2, scale_window: int = 2000) -> None:
+        if init_loss_scale < 1.0:
+            raise ScriptValueError(f"The argument 'init_loss_scale' must be > 1, but got {init_loss_scale}")
+        if scale_factor <= 0:
+            raise ScriptValueError(f"The argument 'scale_factor' must be > 0, but got {scale_factor}")
+        if isinstance(scale_window, bool) or not isinstance(scale_window, int) or scale_window <= 0:
+            raise ScriptValueError(
+                f"For 'DynamicLossScaleManager', the 'scale_window' must be int and must > 0, but got {scale_window}."
+            )
+        self.loss_scale = init_loss_scale
+        self.scale_factor, self.scale_window = scale_factor, scale_window
+        self.cur_iter = 1
+        self.last_overflow_iter = 0
+        self.bad_step, self.bad_step_max = 0, 1000
+
+    def get_loss_scale(self) -> float:
+        """The scale."""
+        return self.loss_scale
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """React to a step, with or without an overflow."""
+        if overflow:
+            self.loss_scale = max(self.loss_scale / self.scale_factor, 1)
+            self.last_overflow_iter = self.cur_iter
+            self.bad_step += 1
+        else:
+            if (self.cur_iter - self.last_overflow_iter) % self.scale_window == 0:
+                self.loss_scale *= self.scale_factor
+            self.bad_step = 0
+        if self.bad_step > self.bad_step_max:
+            raise _OverflowError(
+                f"Dynamic loss scale Continuous overflow {self.bad_step} times, has exceeded maximum threshold."
+            )
+        self.cur_iter += 1
+
+    def get_drop_overflow_update(self) -> bool:
+        """Steps with an overflow are dropped."""
+        return True
+
+    def get_update_cell(self) -> nn.Cell | None:
+        """The cell that changes the scale in a graph."""
+        return nn.DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)
 
 
 class StaticLossScaler:
@@ -102,25 +180,208 @@ def all_finite(inputs: Any) -> Tensor:
     return result
 
 
+def _in_float32(value: Any) -> Any:
+    """Float tensors of a result as float32."""
+    if isinstance(value, Tensor):
+        return ops.cast(value, mstype.float32) if value.dtype.kind == "float" else value
+    return tuple(_in_float32(item) for item in value) if isinstance(value, tuple) else value
+
+
+class _OutputTo16(nn.Cell):
+    """A cell that computes in float32 among cells that do not."""
+
+    def __init__(self, backbone: nn.Cell, dtype: DType = mstype.float16) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+        self.dtype = dtype
+        self._get_attr_from_cell(backbone)
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        return ops.cast(self._backbone(*args, **kwargs), self.dtype)
+
+
+class _OutputTo32(nn.Cell):
+    """A network whose results are float32."""
+
+    def __init__(self, backbone: nn.Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+        self._get_attr_from_cell(backbone)
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        out = self._backbone(*args, **kwargs)
+        return _in_float32(out)
+
+
+class _Float32WithLossCell(nn.Cell):
+    """A network and its loss, which is computed in float32."""
+
+    def __init__(self, backbone: nn.Cell, loss_fn: Any) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+        self._loss_fn = loss_fn
+        self._get_attr_from_cell(backbone)
+
+    def construct(self, data: Any, label: Any) -> Any:
+        out = self._backbone(data)
+        label = _in_float32(label)
+        return self._loss_fn(_in_float32(out), label)
+
+
+_Float32WithLossCell.__name__ = "WithLossCell"  # as scopes show it
+
+
+def _keep_float32(network: nn.Cell, black_list: tuple[type, ...], dtype: DType) -> None:
+    """Let some kinds of cells compute in float32."""
+    for name, cell in list(network.name_cells().items()):
+        if isinstance(cell, black_list):
+            network._cells[name] = _OutputTo16(cell.to_float(mstype.float32), dtype)
+        else:
+            _keep_float32(cell, black_list, dtype)
+
+
+def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType = mstype.float16) -> nn.Cell:
+    """A network that computes in 16 bits.
+
+    Parameters
+    ----------
+    network : Cell
+        It is changed.
+    amp_level : {"O0", "O2", "O3"}
+        O2 keeps batch and layer norms in float32.
+    dtype : float16 or bfloat16
+
+    Raises
+    ------
+    UnsupportedError
+        For "O1" and "auto", which rewrite the network operator by operator.
+    ScriptTypeError, ScriptValueError
+        For what is no cell, and for other levels and types.
+    """
+    if not isinstance(network, nn.Cell):
+        raise ScriptTypeError(f"For amp_level '{amp_level}', the network type should be Cell.")
+    if dtype not in (mstype.float16, mstype.bfloat16):
+        raise ScriptValueError(f"The dtype should be one of (mstype.float16, mstype.bfloat16), but got {dtype}.")
+    if amp_level == "O0":
+        return network
+    if amp_level in ("O1", "auto"):
+        raise UnsupportedError(
+            f"mixed precision by operators, level {amp_level!r}", where="amp.auto_mixed_precision",
+            allowed=("O0", "O2", "O3"),
+        )  # fmt: skip
+    if amp_level not in _LEVELS:
+        raise ScriptValueError(f"The amp level {amp_level} is not supported")
+    network.to_float(dtype)
+    if amp_level == "O2":
+        _keep_float32(network, _BLACK_LIST, dtype)
+    wrapped = _OutputTo32(network)
+    wrapped._amp_level = amp_level
+    return wrapped
+
+
+def get_black_list() -> list[type]:
+    """Kinds of cells that stay in float32 at level O2.
+
+    Examples
+    --------
+    >>> nn.LayerNorm in get_black_list()
+    True
+    """
+    return list(_BLACK_LIST)
+
+
+def custom_mixed_precision(
+    network: nn.Cell, *, white_list: Any = None, black_list: Any = None, dtype: DType = mstype.float16
+) -> nn.Cell:
+    """A network that computes in 16 bits but for the kinds of cells of a list.
+
+    Raises
+    ------
+    UnsupportedError
+        For a `white_list`, which rewrites the network operator by operator.
+    ScriptTypeError, ScriptValueError
+        For what is no cell, no list or two of them, and for another type.
+    """
+    if not isinstance(network, nn.Cell):
+        raise ScriptTypeError("The network type should be Cell.")
+    if (white_list is None) == (black_list is None):
+        raise ScriptValueError("For custom_mixed_precision, one of white_list and black_list must be provided.")
+    if white_list is not None:
+        raise UnsupportedError("mixed precision by operators", where="custom_mixed_precision(white_list)")
+    if not isinstance(black_list, list):
+        raise ScriptTypeError(f"The type of black_list should be list, but got {type(black_list)}")
+    if dtype not in (mstype.float16, mstype.bfloat16):
+        raise ScriptValueError(f"The dtype should be one of (mstype.float16, mstype.bfloat16), but got {dtype}.")
+    network.to_float(dtype)
+    _keep_float32(network, tuple(black_list), dtype)
+    return _OutputTo32(network)
+
+
 def build_train_network(
-    network: Any,
+    network: nn.Cell,
     optimizer: Any,
     loss_fn: Any = None,
     level: str = "O0",
     boost_level: str = "O0",
     **kwargs: Any,
-) -> Any:
-    """The cell that trains a network in steps, without mixed precision.
+) -> nn.Cell:
+    """The cell that trains a network in steps.
+
+    Parameters
+    ----------
+    network : Cell
+        It is changed where it computes in 16 bits.
+    optimizer : Optimizer
+    loss_fn : Cell, optional
+    level : {"O0", "O2", "O3"}
+        O2 comes with a `DynamicLossScaleManager`.
+    boost_level : {"O0"}
+    **kwargs
+        ``cast_model_type``, ``keep_batchnorm_fp32``, ``loss_scale_manager``.
 
     Raises
     ------
     UnsupportedError
-        For another level than "O0", and for a manager that drops steps on overflow.
+        For levels that rewrite the network, and for boost.
+    ScriptValueError
+        For other levels and keywords, and for steps that are dropped on a CPU. [observed 2.10]
     """
-    from dumpsim.frontends.mindspore.train.model import Model
+    from dumpsim.frontends.mindspore.context import get_context
 
-    model = Model(network, loss_fn, optimizer, amp_level=level, boost_level=boost_level, **kwargs)
-    return model.train_network.set_train()
+    if level not in _LEVELS:
+        raise ScriptValueError(f"The argument `level` must be in {list(_LEVELS)}, but got {level}.")
+    if boost_level != "O0":
+        raise UnsupportedError("boost", where="build_train_network(boost_level)", allowed=("O0",))
+    for name in kwargs:
+        if name not in ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manager"):
+            raise ScriptValueError(f"Unsupported arg '{name}'")
+    halves = mstype.float16 if level in ("O2", "O3") else mstype.float32
+    kind = kwargs.get("cast_model_type", halves)
+    keep = kwargs.get("keep_batchnorm_fp32", level == "O2")
+    manager = kwargs.get("loss_scale_manager", DynamicLossScaleManager() if level == "O2" else None)
+    if kind == mstype.float16:
+        network.to_float(mstype.float16)
+        if keep:
+            _keep_float32(network, _BLACK_LIST, mstype.float16)
+    elif level not in ("O2", "O3"):
+        network = auto_mixed_precision(network, level)
+    elif level == "O2" and not keep:
+        network.to_float(mstype.float16)
+    if loss_fn is not None:
+        mixed = kind == mstype.float16 or getattr(network, "_amp_level", "O0") != "O0"
+        network = (_Float32WithLossCell if mixed else nn.WithLossCell)(network, loss_fn)
+    update = None if manager is None else manager.get_update_cell()
+    if update is None:
+        scale = None if manager is None else manager.get_loss_scale()
+        step: nn.Cell = nn.TrainOneStepCell(network, optimizer, scale)
+        return step.set_train()
+    if get_context("device_target") == "CPU":
+        raise ScriptValueError(
+            "Only `loss_scale_manager=None` or `loss_scale_manager=FixedLossScaleManager(drop_overflow_update=False)`"
+            "are supported on device `CPU`. "
+        )
+    step = nn.TrainOneStepWithLossScaleCell(network, optimizer, update)
+    return step.set_train()
 
 
 def __getattr__(name: str) -> Any:

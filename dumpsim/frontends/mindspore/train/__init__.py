@@ -3,7 +3,12 @@
 from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
-from dumpsim.frontends.mindspore.amp import FixedLossScaleManager, LossScaleManager
+from dumpsim.frontends.mindspore.amp import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+    build_train_network,
+)
 from dumpsim.frontends.mindspore.nn.metrics import MAE, MSE, Accuracy, Loss, Metric
 from dumpsim.frontends.mindspore.train.callback import (
     Callback,
@@ -25,6 +30,7 @@ __all__ = [
     "Callback",
     "CheckpointConfig",
     "DatasetHelper",
+    "DynamicLossScaleManager",
     "FixedLossScaleManager",
     "Loss",
     "LossMonitor",
@@ -34,6 +40,7 @@ __all__ = [
     "ModelCheckpoint",
     "RunContext",
     "TimeMonitor",
+    "build_train_network",
     "connect_network_with_dataset",
     "data_sink",
     "load_checkpoint",

@@ -1,5 +1,10 @@
 """``mindspore.train.amp``: as `mindspore.amp`."""
 
-from dumpsim.frontends.mindspore.amp import FixedLossScaleManager, LossScaleManager, build_train_network
+from dumpsim.frontends.mindspore.amp import (
+    auto_mixed_precision,
+    build_train_network,
+    custom_mixed_precision,
+    get_black_list,
+)
 
-__all__ = ["FixedLossScaleManager", "LossScaleManager", "build_train_network"]
+__all__ = ["auto_mixed_precision", "build_train_network", "custom_mixed_precision", "get_black_list"]

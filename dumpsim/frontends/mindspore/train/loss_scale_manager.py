@@ -1,5 +1,5 @@
 """``mindspore.train.loss_scale_manager``: the managers of the scale of the loss."""
 
-from dumpsim.frontends.mindspore.amp import FixedLossScaleManager, LossScaleManager
+from dumpsim.frontends.mindspore.amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 
-__all__ = ["FixedLossScaleManager", "LossScaleManager"]
+__all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]

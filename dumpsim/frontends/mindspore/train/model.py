@@ -5,7 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import nn
-from dumpsim.frontends.mindspore.amp import FixedLossScaleManager
+from dumpsim.frontends.mindspore.amp import build_train_network
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_auto_parallel_context, get_context
 from dumpsim.frontends.mindspore.train.callback._callback import CallbackList, InternalCallbackParam, RunContext
@@ -33,8 +33,10 @@ class Model:
         Returns loss, outputs and label.
     eval_indexes : list of int, optional
         Places of loss, outputs and label among what `eval_network` returns.
-    amp_level : str
-        "O0" only.
+    amp_level : {"O0", "O2", "O3"}
+        Mixed precision, as of `build_train_network`.
+    **kwargs
+        ``keep_batchnorm_fp32`` and ``loss_scale_manager``.
     """
 
     def __init__(
@@ -49,18 +51,15 @@ class Model:
         boost_level: str = "O0",
         **kwargs: Any,
     ) -> None:
-        if amp_level != "O0" or boost_level != "O0":
-            raise UnsupportedError("mixed precision and boost", where="Model(amp_level, boost_level)", allowed=("O0",))
         unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager"}
         if unknown:
             raise ScriptValueError(f"unexpected arguments {sorted(unknown)}", where="Model")
-        manager = kwargs.get("loss_scale_manager")
-        if manager is not None and (not isinstance(manager, FixedLossScaleManager) or manager.drops_updates):
-            raise UnsupportedError(
-                "steps that are dropped on overflow", where="Model(loss_scale_manager)",
-                nearest="FixedLossScaleManager(loss_scale, drop_overflow_update=False)",
-            )  # fmt: skip
-        self._loss_scale = 1.0 if manager is None else manager.get_loss_scale()
+        if kwargs.get("loss_scale_manager") is not None and optimizer is None:
+            raise ScriptValueError("The argument 'optimizer' can not be None when set 'loss_scale_manager'.")
+        self._levels = {"level": amp_level, "boost_level": boost_level}
+        self._precision = {name: value for name, value in kwargs.items() if value is not None}
+        if "loss_scale_manager" in kwargs:  # None says that there is no scale
+            self._precision["loss_scale_manager"] = kwargs["loss_scale_manager"]
         if not isinstance(network, nn.Cell):
             raise ScriptTypeError(f"the network is of type {type(network).__name__}", where="Model", allowed=("Cell",))
         self._network = network
@@ -96,9 +95,7 @@ class Model:
         network = self._network
         if self._optimizer is None:
             return nn.WithLossCell(network, self._loss_fn) if self._loss_fn is not None else network
-        if self._loss_fn is not None:
-            network = nn.WithLossCell(network, self._loss_fn)
-        return nn.TrainOneStepCell(network, self._optimizer, self._loss_scale)
+        return build_train_network(network, self._optimizer, self._loss_fn, **self._levels, **self._precision)
 
     # -- training
 

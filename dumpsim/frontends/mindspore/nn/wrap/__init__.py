@@ -3,10 +3,11 @@
 from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
-from dumpsim.frontends.mindspore.nn.wrap import cell_wrapper
+from dumpsim.frontends.mindspore.nn.wrap import cell_wrapper, loss_scale
 from dumpsim.frontends.mindspore.nn.wrap.cell_wrapper import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.wrap.loss_scale import *  # noqa: F403
 
-__all__ = [*cell_wrapper.__all__]
+__all__ = [*cell_wrapper.__all__, *loss_scale.__all__]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,69 @@
+"""Steps that are dropped on overflow, on chips that saturate and on chips that do not."""
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.frontends.mindspore import Tensor, amp, context, nn
+from dumpsim.runtime.session import Session
+
+
+@pytest.fixture(params=["910A", "910B"])
+def session(request, monkeypatch):
+    """A fresh process on Ascend."""
+    monkeypatch.setenv(VARIABLE, RunSettings(chip=request.param, manifest=None).to_text())
+    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
+    before = Session.use(None)
+    yield Session.current()
+    Session.use(before)
+
+
+def kernels(session):
+    return {n.op_type for e in session.executors() for g in e.program.kernel_graphs for n in g.order}
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
+def test_a_step_with_overflow_is_dropped_and_the_scale_halved(session, mode):
+    context.set_context(mode=mode)
+    network = nn.Dense(4, 1, weight_init="ones", bias_init="zeros")
+    optimizer = nn.SGD(network.trainable_params(), 0.1)
+    # the loss is 64, its gradients 16 and 16 * 2 = 2 ** 5: float32 holds them scaled by 2 ** 122, float16, in which
+    # the 910A multiplies matrices, by 2 ** 10
+    fits = 10 if session.chip.name == "910A" else 122
+    manager = amp.DynamicLossScaleManager(2.0 ** (fits + 4), 2, 1000)
+    step = amp.build_train_network(network, optimizer, nn.MSELoss(), loss_scale_manager=manager)
+    data, label = Tensor(np.full((1, 4), 2.0, np.float32)), Tensor([[0.0]])
+    scales, weights = [], []
+    for _ in range(8):
+        loss, overflow, scale = step(data, label)
+        scales.append((bool(overflow), float(scale)))
+        weights.append(float(network.weight[0, 0]))
+        if not bool(overflow):
+            break
+    assert scales == [(True, 2.0 ** (fits + n)) for n in (3, 2, 1, 0)] + [(False, 2.0**fits)]
+    assert weights == [1.0] * 4 + [pytest.approx(1 - 0.1 * 32)]
+    assert float(loss) == 64.0
+    assert optimizer.global_step.item() == 1
+    if mode == ms.GRAPH_MODE:
+        asked = "NPUGetFloatStatusV2" if session.chip.name == "910A" else "AllFinite"
+        assert asked in kernels(session)
+
+
+def test_the_scale_is_a_tensor_or_a_cell(session):
+    network = nn.WithLossCell(nn.Dense(4, 1), nn.MSELoss())
+    optimizer = nn.SGD(network.trainable_params())
+    step = nn.TrainOneStepWithLossScaleCell(network, optimizer, Tensor(8.0))
+    step.set_sense_scale(Tensor(16.0))
+    assert step.scale_sense.item() == 16.0
+    with pytest.raises(TypeError, match="must be Cell or Tensor"):
+        nn.TrainOneStepWithLossScaleCell(network, optimizer, 8.0)
+    with pytest.raises(ValueError, match=r"must be \(1,\) or \(\)"):
+        nn.TrainOneStepWithLossScaleCell(network, optimizer, Tensor([8.0, 8.0]))
+
+
+@pytest.mark.parametrize("level", ["O1", "auto"])
+def test_levels_that_rewrite_the_network_are_refused(level):
+    with pytest.raises(UnsupportedError, match=level):
+        amp.auto_mixed_precision(nn.Dense(2, 2), level)
