@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from dumpsim.core.version import __version__
 
 if TYPE_CHECKING:
+    from dumpsim.analysis.compare import compare
     from dumpsim.analysis.convert import convert
     from dumpsim.analysis.dumpset import DumpSet, open
+    from dumpsim.analysis.first import first
     from dumpsim.core.errors import DumpsimError
     from dumpsim.core.record import Record
     from dumpsim.tensor.device_stats import device_statistics
@@ -25,9 +27,11 @@ __all__ = [
     "Record",
     "Statistics",
     "__version__",
+    "compare",
     "convert",
     "device_statistics",
     "digest",
+    "first",
     "open",
     "simd_levels",
     "statistics",
@@ -41,9 +45,11 @@ _HOMES = {
     "DumpsimError": "dumpsim.core.errors",
     "Record": "dumpsim.core.record",
     "Statistics": "dumpsim.tensor.stats",
+    "compare": "dumpsim.analysis.compare",
     "convert": "dumpsim.analysis.convert",
     "device_statistics": "dumpsim.tensor.device_stats",
     "digest": "dumpsim.tensor.digest",
+    "first": "dumpsim.analysis.first",
     "open": "dumpsim.analysis.dumpset",
     "simd_levels": "dumpsim.tensor.simd",
     "statistics": "dumpsim.tensor.stats",

@@ -3,7 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -147,6 +147,15 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def of(self, wanted: Callable[[str], bool]) -> "Plan":
+        """The part whose operators' names, of either side, are wanted."""
+        chosen = (
+            line
+            for line in self.lines
+            if any(wanted(one.op_name) for one in (line.pair.left, line.pair.right) if one is not None)
+        )
+        return replace(self, lines=tuple(chosen))
 
     def rows(self, *, jobs: int | None = 1, scheduler: str | None = None) -> Iterator[Row]:
         """The rows, by several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""

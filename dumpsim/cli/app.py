@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 import dumpsim
-from dumpsim.cli import check, comparetool, convert, explain, ls, run, show, stat
+from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, run, show, stat
 
 __all__ = ["app"]
 
@@ -62,6 +62,8 @@ app.command("show")(show.show)
 app.command("stat")(stat.stat)
 app.command("explain")(explain.explain)
 app.command("convert")(convert.convert)
+app.command("compare")(compare.compare)
+app.command("first")(first.first)
 app.command(
     "msaccucmp",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},

@@ -1,0 +1,89 @@
+"""What is wrong with one tensor: how many NaN and infinities it has, by its statistics row or its values."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dumpsim.analysis.verdict import Side
+from dumpsim.core.errors import DumpsimError
+
+__all__ = ["Condition", "condition", "conditions"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 1 << 20
+_WHOLE = ("int", "uint", "bool", "qint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """NaN and infinities by sign; -1 where there are some and a statistics row does not tell how many."""
+
+    nan: int = 0
+    positive_inf: int = 0
+    negative_inf: int = 0
+    error: str = ""
+
+    @property
+    def finite(self) -> bool:
+        return not (self.nan or self.positive_inf or self.negative_inf)
+
+
+_FINITE = Condition()
+
+
+def conditions(sides: Sequence[Side]) -> list[Condition]:
+    """The condition of each tensor; a file that cannot be read is an error in it, and none is raised."""
+    return [condition(side) for side in sides]
+
+
+def condition(side: Side) -> Condition:
+    """The condition of a tensor; whole numbers are finite unread."""
+    if side.dtype.startswith(_WHOLE):
+        return _FINITE
+    if (told := _of_row(side.row, whole=side.path is None)) is not None:
+        return told
+    if side.path is None:
+        return _FINITE
+    try:
+        return _of_values(side.load())
+    except (DumpsimError, OSError) as error:
+        return Condition(error=str(error))
+
+
+def _of_row(row: Mapping[str, Any], *, whole: bool) -> Condition | None:
+    """What a statistics row tells: counts, or else extrema and sums where there are no values to look at."""
+    counts = [row.get(name) for name in ("nan", "positive_inf", "negative_inf")]
+    known = [int(count) for count in counts if count is not None]
+    if len(known) == len(counts):
+        return Condition(nan=known[0], positive_inf=known[1], negative_inf=known[2])
+    values = [value for name in ("max", "min", "avg", "l2norm") if (value := row.get(name)) is not None]
+    if not whole or not values:
+        return None
+    return Condition(
+        nan=-any(math.isnan(value) for value in (row.get("max"), row.get("min"), row.get("avg")) if value is not None),
+        positive_inf=-(row.get("max") == math.inf),
+        negative_inf=-(row.get("min") == -math.inf),
+    )
+
+
+def _of_values(array: Array) -> Condition:
+    if array.dtype.kind in "iub":
+        return _FINITE
+    flat = array.reshape(-1)
+    found = [0, 0, 0]
+    for start in range(0, flat.size, _BLOCK):
+        block = flat[start : start + _BLOCK]
+        if block.dtype.kind == "c":
+            block = np.ascontiguousarray(block).view(block.real.dtype)
+        elif block.dtype.kind == "V":
+            block = block.astype(np.float32)
+        if np.isfinite(block).all():
+            continue
+        found[0] += int(np.count_nonzero(np.isnan(block)))
+        found[1] += int(np.count_nonzero(block == math.inf))
+        found[2] += int(np.count_nonzero(block == -math.inf))
+    return Condition(nan=found[0], positive_inf=found[1], negative_inf=found[2])

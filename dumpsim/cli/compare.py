@@ -1,0 +1,126 @@
+"""``dumpsim compare``: two dumps tensor by tensor."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dumpsim.cli.output import print_json, print_rows, progress
+from dumpsim.cli.selection import Json
+
+if TYPE_CHECKING:
+    from dumpsim.analysis.compare import Row
+
+__all__ = ["Iteration", "Jobs", "Matching", "Rank", "Scheduler", "Step", "Tolerances", "compare"]
+
+Tolerances = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tol", help="'PATTERN:RTOL[:ATOL]' for tensors whose operator, type or label matches; the last one holds."
+    ),
+]
+Matching = Annotated[str, typer.Option("--match", help="Iterations by number, or by order: the first with the first.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", help="Processes; by default one a CPU if there is much to do.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler whose workers see the dumps (extra dask).")
+]
+Rank = Annotated[int | None, typer.Option(help="Rank.")]
+Iteration = Annotated[int | None, typer.Option(help="Iteration.")]
+Step = Annotated[int | None, typer.Option(help="Training step, in O2 trees.")]
+_COLUMNS = ("rank", "iteration", "op_type", "op_name", "io", "slot", "matched_by", "verdict", "outside", "count")
+_MEASURES = ("cosine", "max_absolute", "max_relative")
+_TAIL = ("dtype", "other_dtype", "shape", "source", "note")
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(help="A dump, a directory inside one, or one of its files.")],
+    b: Annotated[Path, typer.Argument(help="The golden one.")],
+    tol: Tolerances = None,
+    op: Annotated[str | None, typer.Option(help="Glob on the operator's full name in either dump.")] = None,
+    rank: Rank = None,
+    iteration: Iteration = None,
+    step: Step = None,
+    match: Matching = "number",
+    every: Annotated[bool, typer.Option("--all", "-a", help="Also tensors that agree or have no counterpart.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Tensors without counterpart are findings too.")] = False,
+    equal_nan: Annotated[bool, typer.Option(help="NaN at the same place agrees.")] = True,
+    csv: Annotated[Path | None, typer.Option(help="Write all rows to this file.")] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    as_json: Json = False,
+) -> None:
+    """Compare two dumps of any kind; exit code 1 if tensors differ or nothing could be compared."""
+    from dumpsim.analysis.compare import Comparison, prepare
+    from dumpsim.analysis.dumpset import open as open_dump
+
+    dumps = [open_dump(path).filter(rank=rank, iteration=iteration, step=step) for path in (a, b)]
+    plan = prepare(*dumps, tol=tol or (), match=match, equal_nan=equal_nan)
+    if op is not None:
+        plan = plan.of(lambda name: fnmatchcase(name.lower(), op.lower()))
+    rows = progress(plan.rows(jobs=jobs, scheduler=scheduler), what="compare", total=len(plan))
+    result = Comparison(rows=tuple(rows), unmatched=plan.unmatched)
+    if csv is not None:
+        result.to_csv(csv)
+    if as_json:
+        for row in result:
+            print_json(row.as_dict())
+    else:
+        _print(result.rows, every)
+    _summary(result, every or as_json)
+    lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
+    if any(row.verdict == "unreadable" for row in result):
+        raise typer.Exit(3)
+    if not result.ok or (strict and lonely):
+        raise typer.Exit(1)
+
+
+def _print(rows: "Sequence[Row]", every: bool) -> None:
+    """The table: what does not agree, or everything."""
+    shown = [row for row in rows if every or row.finding or row.verdict in ("unreadable", "unknown")]
+    if not shown:
+        return
+    columns = [*_COLUMNS, *_MEASURES, *_TAIL]
+    named = [_named(row) for row in shown]
+    for column in ("rank", "iteration", *_MEASURES, "source", "note"):
+        values = {row[column] for row in named}
+        if values <= {None, ""} or (column in ("rank", "iteration") and values <= {0, None}):
+            columns.remove(column)
+    print_rows(columns, named)
+
+
+def _named(row: "Row") -> dict[str, Any]:
+    """A row whose names are those of the side that has the tensor."""
+    values = row.as_dict()
+    if row.verdict == "only_b":
+        values |= {"op_type": row.other_type, "op_name": row.other_name, "io": row.other_io, "slot": row.other_slot}
+        values |= {"shape": row.other_shape}
+    elif row.other_name != row.op_name and row.other_name:
+        values["note"] = "; ".join(filter(None, (f"B: {row.other_name}", row.note)))
+    return values
+
+
+def _summary(result: Any, every: bool) -> None:
+    """What was found in all, and what has no counterpart, on stderr."""
+    lines = []
+    if not every:
+        for verdict, side in (("only_a", "A"), ("only_b", "B")):
+            rows = [row for row in result if row.verdict == verdict]
+            names = Counter((row.op_name or row.other_name) for row in rows if not row.note.startswith("inside"))
+            inside = sum(row.note.startswith("inside") for row in rows)
+            if names:
+                some = ", ".join(list(names)[:8])
+                more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+                lines.append(f"in {side} only: {sum(names.values())} tensors of {some}{more}")
+            if inside:
+                lines.append(f"in {side} only: {inside} tensors inside operators that are fused on the other side")
+    lines += [f"not compared: {said}" for said in result.unmatched]
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in result.counts.items()) or "no tensors"
+    lines.append(f"{result.compared} pairs compared: {counts}")
+    for line in lines:
+        print(line, file=sys.stderr)

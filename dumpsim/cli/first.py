@@ -1,0 +1,120 @@
+"""``dumpsim first``: the operator that made a NaN, an infinity or a difference."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dumpsim.cli.compare import Iteration, Jobs, Matching, Rank, Scheduler, Step, Tolerances
+from dumpsim.cli.output import print_json
+from dumpsim.cli.selection import Json
+
+if TYPE_CHECKING:
+    from dumpsim.analysis.scan import Finding
+
+__all__ = ["first"]
+
+_KINDS = {"made": "made by", "received": "received by", "given": "given by"}
+_BASES = {
+    "inputs": "its inputs are good",
+    "graph": "its inputs were not dumped; the graph says that those who made them were good",
+    "order": "its inputs were not dumped; nothing before it was bad",
+}
+
+
+def first(
+    a: Annotated[Path, typer.Argument(help="A dump, a directory inside one, or one of its files.")],
+    b: Annotated[
+        Path | None, typer.Argument(help="The golden one; without it NaN and infinities are looked for.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="Glob on operator, type or label (NAME:input.1) of tensors that may hold infinities."),
+    ] = None,
+    no_intended: Annotated[
+        bool, typer.Option("--no-intended", help="Also -inf that masks and what fills them are expected to hold.")
+    ] = False,
+    tol: Tolerances = None,
+    rank: Rank = None,
+    iteration: Iteration = None,
+    step: Step = None,
+    match: Matching = "number",
+    every: Annotated[bool, typer.Option("--all", "-a", help="Search on behind the first one that made it.")] = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    as_json: Json = False,
+) -> None:
+    """Name the operator whose inputs are good and whose result is not; exit code 1 if there is one."""
+    from dumpsim.analysis.dumpset import open as open_dump
+    from dumpsim.analysis.first import first as search
+    from dumpsim.analysis.scan import INTENDED
+
+    dumps = [open_dump(path).filter(rank=rank, iteration=iteration, step=step) for path in (a, b) if path is not None]
+    with _counter() as count:
+        found = search(
+            *dumps,
+            allow=allow or (),
+            intended=() if no_intended else INTENDED,
+            tol=tol or (),
+            match=match,
+            everything=every,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=count,
+        )
+    for finding in found:
+        if as_json:
+            print_json(finding.as_dict())
+        else:
+            print("\n".join(_lines(finding)))
+    for said in found.unreadable:
+        print(f"dumpsim: {said}", file=sys.stderr)
+    if not as_json:
+        what = "difference" if b is not None else "NaN, no infinity that is not intended"
+        end = f"; {found.passed_on} pass it on" if found.passed_on else ""
+        print(f"{found.operators} operators{end}" if found.findings else f"{found.operators} operators: no {what}")
+    if found.unreadable:
+        raise typer.Exit(3)
+    if found.findings or not found.operators:
+        raise typer.Exit(1)
+
+
+def _lines(finding: "Finding") -> list[str]:
+    """A finding for people."""
+    where = f"rank {finding.rank}" + ("" if finding.iteration is None else f", iteration {finding.iteration}")
+    lines = [f"{finding.what} {_KINDS[finding.kind]} {finding.op_type}  {finding.op_name}  ({where})"]
+    lines.append(f"  {finding.tensor}: {finding.detail}" if finding.detail else f"  {finding.tensor}")
+    if finding.kind == "made":
+        lines.append(f"  {_BASES[finding.basis]}")
+    if finding.note:
+        lines.append(f"  {finding.note}")
+    if finding.other_name and finding.other_name != finding.op_name:
+        lines.append(f"  in B {finding.other_name}")
+    if finding.source:
+        lines.append(f"  made at {finding.source}  {finding.code}")
+    lines += [f"  {path}" for path in (finding.path, finding.other_path) if path]
+    return [*lines, f"  next: {finding.next}"]
+
+
+class _counter:  # noqa: N801 (used as a function)
+    """Counts operators on stderr while a terminal watches."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+
+    def __enter__(self) -> "_counter":
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("first: reading names")
+            self._status.start()
+        return self
+
+    def __call__(self, count: int) -> None:
+        if self._status is not None and count % 64 == 0:
+            self._status.update(f"first: {count} operators")
+
+    def __exit__(self, *failure: object) -> None:
+        if self._status is not None:
+            self._status.stop()
