@@ -9,6 +9,7 @@ import ast
 import os
 import re
 import struct
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -26,6 +27,7 @@ _DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # numpy would evalua
 _BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
 
 
+@lru_cache(maxsize=256)  # the tensors of a dump have few types and shapes
 def header(descr: str, shape: tuple[int, ...]) -> bytes:
     r"""The bytes before the data.
 

@@ -1,6 +1,7 @@
 """The number types of tensors: one row a type, with every spelling that a vendor gives it."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.errors import DtypeError, nearest
@@ -76,21 +77,27 @@ class DType:
         >>> dtype("int4").numpy
         dtype([('int4x2', 'i1')])
         """
-        import numpy as np
-
-        if self.name in _ML:
-            import ml_dtypes
-
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML[self.name]))
-            return found
-        if self.name == "int4":
-            return np.dtype([_PAIR])
-        if self.name == "hifloat8":
-            raise DtypeError("arrays of hifloat8 are not emulated", nearest="float8_e4m3fn", code="DS-TYP-002")
-        return np.dtype("uint8" if self.name == "uint1" else self.name)
+        return _numpy(self.name)
 
     def __str__(self) -> str:
         return self.name
+
+
+@cache
+def _numpy(name: str) -> "np.dtype[Any]":
+    """The numpy type of a row's elements, asked for with every tensor."""
+    import numpy as np
+
+    if name in _ML:
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML[name]))
+        return found
+    if name == "int4":
+        return np.dtype([_PAIR])
+    if name == "hifloat8":
+        raise DtypeError("arrays of hifloat8 are not emulated", nearest="float8_e4m3fn", code="DS-TYP-002")
+    return np.dtype("uint8" if name == "uint1" else name)
 
 
 _PAIR = ("int4x2", "i1")

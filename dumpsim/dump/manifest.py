@@ -14,6 +14,8 @@ from dumpsim.core.errors import DumpWriteError
 
 __all__ = ["BufferEntry", "FileEntry", "Manifest", "Spool", "path_for"]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
 
 class FileEntry(BaseModel):
     """One npy file, with the device's own ids, which names do not tell."""
@@ -87,7 +89,7 @@ class Spool:
             self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - lives as long as the spool
             # a dump that is never finished leaves nothing open; at exit the manifest still has to be written
             weakref.finalize(self, self._file.close).atexit = False
-        self._file.write(json.dumps(fields, ensure_ascii=False) + "\n")
+        self._file.write(_ENCODER.encode(fields) + "\n")
 
     def finish(self, manifest: Manifest, path: str) -> None:
         """Write the manifest, its entries streamed into place.

@@ -24,6 +24,8 @@ __all__ = ["Observers", "host_array", "operand_refs", "place_ref"]
 _NOTHING = np.zeros(0, np.uint8)
 _BYTE = dtype("uint8")
 
+Wanted = tuple[list[Tap], dict[str, Any]]  # the taps that want a task's event, and its fields
+
 
 class Observers:
     """The taps of a session; an event's tensors are gathered only for taps that want it."""
@@ -97,37 +99,33 @@ class Observers:
 
     def task(
         self, plan: GraphPlan, call: Call, task: Task, defer: Callable[[Callable[[], None]], None] | None = None
-    ) -> "tuple[list[Tap], TaskEvent] | None":
-        """The event of a task and the taps that want it, None where none does."""
+    ) -> Wanted | None:
+        """The taps that want the event of a task and its fields, None where none does."""
         if not self.taps:
             return None
         node = call.node
-        event = TaskEvent(
-            op_type=node.op_type,
-            full_name=node.full_name,
-            graph_id=plan.kernel_graph.graph_id,
-            root_graph_id=plan.kernel_graph.root_graph_id,
-            operands=(),
-            outputs=(),
-            attrs={**call.attrs, "dump": node.flags["dump"]} if "dump" in node.flags else call.attrs,
-            task_id=task.task_id,
-            stream_id=task.stream_id,
-            time_ns=task.end_ns,
-            rank=self.rank,
-            model_name=plan.model_name,
-            model_id=plan.model_id,
-            original_names=_originals(node),
-            defer=defer,
-        )
+        fields: dict[str, Any] = {  # an event is made of them up to three times, which is cheaper than `replace`
+            "op_type": node.op_type,
+            "full_name": node.full_name,
+            "graph_id": plan.kernel_graph.graph_id,
+            "root_graph_id": plan.kernel_graph.root_graph_id,
+            "operands": (),
+            "outputs": (),
+            "attrs": {**call.attrs, "dump": node.flags["dump"]} if "dump" in node.flags else call.attrs,
+            "task_id": task.task_id,
+            "stream_id": task.stream_id,
+            "time_ns": task.end_ns,
+            "rank": self.rank,
+            "model_name": plan.model_name,
+            "model_id": plan.model_id,
+            "original_names": _originals(node),
+            "defer": defer,
+        }
+        event = TaskEvent(**fields)
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if not wanting:
             return None
-        return wanting, replace(
-            event,
-            operands=_operands(plan, call),
-            outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
-            arguments=_arguments(call),
-        )
+        return wanting, {**fields, **_tensors(plan, call), "arguments": _arguments(call)}
 
     def data(self, plan: GraphPlan, time_ns: int) -> None:
         """Tell of the inputs of a model: nodes of type Data, which no task runs, so that their ids are unknown."""
@@ -154,23 +152,25 @@ class Observers:
                 for tap in wanting:
                     tap.after_task(event)
 
-    def before(self, wanted: "tuple[list[Tap], TaskEvent]") -> None:
+    def before(self, wanted: Wanted) -> None:
         """Tell that a kernel is about to run."""
-        taps, event = wanted
+        taps, fields = wanted
+        event = TaskEvent(**fields)
         for tap in taps:
             tap.before_task(event)
 
-    def after(self, wanted: "tuple[list[Tap], TaskEvent]", call: Call, plan: GraphPlan, **changes: Any) -> None:
+    def after(self, wanted: Wanted, call: Call, plan: GraphPlan, **changes: Any) -> None:
         """Tell that a kernel has run; the versions of what it wrote are new."""
-        taps, event = wanted
-        event = replace(
-            event,
-            operands=_operands(plan, call),
-            outputs=tuple(place_ref(output, output.slot) for output in call.outputs),
-            **changes,
-        )
+        taps, fields = wanted
+        event = TaskEvent(**{**fields, **_tensors(plan, call), **changes})
         for tap in taps:
             tap.after_task(event)
+
+
+def _tensors(plan: GraphPlan, call: Call) -> dict[str, Any]:
+    """References to a call's tensors as they are now."""
+    outputs = tuple(place_ref(output, output.slot) for output in call.outputs)
+    return {"operands": _operands(plan, call), "outputs": outputs}
 
 
 def _originals(node: Node) -> tuple[str, ...]:
