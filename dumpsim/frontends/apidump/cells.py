@@ -197,6 +197,16 @@ class CellCalls:
             self._record(f"{label}_{self._dump.take(label)}", args, kwargs, result)
         return result
 
+    def graph(self, name: str) -> None:
+        """See `Listener.graph`."""
+        if self._dump.is_counting and not _inside.get():
+            self._dump.skip(f"calls inside of the graph {name}", 1)
+
+    @property
+    def hears_gradients(self) -> bool:
+        """See `Listener.hears_gradients`."""
+        return self._dump.has_backward and bool(self._waiting)
+
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
         """See `Listener.gradient`: written under the names of the outputs, the outermost call's first."""
         tensor_of, names = self._waiting.get(id(tensor), (None, ()))

@@ -8,7 +8,7 @@ from typing import Any
 
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.errors import DumpsimError, ScriptValueError
-from dumpsim.frontends.mindspore._capture import backward, jump, rewrite, tape, trace, values
+from dumpsim.frontends.mindspore._capture import backward, jump, listener, rewrite, tape, trace, values
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
@@ -66,6 +66,7 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
     CaptureError
         The network cannot be turned into a graph.
     """
+    listener.ran_graph(type(cell).__name__)
     session = current_session(cell.__dict__.get("_jit_config_dict", {}).get("jit_level"))
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
     constants = stated is None  # [observed 2.10]
@@ -114,6 +115,7 @@ def run_function(
     CaptureError
         The function cannot be turned into a graph.
     """
+    listener.ran_graph(getattr(function, "__qualname__", type(function).__name__))
     session = current_session(jit_level)
     bound: tuple[Any, ...] = ()
     owner = getattr(function, "__self__", None)

@@ -187,8 +187,7 @@ def _at_once(
     nodes = builder.replay(_entries(recorded, depending, chosen))
     output = builder.whole(chosen)
     seed = builder.seed(chosen, sens)
-    listening = listener.listeners()
-    tell = builder.tell if listening else None
+    tell = builder.tell if listener.hear_gradients() else None
     found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)], tell=tell)
     if tell is not None:
         for leaf, gradient in zip(leaves, found, strict=True):
@@ -207,7 +206,7 @@ def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence
     """
     from dumpsim.frontends.mindspore._capture.compile import current_session
 
-    if tape.is_recording() or listener.listeners():
+    if tape.is_recording() or listener.hear_gradients():
         return recorded.entries
     session = current_session()
     if not session.options().backward_graphs:

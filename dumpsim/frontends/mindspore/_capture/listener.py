@@ -9,7 +9,19 @@ from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Literal, Protocol
 
-__all__ = ["Kind", "Listener", "attach", "called", "detach", "heard", "heard_methods", "listeners", "unheard"]
+__all__ = [
+    "Kind",
+    "Listener",
+    "attach",
+    "called",
+    "detach",
+    "hear_gradients",
+    "heard",
+    "heard_methods",
+    "listeners",
+    "ran_graph",
+    "unheard",
+]
 
 Kind = Literal["cell", "construct", "function", "method"]
 
@@ -25,6 +37,15 @@ class Listener(Protocol):
         Returns what the call gives. `args` of a method begin with the tensor, those of a cell do not hold the cell;
         its hooks run between "cell" and "construct".
         """
+        ...
+
+    def graph(self, name: str) -> None:
+        """A cell or function runs as a graph: what it calls is not heard."""
+        ...
+
+    @property
+    def hears_gradients(self) -> bool:
+        """Whether `gradient` is of use now: then backward passes run op by op too."""
         ...
 
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
@@ -66,6 +87,17 @@ def called(
 
 def _told(listener: Listener, kind: Kind, what: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return listener.call(kind, what, function, args, kwargs)
+
+
+def hear_gradients() -> bool:
+    """Whether somebody listens to gradients."""
+    return any(listener.hears_gradients for listener in _present.get())
+
+
+def ran_graph(name: str) -> None:
+    """Tell those who listen that a graph runs."""
+    for listener in _present.get():
+        listener.graph(name)
 
 
 def heard(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
