@@ -81,14 +81,15 @@ def compare_arrays(origin: Array, target: Array, tolerance: Tolerance) -> ArrayD
     one, other = _floats(origin), _floats(target)
     close = tolerance.close(one, other)
     with np.errstate(all="ignore"):
-        apart = np.abs(one - other)
-        differing = apart[apart != 0] if apart.size else apart
+        differs = one != other
+        apart = np.abs(one[differs] - other[differs])
+        mean = apart.mean() if apart.size else 0.0
     every = bool(close.all())
     return ArrayDifference(
         close=every,
         ratio=float(np.count_nonzero(close)) / close.size if close.size else 1.0,
         cosine=_cosine(one, other),
-        mean=differing.mean() if differing.size else 0.0,
+        mean=mean,
         max=apart.max() if apart.size else 0.0,
     )
 
@@ -97,7 +98,7 @@ def compare_statistics(
     origin: tuple[float, float, float], target: tuple[float, float, float], tolerance: Tolerance
 ) -> StatisticsDifference:
     """Compare maximum, minimum and mean."""
-    apart = [abs(a - b) if a != b else 0.0 for a, b in zip(origin, target, strict=True)]
+    apart = [abs(a - b) for a, b in zip(origin, target, strict=True)]  # equal infinities: NaN, as the tables have it
     close = all(
         (math.isnan(a) and math.isnan(b)) or bool(tolerance.close(a, b)) for a, b in zip(origin, target, strict=True)
     )
@@ -114,7 +115,8 @@ def truncated(value: Any, digits: int = 5) -> str:
     """
     if not math.isfinite(value):
         return str(float(value))
-    scaled = value * 10.0**digits  # in the number type of the value: a float32 keeps its seven figures
+    with np.errstate(over="ignore"):
+        scaled = value * 10.0**digits  # in the number type of the value: a float32 keeps its seven figures
     return f"{int(scaled) / 10**digits:.{digits}f}" if math.isfinite(scaled) else f"{float(value):.{digits}f}"
 
 
@@ -156,7 +158,7 @@ def _cosine(one: Array, other: Array) -> Any:
 
 
 def _dot(one: Array, other: Array) -> Any:
-    """The sum of products in 16 fixed lanes and what is left of 32 in double, as the BLAS of SSE machines has it.
+    """The sum of products in fixed lanes and what is left of 32 in double, as the BLAS of SSE machines has it.
 
     numpy's own depends on the processor, and in float32 the fifth digit of a cosine near 1 depends on the order of the
     sums: this order gives the tables of [reference x01] on every machine.
@@ -166,7 +168,10 @@ def _dot(one: Array, other: Array) -> Any:
     tail = products[whole:].astype(np.float64)
     total = np.add.accumulate(tail)[-1] if tail.size else np.float64(0)
     if whole:
-        lanes = np.add.reduce(products[:whole].reshape(-1, 16), axis=0).reshape(4, 4)
-        four = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
-        total = total + np.float64((four[0] + four[1]) + (four[2] + four[3]))
+        width = 64 // one.dtype.itemsize  # four registers of 16 bytes
+        lanes = np.add.reduce(products[:whole].reshape(-1, width), axis=0).reshape(4, -1)
+        row = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+        while row.size > 1:
+            row = row[0::2] + row[1::2]
+        total = total + np.float64(row[0])
     return one.dtype.type(total)

@@ -1,0 +1,62 @@
+"""The tables are those of the real tool, byte for byte: recorded ones, and the stored pair of torch and MindSpore."""
+
+import importlib.util
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "apidump"
+REFERENCE = FIXTURES / "x01_torch_vs_ms"
+
+
+def _cases():
+    spec = importlib.util.spec_from_file_location("table_cases", FIXTURES / "tables" / "table_cases.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+cases = _cases()
+RECORDED = json.loads((FIXTURES / "tables" / "tables.json").read_text())
+
+
+def texts(directory):
+    return {path.name: path.read_bytes().decode() for path in directory.glob("*")}
+
+
+@pytest.mark.parametrize("name", list(RECORDED))
+def test_recorded_tables(name, tmp_path, capsys):
+    origin, target, arguments = cases.write_case(name, tmp_path)
+    api_dump_compare(origin, target, tmp_path / "out", **arguments)
+    assert texts(tmp_path / "out") == RECORDED[name]["files"]
+
+
+@pytest.mark.parametrize("name", list(RECORDED))
+def test_recorded_console(name, tmp_path):
+    origin, target, arguments = cases.write_case(name, tmp_path)
+    result, _ = compare_api_dumps(origin, target, **arguments)
+    tables = [table.console(colour=True) for step in result.steps for _, table in step.tables()]
+    shown = [line for line in RECORDED[name]["console"].splitlines() if line.startswith(("|", "+"))]
+    assert "\n".join(tables).splitlines() == shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "origin", "target", "arguments"),
+    [
+        ("cmp_ms_pt", "ms", "pt", {}),
+        ("cmp_pt_ms", "pt", "ms", {}),
+        ("cmp_ms_ms", "ms", "ms", {}),
+        ("cmp_ms_pt_ign", "ms", "pt", {"ignore_unmatched": True}),
+    ],
+)
+def test_stored_pair(expected, origin, target, arguments, tmp_path, capsys):
+    result = api_dump_compare(REFERENCE / origin, REFERENCE / target, tmp_path, **arguments)
+    assert texts(tmp_path) == texts(REFERENCE / expected)
+    assert result.first is None
+    assert result.passes
