@@ -45,12 +45,15 @@ class CallSite:
         What was called.
     left, right : Load or None
         Operands of an operator, where they are simple.
+    positional : int or None
+        How many arguments were given by position, where the instruction tells.
     """
 
     operator: bool
     callee: Load | None = None
     left: Load | None = None
     right: Load | None = None
+    positional: int | None = None
 
     @property
     def name(self) -> str | None:
@@ -114,12 +117,14 @@ def base_module(load: Load | None, frame: FrameType) -> str | None:
 
 def _read(code: CodeType, offset: int) -> CallSite:
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-    at = next(n for n, i in enumerate(instructions) if i.offset == offset)
+    # a call of Python by Python leaves the caller at the cache behind its instruction
+    at = max(n for n, i in enumerate(instructions) if i.offset <= offset)
     here = instructions[at]
     before = instructions[:at]
     if here.opname.startswith(_OPERATORS):
         return CallSite(True, left=_left(here, before), right=_chain(before, len(before) - 1))
-    if not here.opname.startswith("CALL") or here.positions is None or here.positions.lineno is None:
+    # 3.11: once it is specialised, PRECALL does the call itself
+    if not here.opname.startswith(("CALL", "PRECALL")) or here.positions is None or here.positions.lineno is None:
         return CallSite(False)
     start = (here.positions.lineno, here.positions.col_offset)
     best: int | None = None
@@ -132,7 +137,19 @@ def _read(code: CodeType, offset: int) -> CallSite:
             break
         if before[n].opname.startswith("CALL"):
             break
-    return CallSite(False, callee=None if best is None else _chain(before, best))
+    return CallSite(False, callee=None if best is None else _chain(before, best), positional=_positional(code, here, before))
+
+
+def _positional(code: CodeType, here: dis.Instruction, before: list[dis.Instruction]) -> int | None:
+    """Arguments by position of a call: all but those that the instruction names."""
+    if here.opname == "CALL_FUNCTION_EX" or here.arg is None:
+        return None
+    for instruction in reversed(before[-3:]):
+        if instruction.opname == "KW_NAMES":  # 3.11 and 3.12
+            return here.arg - len(code.co_consts[instruction.arg or 0])
+        if here.opname == "CALL_KW":  # 3.13
+            return here.arg - len(instruction.argval)
+    return here.arg
 
 
 def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:

@@ -202,8 +202,9 @@ def transparent(function: Callable[..., Any]) -> Callable[..., Any] | None:
     if not isinstance(function, FunctionType) or not function.__module__.startswith("torch"):
         return None
     inner = getattr(function, "__wrapped__", None)
-    if isinstance(inner, FunctionType) and "has_torch_function" in function.__code__.co_names:
-        return transparent(inner) or inner  # the wrapper only checks
+    if inner is not None and "has_torch_function" in function.__code__.co_names:
+        # the wrapper only checks; what it wraps may be of C
+        return transparent(inner) or inner if isinstance(inner, FunctionType) else None
     if not isinstance(function.__globals__, dict) or function.__globals__.get("__name__") not in _SEE_THROUGH:
         return None
     copy = FunctionType(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function
 
-from dumpsim.frontends.apidump.callsite import CallSite, Sites, base_module, evaluate
+from dumpsim.frontends.apidump.callsite import CallSite, Load, Sites, base_module, evaluate
 from dumpsim.frontends.apidump.catalogue import OPERATORS, Api, transparent
 
 if TYPE_CHECKING:
@@ -24,9 +24,12 @@ __all__ = ["Interception"]
 
 _HANDLE = handle_torch_function.__code__
 _OPTIMIZERS = ("/torch/optim/",)
+_JIT = "/torch/_jit_internal.py"  # functions that choose between two by a flag, as max_pool2d does
+_TENSOR = "/torch/_tensor.py"
+_HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase"})
+_VARARGS = 0x04
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 _DESCRIPTOR = type(torch._C.TensorBase.add)
-_IN_PLACE = {13: "i", 14: "i"}
 
 
 class _Thread(threading.local):
@@ -132,9 +135,13 @@ class Interception:
             return _first(args, kwargs) if dropped else function(*args, **kwargs)
         api = None
         frame = None
+        given = args
         try:
-            frame = _caller(sys._getframe(2))
+            inner = sys._getframe(2)
+            frame = _caller(inner)
             api = self._identify(session, function, args, frame)
+            if api is not None and frame is not inner and frame is not None:
+                given = self._given(api, args, inner, frame)
             if api is not None and self._is_hidden(session, frame):
                 api = None
                 local_hidden = True
@@ -147,7 +154,7 @@ class Interception:
             if dropped:
                 return _first(args, kwargs)
             return self._pass(session, function, args, kwargs, mode, frame, hidden=local_hidden)
-        return self._record(session, api, function, args, kwargs, frame, dropped)
+        return self._record(session, api, function, args, kwargs, frame, dropped, given)
 
     def _record(
         self,
@@ -158,13 +165,14 @@ class Interception:
         kwargs: dict[str, Any],
         frame: FrameType | None,
         dropped: bool,
+        given: tuple[Any, ...],
     ) -> Any:
         number = session.count(api)
         name = f"{api.base}_{number}"
         wanted = session.recording and session.selection.takes(name)
         inputs: Any = []
         if wanted and not session.exact:  # before the call: it may write into its inputs
-            inputs = session.captured(name, "input", args, single=False)
+            inputs = session.captured(name, "input", given, single=False)
         local = self._local
         local.depth += 1
         try:
@@ -174,7 +182,7 @@ class Interception:
         if wanted and session.recording:
             try:
                 if session.exact:
-                    inputs = session.captured(name, "input", args, single=False)
+                    inputs = session.captured(name, "input", given, single=False)
                 elif session.full:
                     inputs += self._keywords(session, name, kwargs)
                 else:
@@ -224,6 +232,10 @@ class Interception:
             if name is not None:
                 return catalogue.operator(name)
         if len(candidates) < 2:
+            if candidates and frame is not None and frame.f_code.co_filename.endswith(_TENSOR):
+                site = self._sites.find(frame)
+                if site.callee is not None and not _HIDDEN_BASES.isdisjoint(site.callee.attributes):
+                    return None  # torch's own methods call these by another name than the one that is listed
             return candidates[0] if candidates else None
         site = self._sites.find(frame) if frame is not None else CallSite(False)
         called = site.name
@@ -234,6 +246,30 @@ class Interception:
                 return api
         plain = getattr(function, "__name__", "")
         return next((api for api in candidates if api.name == plain), candidates[0])
+
+    def _given(
+        self, api: Api, args: tuple[Any, ...], inner: FrameType, frame: FrameType
+    ) -> tuple[Any, ...]:
+        """The arguments that the caller gave by position; torch's Python functions rearrange them before they ask."""
+        asked = inner
+        while asked.f_back is not None and asked.f_back is not frame:
+            asked = asked.f_back
+        code = asked.f_code
+        if code.co_flags & _VARARGS:
+            name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+            value = asked.f_locals.get(name, args)
+            return value if code.co_filename.endswith(_JIT) and isinstance(value, tuple) else args
+        site = self._sites.find(frame)
+        if site.operator or site.positional is None:
+            return args
+        number = site.positional
+        if api.kind == "Tensor":
+            known, owner = evaluate(_owner(site.callee), frame)
+            number += not (known and isinstance(owner, type))
+        if number > code.co_argcount:
+            return args
+        values = asked.f_locals
+        return tuple(values.get(name) for name in code.co_varnames[:number])
 
     def _operator(
         self,
@@ -414,7 +450,14 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     """The frame that called a function of torch, past torch's own way to us."""
     while frame is not None and frame.f_code is _HANDLE and frame.f_back is not None:
         frame = frame.f_back.f_back
+        if frame is not None and frame.f_code.co_filename.endswith(_JIT):
+            frame = frame.f_back
     return frame
+
+
+def _owner(callee: Load | None) -> Load | None:
+    """What the called attribute was looked up on."""
+    return Load(callee.op, callee.root, callee.attributes[:-1]) if callee is not None and callee.attributes else None
 
 
 def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,7 +2,6 @@
 
 import linecache
 import re
-import sys
 from types import CodeType, FrameType
 
 __all__ = ["HIDDEN", "Stacks", "layer_key"]
@@ -64,8 +63,8 @@ class Stacks:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def keep(self, key: str, frame: FrameType | None, *, filtered: bool, over: CodeType | None = None) -> None:
-        """Remember the stack from `frame` outwards; `over` is the innermost code that is not the caller's."""
+    def keep(self, key: str, frame: FrameType | None, *, filtered: bool) -> None:
+        """Remember the stack from `frame` outwards."""
         places: list[Place] = []
         hidden = self._hidden
         while frame is not None:
@@ -73,7 +72,7 @@ class Stacks:
             kind = hidden.get(code)
             if kind is None:
                 kind = hidden[code] = _kind(code, self._directories)
-            # 0 the user's, 1 of a hidden directory, 2 never shown
+            # 0 the user's, 1 of a hidden directory, 2 ours
             if kind == 0 or (kind == 1 and not filtered):
                 places.append((code, frame.f_lineno or 0))
             frame = frame.f_back
@@ -95,11 +94,9 @@ class Stacks:
 
 def _kind(code: CodeType, hidden: tuple[str, ...]) -> int:
     path = code.co_filename
-    if _OWN in path.replace("\\", "/") or path.endswith(_DISPATCH) or path.startswith("<frozen"):
+    if path.endswith(_DISPATCH):
+        return 3
+    if _OWN in path.replace("\\", "/"):
         return 2
     return int(any(part in path for part in hidden))
 
-
-def caller(depth: int) -> FrameType:
-    """The frame `depth` calls above ours."""
-    return sys._getframe(depth + 1)
