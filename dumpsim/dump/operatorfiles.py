@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from dumpsim.archive.naming import BinName, bin_short_name
 from dumpsim.archive.sink import Sink
@@ -71,13 +72,17 @@ class OperatorFiles:
 
 
 def describe(ref: TensorRef) -> Item:
-    """What a header says of a tensor."""
+    """What a header says of a tensor: GE counts the elements of int4, a shape of MindSpore may count its pairs."""
+    pairs = ref.device_dtype.name == "int4" and bool(ref.shape) and prod(ref.device_shape) == ref.nbytes
+    shape, original = (
+        (*found[:-1], found[-1] * 2) if pairs and found else found for found in (ref.device_shape, ref.shape)
+    )
     return Item(
         dtype=dtype_number(ref.device_dtype.name),
         format=format_number(graph_format(ref)),
-        shape=ref.device_shape,
+        shape=shape,
         size=ref.nbytes,
-        original_shape=ref.shape,
+        original_shape=original,
         sub_format=ref.groups if ref.groups > 1 else 0,
         address=ref.address,
     )

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import dumpsim
 from dumpsim.core.errors import BadInputError, DumpConfigError, ScriptValueError
 from dumpsim.core.options import CompileOptions
 from dumpsim.dump.control import DumpControl
@@ -154,6 +155,20 @@ def test_packed_and_complex_types(root):
     machine.run(task("Default/Q-op0", [packed, number], [number], model_name="m", model_id=1))
     assert np.load(one(root, "input.0.ND.Int4.npy")).tolist() == [1, 2, -8, -1]
     assert np.load(one(root, "input.1.ND.Complex64.npy")).tolist() == [1 + 2j]
+
+
+def test_int4_counts_elements(root):
+    four = ref(np.array([0x21, 0xF8], np.uint8), 0, kind="int4", device="int4", shape=(4,))
+    pairs = ref(np.array([0x21, 0xF8], np.uint8), 1, kind="int4", device="int4", shape=(1, 2))
+    machine = Machine(root, "seed/ascend_o2")
+    machine.run(task("Default/Q-op0", [four, pairs], [four], model_name="m", model_id=1))
+    head, _ = read(one(root, "Default_Q-op0"))
+    assert [(list(e.shape.dim), list(e.original_shape.dim), e.size) for e in head.input] == [
+        ([4], [4], 2), ([1, 4], [1, 4], 2),
+    ]  # fmt: skip
+    assert [entry.array().tolist() for entry in dumpsim.open(root).filter(io="input")] == [
+        [1, 2, -8, -1], [[1, 2, -8, -1]],
+    ]  # fmt: skip
 
 
 def test_o2_dtype_can_be_lower_case(root):
