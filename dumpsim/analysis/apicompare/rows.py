@@ -100,11 +100,16 @@ class Style:
         return (*self.sides, *(middle if self.arrays else (_DIFFS,)), f"shape cmp {pair}", f"dtype cmp {pair}")
 
     @property
-    def rule(self) -> tuple[str, ...]:
-        """Dashes as wide as MindTorch's columns."""
+    def widths(self) -> tuple[int, ...]:
+        """How wide MindTorch's columns are at most."""
         middle = (_RATIO_WIDTH, _RATIO_WIDTH, *(_PAIR_WIDTH,) * 3, _SHAPE_WIDTH, _SHAPE_WIDTH)
         widths = middle if self.arrays else (_DIFFS_WIDTH, _SHAPE_WIDTH, _DTYPES_WIDTH)
-        return tuple("-" * width for width in (_NAME_WIDTH, _NAME_WIDTH, *widths))
+        return (_NAME_WIDTH, _NAME_WIDTH, *widths)
+
+    @property
+    def rule(self) -> tuple[str, ...]:
+        """Dashes as wide as MindTorch's columns."""
+        return tuple("-" * width for width in self.widths)
 
 
 _DIFFS = "max, min, mean diffs"
@@ -113,7 +118,7 @@ _DIFFS = "max, min, mean diffs"
 def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
     """Which calls are which; several calls of one group share a cell."""
     rows = (
-        Row(tuple("\n".join(call.name for call in side) or None for side in (group.origin, group.target)))
+        Row(tuple("\n".join(call.name for call in side) for side in (group.origin, group.target)))
         for group in groups
         if any(call.inputs or call.outputs for call in (*group.origin, *group.target))
     )
@@ -246,6 +251,7 @@ def compare_table(
         header=style.header,
         rows=tuple(rows),
         padding=0 if style.mindtorch else 1,
+        widest=style.widths if style.mindtorch else (),
     )
 
 
@@ -296,7 +302,8 @@ def _mindtorch_row(finding: Finding, style: Style) -> Row:
     names = tuple(None if item is None else _torch_name(item) for item in sides)
     shape, same_shape = _both(finding.shapes)
     if not style.arrays:
-        return Row((*names, _statistics_cell(finding), shape, str(finding.dtypes)))
+        marks = frozenset() if same_shape else frozenset({3})
+        return Row((*names, _statistics_cell(finding), shape, str(finding.dtypes)), marks)
     kind, same_kind = _both(finding.dtypes)
     found = finding.difference
     marked: set[int] = set()

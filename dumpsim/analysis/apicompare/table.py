@@ -1,5 +1,6 @@
 """A table of text: as CSV bytes, as console text, as a pandas frame."""
 
+import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ class Table:
         Whether the console draws a line after every row.
     padding : int
         Blanks beside the cells on the console.
+    widest : tuple of int
+        Columns are no wider than these on the console; longer cells take several lines.
     """
 
     title: str
@@ -49,6 +52,7 @@ class Table:
     rows: tuple[Row, ...] = field(repr=False)
     ruled: bool = False
     padding: int = 1
+    widest: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -85,7 +89,11 @@ class Table:
         | 1 | None |
         +---+------+
         """
-        texts = [[("None" if cell is None else cell).split("\n") for cell in row.cells] for row in self.rows]
+        limits = self.widest or (None,) * len(self.header)
+        texts = [
+            [_wrapped("None" if cell is None else cell, limit) for cell, limit in zip(row.cells, limits, strict=True)]
+            for row in self.rows
+        ]
         widths = [_width(name) for name in self.header]
         for cells in texts:
             widths = [max(w, *map(_width, lines)) for w, lines in zip(widths, cells, strict=True)]
@@ -122,9 +130,17 @@ class Table:
             text = lines[at] if at < len(lines) else ""
             shown = _centred(text, width)
             if column in marked and text:
-                shown = shown.replace(text, f"{_RED}{text}{_PLAIN}", 1)
+                coloured = (_RED if at == 0 else "") + text + (_PLAIN if at == len(lines) - 1 else "")
+                shown = shown.replace(text, coloured, 1)
             parts.append(pad + shown + pad)
         return "|" + "|".join(parts) + "|"
+
+
+def _wrapped(text: str, limit: int | None) -> list[str]:
+    """The lines of a cell."""
+    if limit is None or len(text) <= limit:
+        return text.split("\n")
+    return [part for line in text.split("\n") for part in textwrap.wrap(line, limit) or [""]]
 
 
 def _width(text: str) -> int:
