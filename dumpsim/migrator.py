@@ -318,7 +318,7 @@ def _framework(net: object) -> str:
 
 def _open(framework: str, net: Any, path: str, **kwargs: Any) -> Any:
     if framework == "torch":
-        from dumpsim.frontends.apidump.session import Session
+        from dumpsim.frontends.apidump.pytorch.session import Session
 
         return Session(net, path, **kwargs)
     from dumpsim.frontends.apidump.cellsession import CellSession

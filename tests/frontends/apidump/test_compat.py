@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
 from dumpsim.frontends.apidump.selection import Request  # noqa: E402
-from dumpsim.frontends.apidump.session import Session  # noqa: E402
+from dumpsim.frontends.apidump.pytorch.session import Session  # noqa: E402
 
 pytestmark = pytest.mark.torch
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "apidump"

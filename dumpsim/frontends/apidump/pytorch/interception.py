@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function
 
-from dumpsim.frontends.apidump.callsite import CallSite, Load, Sites, base_module, evaluate
-from dumpsim.frontends.apidump.catalogue import OPERATORS, Api, transparent
+from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, Sites, base_module, evaluate
+from dumpsim.frontends.apidump.pytorch.catalogue import OPERATORS, Api, transparent
 
 if TYPE_CHECKING:
-    from dumpsim.frontends.apidump.session import Session
+    from dumpsim.frontends.apidump.pytorch.session import Session
 
 __all__ = ["Interception"]
 

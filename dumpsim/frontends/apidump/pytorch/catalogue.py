@@ -70,7 +70,7 @@ OPERATORS: dict[str, tuple[str, ...]] = {
 
 def listed_names() -> dict[str, frozenset[str]]:
     """The names that troubleshooter 1.0.17 hooks, by kind. [recorded by fixtures/apidump/record.py]"""
-    table = json.loads(files("dumpsim.frontends.apidump").joinpath("names.json").read_text("utf-8"))
+    table = json.loads(files("dumpsim.frontends.apidump.pytorch").joinpath("names.json").read_text("utf-8"))
     return {kind: frozenset(table[kind]) for kind in _PATHS}
 
 

@@ -13,13 +13,13 @@ from torch import nn
 
 from dumpsim.codecs.apidump import ApiRecord, info_line
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
-from dumpsim.frontends.apidump.catalogue import Api, Catalogue
-from dumpsim.frontends.apidump.dropout import Neutral, may_drop
-from dumpsim.frontends.apidump.interception import Interception
+from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
+from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
+from dumpsim.frontends.apidump.pytorch.interception import Interception
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks, layer_key
-from dumpsim.frontends.apidump.tensors import Measured, Skip, is_data, measure, refuse, scalar
+from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, refuse, scalar
 
 __all__ = ["Coverage", "Session"]
 

@@ -1,0 +1,1 @@
+"""The torch side of an API dump; imports torch, which is an extra."""
