@@ -97,14 +97,15 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
     """
     if ref.dtype.name == "hifloat8":
         raise NotDumped("hifloat8 has no npy form", "WARNING")
+    data = ref.read()
     if how.raw:
-        values, dtype, label = _raw(ref), ref.dtype, "DefaultFormat"
+        values, dtype, label = _raw(ref, data), ref.dtype, "DefaultFormat"
     elif how.rank4:
-        values, dtype, label = _model(ref)
+        values, dtype, label = _model(ref, data)
     elif how.to_host:
-        values, dtype, label = _host(ref), ref.dtype, "DefaultFormat"
+        values, dtype, label = _host(ref, data), ref.dtype, "DefaultFormat"
     else:
-        values, dtype, label = _view(ref, ref.device_dtype, ref.device_shape), ref.device_dtype, ref.device_format
+        values, dtype, label = _typed(data, ref.device_dtype, ref.device_shape), ref.device_dtype, ref.device_format
     nbytes = (values.size * dtype.bits + 7) // 8
     if how.sample is not None and values.size > how.sample:
         values = values.reshape(-1)[: how.sample]
@@ -117,27 +118,32 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
         stored_dtype=stored_dtype,
         format=label,
         nbytes=nbytes,
-        owned=not np.may_share_memory(stored, ref.read()),
+        owned=not np.may_share_memory(stored, data),
     )
 
 
 def device_values(ref: TensorRef) -> NDArray[Any]:
     """The elements in the device's number type, padding aside: what statistics kernels of the device see."""
     if FORMATS[ref.device_format].dump == "copy":
-        return _view(ref, ref.device_dtype, ref.device_shape)
-    return to_host(_flat(ref, ref.device_dtype), ref.device_format, ref.shape, groups=ref.groups)
+        return _typed(ref.read(), ref.device_dtype, ref.device_shape)
+    return _converted(ref, ref.read())
 
 
-def _host(ref: TensorRef) -> NDArray[Any]:
+def _converted(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
+    """Host layout, device number type."""
+    return to_host(_typed(data, ref.device_dtype, (-1,)), ref.device_format, ref.shape, groups=ref.groups)
+
+
+def _host(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
     """Host layout and host number type."""
     layout = FORMATS.get(ref.device_format)
     if layout is None or layout.dump in ("unsupported", "unexpected"):
         raise NotDumped(f"the dump does not convert {ref.device_format}")
     if layout.dump == "copy":
-        values = _view(ref, ref.device_dtype, ref.shape)
+        values = _typed(data, ref.device_dtype, ref.shape)
     else:
         try:
-            values = to_host(_flat(ref, ref.device_dtype), ref.device_format, ref.shape, groups=ref.groups)
+            values = _converted(ref, data)
         except FormatError as error:
             raise NotDumped(f"{ref.device_format}: {error.what}") from error
     if ref.dtype is ref.device_dtype or ref.dtype == ref.device_dtype:
@@ -146,13 +152,13 @@ def _host(ref: TensorRef) -> NDArray[Any]:
         return values.astype(ref.dtype.numpy)
 
 
-def _model(ref: TensorRef) -> tuple[NDArray[Any], DType, str]:
+def _model(ref: TensorRef, data: NDArray[Any]) -> tuple[NDArray[Any], DType, str]:
     """The tensor as the callback of whole graphs converts it. [spec mindspore 5.6]"""
     label = graph_format(ref)
     if label not in _CONVERTED or len(ref.shape) != 4:
-        return _view(ref, ref.device_dtype, ref.device_shape), ref.device_dtype, label
+        return _typed(data, ref.device_dtype, ref.device_shape), ref.device_dtype, label
     try:
-        values = to_host(_flat(ref, ref.device_dtype), ref.device_format, ref.shape, groups=ref.groups)
+        values = _converted(ref, data)
     except FormatError as error:
         raise NotDumped(f"{ref.device_format}: {error.what}") from error
     return values, ref.device_dtype, "NCHW"
@@ -165,26 +171,16 @@ def graph_format(ref: TensorRef) -> str:
     return ref.device_format
 
 
-def _raw(ref: TensorRef) -> NDArray[Any]:
+def _raw(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
     """As many device bytes as the host tensor has, whatever they mean."""
     size = ref.dtype.nbytes(prod(ref.shape))
-    data = ref.read()
     if size > data.size:
         raise NotDumped("the host tensor is larger than the device tensor")
     return _typed(data[:size], ref.dtype, ref.shape)
 
 
-def _view(ref: TensorRef, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
-    """The bytes as an array of this shape; nothing is copied."""
-    return _typed(ref.read(), dtype, shape)
-
-
-def _flat(ref: TensorRef, dtype: DType) -> NDArray[Any]:
-    return _typed(ref.read(), dtype, (-1,))
-
-
 def _typed(data: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Bytes as elements; packed types are unpacked."""
+    """Bytes as elements of this shape, not copied; packed types are unpacked."""
     if dtype.name == "int4":
         return _int4(data, shape)
     if dtype.name == "uint1":

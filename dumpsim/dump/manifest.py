@@ -14,7 +14,7 @@ from dumpsim.core.errors import DumpWriteError
 
 __all__ = ["BufferEntry", "FileEntry", "Manifest", "Spool", "path_for"]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_TOGETHER = 256  # entries of one line of the spool: encoding one by one costs several times as much
 
 
 class FileEntry(BaseModel):
@@ -82,14 +82,24 @@ class Spool:
 
     def __init__(self) -> None:
         self._file: TextIO | None = None
+        self._recent: list[tuple[Any, ...]] = []
 
     def add(self, *fields: Any) -> None:
         """Keep one entry, its fields in the order of `FileEntry`."""
+        self._recent.append(fields)
+        if len(self._recent) == _TOGETHER:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Put the latest entries on disk, as one line."""
+        if not self._recent:
+            return
         if self._file is None:
             self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - lives as long as the spool
             # a dump that is never finished leaves nothing open; at exit the manifest still has to be written
             weakref.finalize(self, self._file.close).atexit = False
-        self._file.write(_ENCODER.encode(fields) + "\n")
+        self._file.write(json.dumps(self._recent, ensure_ascii=False) + "\n")
+        self._recent.clear()
 
     def finish(self, manifest: Manifest, path: str) -> None:
         """Write the manifest, its entries streamed into place.
@@ -102,13 +112,14 @@ class Spool:
         names = tuple(FileEntry.model_fields)
         part = f"{path}.part"
         try:
+            self._flush()
             with open(part, "w", encoding="utf-8") as out:
                 out.write(head.removesuffix("\n}") + ',\n "files": [')
                 separator = "\n  "
                 if self._file is not None:
                     self._file.seek(0)
-                    for line in self._file:
-                        entry = dict(zip(names, json.loads(line), strict=True))
+                    for fields in (fields for line in self._file for fields in json.loads(line)):
+                        entry = dict(zip(names, fields, strict=True))
                         out.write(separator + json.dumps(entry, ensure_ascii=False))
                         separator = ",\n  "
                 out.write("\n ]\n}\n")
