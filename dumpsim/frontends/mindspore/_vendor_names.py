@@ -528,6 +528,20 @@ worker_is_alive zip
  Compose Concatenate Duplicate Fill Mask OneHot PadEnd Plugin RandomApply RandomChoice RandomOrder Relational Slice
 TypeCast Unique not_random py_transforms_util transforms validators vision
 """,
+    "mindspore.dataset.vision": """
+ AdjustBrightness AdjustContrast AdjustGamma AdjustHue AdjustSaturation AdjustSharpness Affine AutoAugment
+AutoAugmentPolicy AutoContrast Border BoundingBoxAugment CenterCrop ConvertColor ConvertMode Crop CutMixBatch CutOut
+Decode DecodeVideo Equalize Erase FiveCrop GaussianBlur Grayscale HWC2CHW HorizontalFlip HsvToRgb ImageBatchFormat
+ImageReadMode Inter Invert LinearTransformation MixUp MixUpBatch Normalize NormalizePad Pad PadToSize Perspective
+Posterize RandAugment RandomAdjustSharpness RandomAffine RandomAutoContrast RandomColor RandomColorAdjust RandomCrop
+RandomCropDecodeResize RandomCropWithBBox RandomEqualize RandomErasing RandomGrayscale RandomHorizontalFlip
+RandomHorizontalFlipWithBBox RandomInvert RandomLighting RandomPerspective RandomPosterize RandomResize
+RandomResizeWithBBox RandomResizedCrop RandomResizedCropWithBBox RandomRotation RandomSelectSubpolicy RandomSharpness
+RandomSolarize RandomVerticalFlip RandomVerticalFlipWithBBox Rescale Resize ResizeWithBBox ResizedCrop RgbToHsv Rotate
+SliceMode SlicePatches Solarize TenCrop ToNumpy ToPIL ToTensor ToType TrivialAugmentWide UniformAugment VerticalFlip
+VideoDecoder encode_jpeg encode_png get_image_num_channels get_image_size not_random py_transforms_util read_file
+read_image read_video read_video_timestamps transforms utils validators write_file write_jpeg write_png
+""",
     "mindspore.communication": """
  GlobalComm HCCL_WORLD_COMM_GROUP MCCL_WORLD_COMM_GROUP NCCL_WORLD_COMM_GROUP comm_func create_group destroy_group
 get_comm_name get_group_rank_from_world_rank get_group_size get_local_rank get_local_rank_size get_process_group_ranks

@@ -127,7 +127,8 @@ class DynamicLossScaleManager(LossScaleManager):
 
     def get_update_cell(self) -> nn.Cell | None:
         """The cell that changes the scale in a graph."""
-        return nn.DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)
+        cell: nn.Cell = nn.DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)
+        return cell
 
 
 class StaticLossScaler:

@@ -187,8 +187,8 @@ def test_epochs_of_an_iterator_end():
         ),
         (lambda: ds.NumpySlicesDataset((X, Y[:3])), ValueError, "Data length in each column is not equal."),
         (lambda: ds.GeneratorDataset(Source()), ValueError, "Neither columns_names nor schema are provided."),
-        (lambda: rows(sampler=3), UnsupportedError, "samplers"),
-        (lambda: ds.MnistDataset, UnsupportedError, "MnistDataset"),
+        (lambda: rows(sampler=3), TypeError, "Unsupported sampler"),
+        (lambda: ds.MindDataset, UnsupportedError, "MindDataset"),
     ],
 )
 def test_errors(call, error, text):

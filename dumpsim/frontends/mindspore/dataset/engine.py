@@ -15,7 +15,7 @@ from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError,
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.iterator import RowIterator
 
-__all__ = ["Dataset", "Row", "zip"]
+__all__ = ["BatchInfo", "ConcatDataset", "Dataset", "Row", "zip"]
 
 Row = tuple["np.ndarray[Any, Any]", ...]
 _INT32_MAX = 2**31 - 1
@@ -114,10 +114,25 @@ class Dataset:
         ScriptValueError
             For a size below 1.
         """
+        function = kwargs.pop("per_batch_map", None)
+        inputs, outputs = kwargs.pop("input_columns", None), kwargs.pop("output_columns", None)
         if any(value is not None for value in kwargs.values()):
             raise UnsupportedError(f"batch with {sorted(kwargs)}", where="Dataset.batch")
         _within("batch_size", batch_size, 1)
-        return _Batch(self, batch_size, drop_remainder)
+        if function is None:
+            return _Batch(self, batch_size, drop_remainder)
+        before = self._columns if inputs is None else _names(inputs)
+        self._known(before)
+        after = before if outputs is None else _names(outputs)
+        return _MappedBatch(self, batch_size, drop_remainder, function, before, after)
+
+    def concat(self, datasets: Any) -> "Dataset":
+        """The rows of this pipeline, then those of others with the same columns."""
+        others = tuple(datasets) if isinstance(datasets, (tuple, list)) else (datasets,)
+        return ConcatDataset((self, *others))
+
+    def __add__(self, other: "Dataset") -> "Dataset":
+        return self.concat(other)
 
     def shuffle(self, buffer_size: int) -> "Dataset":
         """Rows in random order, drawn from a buffer."""
@@ -242,6 +257,86 @@ class _Batch(Dataset):
 
     def get_batch_size(self) -> int:
         return self.size
+
+
+class BatchInfo:
+    """What a function of batches is told: numbers of epoch and batch."""
+
+    def __init__(self, epoch: int, batch: int) -> None:
+        self._epoch, self._batch = epoch, batch
+
+    def get_epoch_num(self) -> int:
+        """The number of the epoch, from 0."""
+        return self._epoch
+
+    def get_batch_num(self) -> int:
+        """The number of the batch in its epoch, from 0."""
+        return self._batch
+
+
+class _MappedBatch(_Batch):
+    """Groups of rows that a function changes before they are stacked."""
+
+    def __init__(
+        self,
+        parent: Dataset,
+        size: int,
+        drop: bool,
+        function: Callable[..., Any],
+        inputs: list[str],
+        outputs: list[str],
+    ) -> None:
+        super().__init__(parent, size, drop)
+        self.function, self.inputs, self.outputs = function, inputs, outputs
+        self.before = self._columns
+        if len(inputs) == len(outputs):
+            renamed = dict(_pairs(inputs, outputs))
+            self._columns = [renamed.get(name, name) for name in self.before]
+        else:
+            self._columns = [*outputs, *(name for name in self.before if name not in inputs)]
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        source = self.parents[0].rows(epoch)
+        number = 0
+        while group := list(islice(source, self.size)):
+            if len(group) < self.size and self.drop:
+                return
+            named = {name: list(values) for name, values in _pairs(self.before, _pairs(*group))}
+            made = self.function(*(named.pop(name) for name in self.inputs), BatchInfo(epoch, number))
+            made = made if isinstance(made, tuple) else (made,)
+            if len(made) != len(self.outputs):
+                raise _RowError(f"per_batch_map made {len(made)} columns of {len(self.outputs)}", where="Dataset.batch")
+            named |= {name: [as_array(value) for value in values] for name, values in _pairs(self.outputs, made)}
+            yield tuple(self._stacked(name, named[name]) for name in self._columns)
+            number += 1
+
+
+class ConcatDataset(Dataset):
+    """The rows of one pipeline after those of another.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        With the same columns.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        for dataset in datasets:
+            if not isinstance(dataset, Dataset):
+                raise ScriptTypeError(f"a value of type {type(dataset).__name__}", where="Dataset.concat")
+            if dataset.get_col_names() != datasets[0].get_col_names():
+                raise ScriptValueError(
+                    f"the columns {dataset.get_col_names()}", where="Dataset.concat",
+                    allowed=[datasets[0].get_col_names()],
+                )  # fmt: skip
+        super().__init__(datasets, datasets[0].get_col_names())
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        for parent in self.parents:
+            yield from parent.rows(epoch)
+
+    def get_dataset_size(self) -> int:
+        return sum(parent.get_dataset_size() for parent in self.parents)
 
 
 class _Shuffle(Dataset):

@@ -5,22 +5,25 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array
+from dumpsim.frontends.mindspore.dataset.samplers import Sampler, SubsetSampler
 
-__all__ = ["GeneratorDataset", "NumpySlicesDataset"]
+__all__ = ["GeneratorDataset", "NumpySlicesDataset", "Source"]
 
 
-class _Source(Dataset):
-    """Rows by number, in order or shuffled, for one shard."""
+class Source(Dataset):
+    """Rows by number, in order, shuffled or as a sampler says, for one shard."""
 
     def __init__(
         self, columns: Sequence[str], *, shuffle: bool, num_samples: int | None, num_shards: int | None,
-        shard_id: int | None, options: dict[str, Any],
+        shard_id: int | None, sampler: Any, shuffle_given: bool,
     ) -> None:  # fmt: skip
-        if options.get("sampler") is not None:
-            raise UnsupportedError("samplers", where=f"{type(self).__name__}(sampler)")
+        if sampler is not None and shuffle_given:
+            raise ScriptRuntimeError("sampler and shuffle cannot be specified at the same time.")
+        if sampler is not None and (num_shards is not None or num_samples is not None):
+            raise ScriptRuntimeError("sampler and sharding or num_samples cannot be specified at the same time.")
         if (num_shards is None) != (shard_id is None):
             raise ScriptValueError("num_shards and shard_id need to be passed in together.")
         if num_shards is not None and shard_id is not None and not 0 <= shard_id < num_shards:
@@ -30,6 +33,7 @@ class _Source(Dataset):
         self.num_samples = num_samples
         self.shards = num_shards or 1
         self.shard = shard_id or 0
+        self.sampler = _sampler(sampler)
 
     def row(self, number: int) -> Row:
         """One row."""
@@ -40,6 +44,10 @@ class _Source(Dataset):
         raise NotImplementedError
 
     def rows(self, epoch: int) -> Iterator[Row]:
+        if self.sampler is not None:
+            for number in self.sampler.numbers(self.count(), epoch):
+                yield self.row(number)
+            return
         order = np.arange(self.count())
         if self.shuffled:
             order = np.random.RandomState((config.get_seed() + epoch) % 2**32).permutation(order)
@@ -48,11 +56,22 @@ class _Source(Dataset):
             yield self.row(int(number))
 
     def get_dataset_size(self) -> int:
+        if self.sampler is not None:
+            return len(self.sampler.numbers(self.count(), 0))
         per_shard = -(-self.count() // self.shards)
         return per_shard if self.num_samples is None else min(per_shard, self.num_samples)
 
 
-class NumpySlicesDataset(_Source):
+def _sampler(sampler: Any) -> Sampler | None:
+    """A sampler of this package, or the row numbers that a script lists."""
+    if sampler is None or isinstance(sampler, Sampler):
+        return sampler
+    if not hasattr(sampler, "__iter__"):
+        raise ScriptTypeError(f"Unsupported sampler object of type ({type(sampler)})")
+    return SubsetSampler([int(number) for number in sampler])
+
+
+class NumpySlicesDataset(Source):
     """Rows along the first axis of arrays.
 
     Parameters
@@ -99,7 +118,7 @@ class NumpySlicesDataset(_Source):
             raise ScriptValueError("Data length in each column is not equal.")
         super().__init__(
             names, shuffle=shuffle is not False, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id,
-            options={"sampler": sampler},
+            sampler=sampler, shuffle_given=shuffle is not None,
         )  # fmt: skip
 
     def row(self, number: int) -> Row:
@@ -109,7 +128,7 @@ class NumpySlicesDataset(_Source):
         return len(self.arrays[0])
 
 
-class GeneratorDataset(_Source):
+class GeneratorDataset(Source):
     """Rows of a generator function, an iterable or a class with ``__getitem__`` and ``__len__``.
 
     Parameters
@@ -155,11 +174,15 @@ class GeneratorDataset(_Source):
             raise ScriptValueError(
                 "shuffle is not supported if the input source does not have attribute '__getitem__'."
             )
+        if sampler is not None and not self.indexable:
+            raise ScriptValueError(
+                "sampler is not supported if the input source does not have attribute '__getitem__'."
+            )
         self.source = source
         self.kinds = None if column_types is None else [kind.numpy for kind in column_types]
         super().__init__(
             names, shuffle=self.indexable and shuffle is not False, num_samples=num_samples, num_shards=num_shards,
-            shard_id=shard_id, options={"sampler": sampler},
+            shard_id=shard_id, sampler=sampler, shuffle_given=shuffle is not None,
         )  # fmt: skip
 
     def _checked(self, made: Any) -> Row:

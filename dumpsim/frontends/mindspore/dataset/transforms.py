@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.common import dtype as mstype
 
-__all__ = ["Compose", "TypeCast"]
+__all__ = ["Compose", "Concatenate", "Fill", "OneHot", "TypeCast"]
 
 
 class TypeCast:
@@ -37,6 +40,71 @@ class Compose:
             made = transform(*values)
             values = made if isinstance(made, tuple) else (made,)
         return values if len(values) > 1 else values[0]
+
+
+class OneHot:
+    """Class numbers as vectors.
+
+    Parameters
+    ----------
+    num_classes : int
+    smoothing_rate : float
+        Share that all classes get alike.
+
+    Examples
+    --------
+    >>> OneHot(3)(np.array(1))
+    array([0, 1, 0])
+    """
+
+    def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
+        if isinstance(num_classes, bool) or not isinstance(num_classes, int):
+            raise ScriptTypeError(f"num_classes is {num_classes!r}", where="OneHot", allowed=("int",))
+        if num_classes < 1 or not 0 <= smoothing_rate <= 1:
+            raise ScriptValueError(f"{num_classes} classes, smoothed by {smoothing_rate}", where="OneHot")
+        self.num_classes, self.smoothing_rate = num_classes, smoothing_rate
+
+    def __call__(self, value: Any) -> Any:
+        numbers = np.asarray(value)
+        if numbers.dtype.kind not in "iu":
+            raise ScriptRuntimeError(f"OneHot: OneHot only supports input of int type, but got:{numbers.dtype}")
+        if numbers.size and (numbers.min() < 0 or numbers.max() >= self.num_classes):
+            raise ScriptRuntimeError(
+                f"OneHot: index values should not bigger than num classes: {self.num_classes}, but got: {numbers.max()}"
+            )
+        if not self.smoothing_rate:
+            return np.eye(self.num_classes, dtype=numbers.dtype)[numbers]
+        share = self.smoothing_rate / self.num_classes
+        return np.eye(self.num_classes)[numbers] * (1 - self.smoothing_rate) + share
+
+
+class Fill:
+    """One value everywhere.
+
+    Examples
+    --------
+    >>> Fill(3)(np.zeros(2, np.int32))
+    array([3, 3], dtype=int32)
+    """
+
+    def __init__(self, fill_value: Any) -> None:
+        self.fill_value = fill_value
+
+    def __call__(self, value: Any) -> Any:
+        return np.full_like(np.asarray(value), self.fill_value)
+
+
+class Concatenate:
+    """The value between two others, along the first axis."""
+
+    def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
+        if axis not in (0, -1):
+            raise ScriptValueError("only 1D concatenation supported.")
+        self.prepend, self.append = prepend, append
+
+    def __call__(self, *values: Any) -> Any:
+        parts = [self.prepend, *values, self.append]
+        return np.concatenate([np.asarray(part) for part in parts if part is not None], axis=0)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,196 @@
+"""``mindspore.dataset.samplers``: which rows of a source an epoch has, in which order."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.dataset import config
+
+__all__ = [
+    "DistributedSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "SubsetSampler",
+    "WeightedRandomSampler",
+]
+
+
+def _generator(epoch: int, seed: int | None = None) -> np.random.RandomState:
+    return np.random.RandomState(((config.get_seed() if seed is None else seed) + epoch) % 2**32)
+
+
+def _count(value: Any, name: str, least: int = 0) -> Any:
+    """A number of rows, None for all."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ScriptTypeError(f"{name} must be integer but was: {value}.")
+    if value < least:
+        raise ScriptValueError(f"{name} should be a positive integer value, but got {name}: {value}.")
+    return value or None  # 0 means all
+
+
+class Sampler:
+    """Base of the samplers: an iterable of row numbers, of the script or of this module.
+
+    Parameters
+    ----------
+    num_samples : int, optional
+        At most so many rows.
+    """
+
+    def __init__(self, num_samples: int | None = None) -> None:
+        self.num_samples = _count(num_samples, "num_samples")
+        self.dataset_size = 0
+
+    def __iter__(self) -> Any:
+        raise NotImplementedError
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        """The rows of an epoch out of `count`."""
+        self.dataset_size = count
+        return self._cut(np.asarray([int(number) for number in self], np.int64))
+
+    def _cut(self, numbers: Any) -> Sequence[int]:
+        listed: list[int] = numbers[: self.num_samples].tolist()
+        return listed
+
+
+class SequentialSampler(Sampler):
+    """The rows in order.
+
+    Examples
+    --------
+    >>> SequentialSampler(1, 2).numbers(5, 0)
+    [1, 2]
+    """
+
+    def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        if start_index is not None and (isinstance(start_index, bool) or not isinstance(start_index, int)):
+            raise ScriptTypeError(f"start_index must be integer but was: {start_index}.")
+        if start_index is not None and start_index < 0:
+            raise ScriptValueError(f"start_index should not be negative, but got start_index: {start_index}.")
+        self.start_index = start_index or 0
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        return self._cut(np.arange(self.start_index, count))
+
+
+class RandomSampler(Sampler):
+    """The rows in random order, drawn from the seed of `dataset.config`.
+
+    Parameters
+    ----------
+    replacement : bool
+        A row may come again.
+    num_samples : int, optional
+    """
+
+    def __init__(self, replacement: bool = False, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        if not isinstance(replacement, bool):
+            raise ScriptTypeError(f"replacement must be a boolean value but was: {replacement}.")
+        self.replacement = replacement
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        generator = _generator(epoch)
+        return self._cut(generator.randint(0, count, count) if self.replacement else generator.permutation(count))
+
+
+class SubsetSampler(Sampler):
+    """Some of the rows, in the order given.
+
+    Examples
+    --------
+    >>> SubsetSampler([3, 1]).numbers(5, 0)
+    [3, 1]
+    """
+
+    def __init__(self, indices: Any, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.indices = [indices] if isinstance(indices, int) else list(indices)
+        if any(isinstance(index, bool) or not isinstance(index, (int, np.integer)) for index in self.indices):
+            raise ScriptTypeError("SubsetSampler: Type of indices element must be int.")
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        for index in self.indices:
+            if not 0 <= index < count:
+                raise ScriptValueError(f"index {index} is out of bounds [0, {count})", where=type(self).__name__)
+        return self._cut(np.asarray(self.indices, np.int64))
+
+
+class SubsetRandomSampler(SubsetSampler):
+    """Some of the rows in random order."""
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        chosen = np.asarray(SubsetSampler(self.indices).numbers(count, epoch), np.int64)
+        return self._cut(_generator(epoch).permutation(chosen))
+
+
+class WeightedRandomSampler(Sampler):
+    """Rows drawn with given weights.
+
+    Parameters
+    ----------
+    weights : sequence of float
+    num_samples : int, optional
+        As many as there are weights where None.
+    replacement : bool
+    """
+
+    def __init__(self, weights: Any, num_samples: int | None = None, replacement: bool = True) -> None:
+        super().__init__(num_samples)
+        self.weights = np.asarray(weights, np.float64)
+        if self.weights.ndim != 1 or not self.weights.size or (self.weights < 0).any() or not self.weights.any():
+            raise ScriptValueError("weights must be numbers, none below 0 and not all 0", where="WeightedRandomSampler")
+        self.replacement = replacement
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        if self.weights.size > count:
+            raise ScriptValueError(f"{self.weights.size} weights for {count} rows", where="WeightedRandomSampler")
+        size = self.num_samples or self.weights.size
+        share = self.weights / self.weights.sum()
+        drawn = _generator(epoch).choice(self.weights.size, size, replace=self.replacement, p=share)
+        return self._cut(drawn)
+
+
+class DistributedSampler(Sampler):
+    """Every so many-th row, for one of several ranks; rows come again so that all have as many.
+
+    Parameters
+    ----------
+    num_shards, shard_id : int
+    shuffle : bool
+        The same order on all ranks, another one every epoch.
+    num_samples : int, optional
+    offset : int
+        Rank that the first row goes to, -1 for 0.
+
+    Examples
+    --------
+    >>> DistributedSampler(2, 1, shuffle=False).numbers(5, 0)
+    [1, 3, 0]
+    """
+
+    def __init__(
+        self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None, offset: int = -1
+    ) -> None:
+        super().__init__(num_samples)
+        if num_shards <= 0 or not 0 <= shard_id < num_shards:
+            raise ScriptValueError(f"shard_id {shard_id} is not in [0, {num_shards})", where="DistributedSampler")
+        if not isinstance(shuffle, bool):
+            raise ScriptTypeError(f"shuffle must be a boolean value but was: {shuffle}.")
+        if not -1 <= offset < num_shards:
+            raise ScriptValueError(f"offset should be less than num_shards, but got offset: {offset}.")
+        self.num_shards, self.shard_id, self.shuffled, self.offset = num_shards, shard_id, shuffle, max(offset, 0)
+
+    def numbers(self, count: int, epoch: int) -> Sequence[int]:
+        order = _generator(epoch).permutation(count) if self.shuffled else np.arange(count)
+        each = -(-count // self.num_shards)
+        places = np.arange(each) * self.num_shards + self.shard_id - self.offset
+        return self._cut(order[places % count])
