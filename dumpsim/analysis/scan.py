@@ -11,7 +11,7 @@ from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator
 from dumpsim.archive.naming import escape
-from dumpsim.core.irdoc import NodeRef, ParamRef
+from dumpsim.core.irdoc import IrNode, NodeRef, ParamRef
 
 __all__ = ["INTENDED", "Finding", "Run", "Scan", "Tensor"]
 
@@ -30,6 +30,8 @@ INTENDED = (
     "triu",
     "tril",
 )
+_THROUGH = ("Load", "Depend", "MakeTuple", "TupleGetItem")  # nodes that hand on what they get, and have no files
+_MONADS = ("UpdateState",)  # they order nodes, no value passes
 _GIVEN = ("parameter", "data", "constant", "const")  # what comes from outside, in canonical words
 _COLLECTIVE = (
     "allreduce",
@@ -140,14 +142,14 @@ class Scan:
         self._here: set[str] = set()
         self._bad: dict[str, frozenset[str]] = {}
         self._seen: set[str] = set()
-        self._names: dict[int, dict[int | None, str]] = {}  # of nodes, by graph and number
+        self._nodes: dict[int, dict[int | None, IrNode]] = {}
         self._has_inputs = True
         self._before: Operator | None = None
 
     def open_rank(self, rank: int, operators: Sequence[Operator]) -> None:
         """The next operators are this rank's, in the next iteration of it."""
         self._here = self._known.setdefault(rank, set())
-        self._bad, self._seen, self._names = {}, set(), {}
+        self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
         self._before = None
 
@@ -237,10 +239,20 @@ class Scan:
         node = entry.graphs.node(entry.name.op_name, graph)
         if graph is None or doc is None or node is None:
             return None
-        if graph not in self._names:
-            self._names[graph] = {one.index: escape(one.full_name) for one in doc.nodes}
-        indices = [operand.index for operand in node.operands if isinstance(operand, NodeRef)]
-        return [name for index in indices if (name := self._names[graph].get(index)) is not None]
+        nodes = self._nodes.setdefault(graph, {one.index: one for one in doc.nodes})
+        names: list[str] = []
+        waiting, heard = [node], {node.index}
+        while waiting:
+            for operand in waiting.pop().operands:
+                producer = nodes.get(operand.index) if isinstance(operand, NodeRef) else None
+                if producer is None or producer.index in heard or producer.op_type in _MONADS:
+                    continue
+                heard.add(producer.index)
+                if producer.op_type in _THROUGH:
+                    waiting.append(producer)
+                else:
+                    names.append(escape(producer.full_name))
+        return names
 
     def _gradient(self, run: Run, before: Operator | None, known: set[str]) -> bool:
         """A call's backward: what flows in is what the backward before it made."""

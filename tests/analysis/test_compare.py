@@ -1,0 +1,338 @@
+"""Comparing trees whose differences are known, against numpy's own formulas."""
+
+import csv
+
+import inprocess
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from rebuild import rebuild
+from smalltree import api, chain, write
+
+import dumpsim
+from dumpsim.analysis.align import align
+from dumpsim.analysis.operator import series
+from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, tolerance_of
+from dumpsim.analysis.verdict import Side, Task, _merges, judge
+from dumpsim.core.errors import BadInputError
+from dumpsim.tensor.layout import to_device
+
+
+def side(array, tmp_path, name, layout="DefaultFormat", row=None):
+    path = None
+    if array is not None:
+        path = tmp_path / f"{name}.npy"
+        np.save(path, array)
+    return Side(
+        label=name,
+        path=str(path) if path else None,
+        binary=False,
+        io="output",
+        slot=0,
+        format=layout,
+        dtype="",
+        shape=() if array is None else array.shape,
+        row=row or {},
+    )
+
+
+def judged(a, b, tmp_path, rtol=1e-3, atol=1e-6, equal_nan=True, **formats):
+    task = Task(
+        left=side(a, tmp_path, "a", formats.get("left", "DefaultFormat")),
+        right=side(b, tmp_path, "b", formats.get("right", "DefaultFormat")),
+        tolerance=Tolerance(rtol=rtol, atol=atol),
+        equal_nan=equal_nan,
+    )
+    return judge(task)
+
+
+FLOATS = st.one_of(st.floats(-10, 10, width=32), st.sampled_from([np.nan, np.inf, -np.inf, 0.0]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays.arrays(np.float32, (4, 3), elements=FLOATS),
+    arrays.arrays(np.float32, (4, 3), elements=FLOATS),
+    st.booleans(),
+)
+def test_the_rule_is_numpys_isclose(tmp_path_factory, a, b, equal_nan):
+    found = judged(a, b, tmp_path_factory.mktemp("pair"), rtol=0.5, atol=0.1, equal_nan=equal_nan)
+    with np.errstate(all="ignore"):
+        inside = np.isclose(a.astype(np.float64), b.astype(np.float64), rtol=0.5, atol=0.1, equal_nan=equal_nan)
+    assert found.outside == np.count_nonzero(~inside)
+    same = np.array_equal(a, b, equal_nan=equal_nan)
+    assert found.verdict == ("equal" if same else "close" if inside.all() else "differs")
+
+
+def test_measures_are_the_formulas(tmp_path):
+    random = np.random.default_rng(3)
+    a = random.normal(size=(5, 7)).astype(np.float32)
+    b = (a + random.normal(size=a.shape) * 0.1).astype(np.float32)
+    found = judged(a, b, tmp_path).distance
+    x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
+    assert found.cosine == pytest.approx(x @ y / np.linalg.norm(x) / np.linalg.norm(y), rel=1e-6)
+    assert found.max_absolute == pytest.approx(np.abs(x - y).max(), rel=1e-6)
+    assert found.relative_euclidean == pytest.approx(np.linalg.norm(x - y) / np.linalg.norm(y), rel=1e-5)
+
+
+def test_large_whole_numbers_are_compared_exactly(tmp_path):
+    a = np.array([2**62, 2**62 + 1])
+    assert judged(a, a.copy(), tmp_path, 0, 0).verdict == "equal"
+    assert judged(a, a + np.array([0, 1]), tmp_path, 0, 0).outside == 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("NC1HWC0", (2, 3, 4, 5)), ("FRACTAL_NZ", (20, 33)), ("FRACTAL_Z", (5, 3, 3, 2))]
+)
+def test_device_layouts_are_compared_on_the_host(tmp_path, layout, shape):
+    host = np.arange(np.prod(shape), dtype=np.float16).reshape(shape)
+    device = to_device(host, layout)
+    found = judged(host, device, tmp_path, right=layout)
+    assert (found.verdict, found.count) == ("equal", host.size)
+    device = device.copy()
+    device.flat[int(np.flatnonzero(device.ravel() == host.flat[7])[0])] += 1
+    assert judged(device, host, tmp_path, 0, 0, left=layout).outside == 1
+
+
+def test_orders_of_axes(tmp_path):
+    x = np.random.default_rng(0).normal(size=(2, 3, 3, 3)).astype(np.float32)
+    assert judged(x, x.transpose(0, 2, 3, 1), tmp_path, left="NCHW", right="NHWC").verdict == "equal"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ((2, 20, 4, 4), (2, 320), True),
+        ((2, 3, 1), (2, 3), True),
+        ((5, 4), (4, 5), False),
+        ((6,), (2, 3), True),
+        ((1,), (), True),
+    ],
+)
+def test_shapes_that_are_the_same_in_memory(tmp_path, one, other, same):
+    x = np.arange(np.prod(one), dtype=np.float32)
+    assert judged(x.reshape(one), x.reshape(other), tmp_path).verdict == ("equal" if same else "shape")
+    assert _merges(one, other) is same
+
+
+def test_tolerances():
+    assert rule("*soft*max:1e-3:0").tolerance == Tolerance(rtol=1e-3, atol=0)
+    rules = [rule("*:0.5"), rule("*fc1*:0.1")]
+    assert tolerance_of(["Default/fc1-Dense"], ["float32"], rules).rtol == 0.1
+    assert tolerance_of(["Default/fc2-Dense"], ["float32"], rules).rtol == 0.5
+    assert tolerance_of(["x"], ["float32", "bfloat16"]) == DEFAULTS["bfloat16"]
+    assert tolerance_of(["x"], ["int32"]) == Tolerance(rtol=0, atol=0)
+    for text in ("fc1", "fc1:x", ":0.1", "fc1:-1", "fc1:nan"):
+        with pytest.raises(BadInputError, match="PATTERN:RTOL"):
+            rule(text)
+
+
+def test_one_changed_tensor_of_a_real_tree_is_the_only_finding(tmp_path):
+    for name in "ab":
+        rebuild("simple_3steps", tmp_path / name)
+    path = sorted((tmp_path / "b").rglob("2/MatMul*output*.npy"))[0]
+    array = np.load(path)
+    array[0, 0] += 1
+    path.chmod(0o600)
+    np.save(path, array)
+    found = dumpsim.compare(tmp_path / "a", tmp_path / "b")
+    (row,) = found.findings
+    assert (row.iteration, row.op_type, row.io, row.outside) == (2, "MatMul", "output", 1)
+    assert row.max_absolute == pytest.approx(1, abs=1e-5)
+    assert found.counts == {"differs": 1, "equal": len(found) - 1}
+    assert not dumpsim.compare(tmp_path / "a", tmp_path / "b", tol=["*matmul*:0:2"]).findings
+
+
+def test_results_can_be_saved(tmp_path):
+    a, b = (write(tmp_path / n, chain(np.zeros(2), np.full(2, v))) for n, v in (("a", 1.0), ("b", 2.0)))
+    found = dumpsim.compare(a, b)
+    found.to_csv(tmp_path / "rows.csv")
+    with open(tmp_path / "rows.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["verdict"], row["slot"]) for row in rows] == [("equal", "0"), ("differs", "0")]
+    pandas = pytest.importorskip("pandas", reason="extra report")
+    frame = found.to_pandas()
+    assert list(frame["max_absolute"]) == [0.0, 1.0]
+    assert isinstance(frame["slot"].dtype, pandas.Int64Dtype)
+
+
+def test_iterations_by_number_and_by_order(tmp_path):
+    ops = chain(np.zeros(2), np.ones(2))
+    write(tmp_path / "a", ops, iteration=0)
+    write(tmp_path / "b", ops, iteration=5)
+    apart = dumpsim.compare(tmp_path / "a", tmp_path / "b")
+    assert set(apart.counts) == {"only_a", "only_b"}
+    assert apart.unmatched == ("rank 0, iteration 0: in A only", "rank 0, iteration 5: in B only")
+    assert not apart.ok
+    assert dumpsim.compare(tmp_path / "a", tmp_path / "b", match="order").ok
+    with pytest.raises(BadInputError, match="number, order"):
+        dumpsim.compare(tmp_path / "a", tmp_path / "b", match="numbr")
+
+
+def test_a_step_is_compared_with_an_iteration(tmp_path, monkeypatch):
+    """O0's npy files against O2's bin files: fused operators, private layouts, float16 beside float32."""
+    from dumpsim.frontends import mindspore as ms
+    from dumpsim.frontends.mindspore import Tensor, nn
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 20, 3, pad_mode="same", has_bias=True)
+            self.relu = nn.ReLU()
+            self.flat = nn.Flatten()
+            self.fc = nn.Dense(320, 5)
+
+        def construct(self, x):
+            return self.fc(self.flat(self.relu(self.conv(x))))
+
+    def steps():
+        ms.set_seed(1)
+        net = Net()
+        for step in range(2):
+            net(Tensor(np.random.RandomState(step).randn(2, 3, 4, 4).astype(np.float32)))
+
+    roots = {}
+    for mode in ("O0", "O2"):
+        (tmp_path / mode).mkdir()
+        left = inprocess.dump(tmp_path / mode, monkeypatch, mode, steps, iteration="all")
+        assert left.error is None
+        roots[mode] = left.root
+    found = dumpsim.compare(roots["O0"], roots["O2"])
+    fused = [row for row in found if row.matched_by == "fusion" and row.iteration == 1]
+    assert [(row.op_type, row.io, row.slot, row.other_slot) for row in fused] == [
+        ("Conv2D", "input", 0, 0),
+        ("Conv2D", "input", 1, 1),
+        ("BiasAdd", "input", 1, 2),
+        ("ReLU", "output", 0, 0),
+        ("MatMul", "input", 0, 0),
+        ("MatMul", "input", 1, 1),
+        ("BiasAdd", "input", 1, 2),
+        ("BiasAdd", "output", 0, 0),
+    ]
+    assert {row.verdict for row in fused} == {"equal", "close"}
+    assert {(row.dtype, row.other_dtype) for row in fused} == {("float32", "float16"), ("float32", "float32")}
+    assert not found.findings
+    assert found.ok
+    inside = [row for row in found if row.note.startswith("inside Default/conv-Conv2d/Conv2D-op0")]
+    assert {row.op_type for row in inside} == {"Conv2D", "BiasAdd", "ReLU"}
+    strict = dumpsim.compare(roots["O0"], roots["O2"], tol=["*:1e-6"])
+    assert {row.op_type for row in strict.findings} >= {"Conv2D", "ReLU", "MatMul"}
+
+
+@pytest.mark.parametrize("version", ["1.0.17", "1.0.18"])
+@pytest.mark.parametrize("values", [True, False])
+def test_api_dumps_of_two_frameworks(tmp_path, version, values):
+    """Other names, other order of the backward; of 1.0.18 the mean is not known."""
+    x, y, z = (np.random.default_rng(n).normal(size=(2, 4)).astype(np.float32) for n in range(3))
+    torch = [
+        ("LAYER_fc_forward_input", [0.0]),
+        ("NN_Linear_0_forward_input.0", x),
+        ("NN_Linear_0_forward_output", y),
+        ("Torch_relu_0_forward_input.0", y),
+        ("Torch_relu_0_forward_output", z),
+        ("Torch_relu_0_backward_input", x),
+        ("NN_Linear_0_backward_input", y),
+    ]
+    mindspore = [
+        ("NN_Dense_0_forward_input.0", x),
+        ("NN_Dense_0_forward_output", y),
+        ("Functional_relu_0_forward_input.0", y),
+        ("Functional_relu_0_forward_output", z + 1),
+        ("NN_Dense_0_backward_input", y),
+        ("Functional_relu_0_backward_input", x),
+    ]
+    a = api(tmp_path / "a", torch, version=version, npy=values)
+    b = api(tmp_path / "b", mindspore, framework="mindspore", version=version, npy=values)
+    found = dumpsim.compare(a, b)
+    assert [(row.op_name, row.other_name, row.verdict) for row in found] == [
+        ("NN_Linear_0_forward", "NN_Dense_0_forward", "equal"),
+        ("NN_Linear_0_forward", "NN_Dense_0_forward", "equal"),
+        ("Torch_relu_0_forward", "Functional_relu_0_forward", "equal"),
+        ("Torch_relu_0_forward", "Functional_relu_0_forward", "differs"),
+        ("Torch_relu_0_backward", "Functional_relu_0_backward", "equal"),
+        ("NN_Linear_0_backward", "NN_Dense_0_backward", "equal"),
+    ]
+    assert {row.basis for row in found} == {"values" if values else "statistics"}
+
+
+def test_more_calls_on_one_side_are_told_apart_by_values(tmp_path):
+    values = [np.full((2, 2), float(n)) for n in range(6)]
+
+    def calls(numbers):
+        return [
+            record
+            for count, n in enumerate(numbers)
+            for record in (
+                (f"NN_Linear_{count}_forward_input.0", values[n]),
+                (f"NN_Linear_{count}_forward_output", values[n + 1]),
+            )
+        ]
+
+    a = api(tmp_path / "a", calls([0, 2, 4]))
+    b = api(tmp_path / "b", calls([0, 1, 2, 3, 4]))
+    found = dumpsim.compare(a, b)
+    matched = {row.op_name: row.other_name for row in found if row.verdict == "equal"}
+    assert list(matched.values()) == ["NN_Linear_0_forward", "NN_Linear_2_forward", "NN_Linear_4_forward"]
+    assert found.counts == {"equal": 6, "only_b": 4}
+
+
+def test_an_operator_put_in_does_not_shift_the_names_behind_it(tmp_path):
+    """The same scope's Add-op1 is Add-op2 on the other side."""
+    v = [np.full(3, float(n)) for n in range(5)]
+    a = [("Add", f"Default/Add-op{n}", [v[n]], [v[n + 1]]) for n in (0, 1, 2)]
+    a = [(kind, f"Default/Add-op{n}", i, o) for n, (kind, _, i, o) in enumerate([a[0], a[2]])]
+    b = [("Add", f"Default/Add-op{n}", [v[n]], [v[n + 1]]) for n in (0, 1, 2)]
+    found = dumpsim.compare(write(tmp_path / "a", a), write(tmp_path / "b", b))
+    assert found.counts == {"equal": 4, "only_b": 2}
+    assert {row.other_name for row in found if row.verdict == "only_b"} == {"Default_Add-op1"}
+
+
+def test_unmatched_operators_are_listed_where_they_ran(tmp_path):
+    v = np.ones(2)
+    a = [("Add", "Default/Add-op0", [v], [v]), ("Mul", "Default/Mul-op0", [v], [v])]
+    b = [
+        ("Add", "Default/Add-op0", [v], [v]),
+        ("Cast", "Default/Cast-op9", [v], [v]),
+        ("Mul", "Default/Mul-op0", [v], [v]),
+    ]
+    left, right = (next(series(dumpsim.open(write(tmp_path / n, ops)))).operators for n, ops in (("a", a), ("b", b)))
+    names = [[one.op_type for one in (*match.left, *match.right)] for match in align(left, right)]
+    assert names == [["Add", "Add"], ["Cast"], ["Mul", "Mul"]]
+
+
+def test_statistics_alone_are_compared(tmp_path):
+    """statistic.csv beside files on the other side; whole trees of rows are in test_first."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(8, 8)).astype(np.float32)
+    row = {"max": float(x.max()), "min": float(x.min()), "avg": float(x.mean()), "nan": 0}
+    task = Task(left=side(None, tmp_path, "a", row=row), right=side(x, tmp_path, "b"), tolerance=DEFAULTS["float32"])
+    assert judge(task).verdict in ("equal", "close")
+    far = Task(
+        left=side(None, tmp_path, "a", row=row | {"max": 99.0}),
+        right=side(x, tmp_path, "b"),
+        tolerance=DEFAULTS["float32"],
+    )
+    found = judge(far)
+    assert (found.verdict, found.outside, found.basis) == ("differs", 1, "statistics")
+    assert found.note.startswith("max 99 and")
+    nothing = Task(left=side(None, tmp_path, "a"), right=side(None, tmp_path, "b"), tolerance=DEFAULTS["float32"])
+    assert judge(nothing).verdict == "unknown"
+
+
+def test_what_cannot_be_read_is_a_verdict(tmp_path):
+    a, b = (write(tmp_path / n, chain(np.zeros(2), np.ones(2))) for n in "ab")
+    next(b.rglob("*output*.npy")).write_bytes(b"no npy file")
+    found = dumpsim.compare(a, b)
+    assert found.counts == {"equal": 1, "unreadable": 1}
+    assert "npy magic" in found.rows[1].note
+
+
+def test_bfloat16_against_float32(tmp_path):
+    x = np.linspace(-3, 3, 64, dtype=np.float32)
+    short = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+    task = judged(x, short, tmp_path, DEFAULTS["bfloat16"].rtol, DEFAULTS["bfloat16"].atol)
+    assert task.verdict == "close"
+    assert judged(x, short, tmp_path, DEFAULTS["float32"].rtol, DEFAULTS["float32"].atol).verdict == "differs"

@@ -1,0 +1,204 @@
+"""The first bad operator of trees in which it is known."""
+
+import csv
+
+import numpy as np
+import pytest
+from rebuild import rebuild
+from smalltree import api, chain, write
+
+import dumpsim
+from dumpsim.core.errors import UnreadableError
+
+GOOD = np.ones((2, 2), np.float32)
+NAN = np.full((2, 2), np.nan, np.float32)
+INF = np.array([[1, np.inf], [1, 1]], np.float32)
+LOW = np.array([[1, -np.inf], [1, 1]], np.float32)
+
+
+def told(search):
+    return [(one.kind, one.what, one.op_name, one.tensor, one.basis) for one in search]
+
+
+def test_a_maker_is_told_from_those_that_pass_it_on(tmp_path):
+    found = dumpsim.first(write(tmp_path, chain(GOOD, GOOD, GOOD, NAN, NAN, NAN)))
+    assert told(found) == [("made", "nan", "Default_Add-op2", "output.0", "inputs")]
+    (finding,) = found
+    assert (finding.detail, finding.iteration) == ("4 NaN", 0)
+    assert np.isnan(np.load(finding.path)).all()
+    assert finding.next == f"dumpsim show {tmp_path} --op Default_Add-op2 --iteration 0"
+    assert dumpsim.first(tmp_path, everything=True).passed_on == 2
+
+
+def test_a_clean_dump_has_none(tmp_path):
+    found = dumpsim.first(write(tmp_path, chain(GOOD, GOOD, GOOD)))
+    assert (len(found), found.maker, found.operators) == (0, None, 2)
+
+
+def test_an_infinity_that_becomes_nan_has_two_makers(tmp_path):
+    write(tmp_path, chain(GOOD, INF, NAN, NAN))
+    assert [(one.what, one.op_name) for one in dumpsim.first(tmp_path)] == [("inf", "Default_Add-op0")]
+    everything = dumpsim.first(tmp_path, everything=True)
+    assert [(one.what, one.op_name) for one in everything] == [("inf", "Default_Add-op0"), ("nan", "Default_Add-op1")]
+    assert everything.findings[1].note == "from infinite inputs"
+
+
+def test_what_comes_from_outside_is_received(tmp_path):
+    """A weight that is NaN already; nobody in the dump made it."""
+    ops = [("MatMul", "Default/MatMul-op0", [GOOD, NAN], [NAN]), ("Add", "Default/Add-op0", [NAN], [NAN])]
+    found = dumpsim.first(write(tmp_path, ops))
+    assert told(found) == [("received", "nan", "Default_MatMul-op0", "input.1", "inputs")]
+    assert found.maker is None
+
+
+def test_a_bad_parameter_is_given(tmp_path):
+    ops = [("Data", "weight", [], [NAN]), ("MatMul", "Default/MatMul-op0", [GOOD, NAN], [NAN])]
+    assert told(dumpsim.first(write(tmp_path, ops))) == [("given", "nan", "weight", "output.0", "inputs")]
+
+
+def test_intended_infinities(tmp_path):
+    """-inf that fills a mask is expected, also where it is added; what makes NaN of it is found."""
+    ops = [
+        ("MaskedFill", "Default/MaskedFill-op0", [GOOD], [LOW]),
+        ("Add", "Default/Add-op0", [GOOD, LOW], [LOW]),
+        ("Softmax", "Default/Softmax-op0", [LOW], [GOOD]),
+    ]
+    write(tmp_path / "good", ops)
+    assert not dumpsim.first(tmp_path / "good").findings
+    assert [one.op_type for one in dumpsim.first(tmp_path / "good", intended=())] == ["MaskedFill"]
+    write(tmp_path / "bad", [*ops[:2], ("Softmax", "Default/Softmax-op0", [LOW], [NAN])])
+    assert told(dumpsim.first(tmp_path / "bad")) == [("made", "nan", "Default_Softmax-op0", "output.0", "inputs")]
+
+
+def test_the_allow_list_is_for_infinities_of_either_sign_and_never_for_nan(tmp_path):
+    write(tmp_path, [("Exp", "Default/Exp-op0", [GOOD], [INF]), ("Log", "Default/Log-op0", [GOOD], [NAN])])
+    assert [one.op_type for one in dumpsim.first(tmp_path)] == ["Exp"]
+    for pattern in ("exp", "*Exp-op0", "*exp-op0:output.0"):
+        assert [one.op_type for one in dumpsim.first(tmp_path, allow=[pattern])] == ["Log"]
+    assert [one.op_type for one in dumpsim.first(tmp_path, allow=["*"])] == ["Log"]
+
+
+def test_whole_numbers_are_never_bad_and_halves_are_looked_at(tmp_path):
+    whole = np.array([np.iinfo(np.int32).min], np.int32)
+    ops = [("Cast", "Default/Cast-op0", [whole], [whole]), ("Mul", "Default/Mul-op0", [GOOD], [INF.astype(np.float16)])]
+    assert [one.op_type for one in dumpsim.first(write(tmp_path, ops))] == ["Mul"]
+
+
+def test_the_earliest_iteration_of_any_rank_is_first(tmp_path):
+    """And what an operator between ranks brings was made on another one."""
+    good = chain(GOOD, GOOD, GOOD)
+    for rank in (0, 1):
+        write(tmp_path, good, rank=rank, iteration=0)
+    write(tmp_path, [("AllReduce", "Default/AllReduce-op0", [GOOD], [NAN]), *chain(NAN, NAN)], rank=0, iteration=1)
+    write(
+        tmp_path,
+        [*chain(GOOD, NAN, kind="Log"), ("AllReduce", "Default/AllReduce-op0", [NAN], [NAN])],
+        rank=1,
+        iteration=1,
+    )
+    found = dumpsim.first(tmp_path)
+    assert (found.maker.rank, found.maker.iteration, found.maker.op_type) == (1, 1, "Log")
+    assert [(one.rank, one.kind, one.note) for one in found if one.kind != "made"] == [
+        (0, "received", "from another rank")
+    ]
+    assert found.maker.next.endswith("--iteration 1 --rank 1")
+
+
+@pytest.mark.parametrize("worst", ["Flatten.Default_flatten", "BiasAdd.Default_fc2"])
+def test_outputs_alone_are_judged_by_the_graph(tmp_path, worst):
+    """A real tree without the inputs: the graph names who made them."""
+    rebuild("lenet_fwd", tmp_path)
+    for path in tmp_path.rglob("*.input.*.npy"):
+        path.parent.chmod(0o700)
+        path.unlink()
+    bad = next(tmp_path.rglob(f"{worst}*output.0*.npy"))
+    later = [path for path in bad.parent.glob("*.output.*.npy") if _stamp(path) >= _stamp(bad)]
+    assert len(later) > 2
+    for path in later:
+        array = np.load(path)
+        path.chmod(0o600)
+        if array.dtype.kind == "f" and not path.name.startswith("Parameter"):
+            np.save(path, np.full_like(array, np.nan))
+    found = dumpsim.first(tmp_path)
+    assert (found.maker.op_type, found.maker.basis) == (worst.split(".")[0], "graph")
+    assert worst.partition("_")[2] in found.maker.op_name
+    assert found.maker.source.rpartition(":")[0].endswith(".py")
+    assert found.maker.code
+
+
+def _stamp(path):
+    return int(path.name.split(".")[4])
+
+
+def test_outputs_alone_without_graph_are_judged_by_order(tmp_path):
+    ops = [("Add", f"Default/Add-op{n}", [], [NAN if n > 1 else GOOD]) for n in range(4)]
+    assert told(dumpsim.first(write(tmp_path, ops))) == [("made", "nan", "Default_Add-op2", "output.0", "order")]
+
+
+def test_statistics_are_enough(tmp_path):
+    """statistic.csv without any tensor, as real trees have it."""
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value"
+    with open(place / "statistic.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head.split(","))
+        for n, (io, largest) in enumerate([("input", 1.0), ("output", 2.0), ("input", 2.0), ("output", "nan")]):
+            row = ["Add", f"Default/Add-op{n // 2}", 0, 0, 1700000000000000 + n, io, 0, 4, "float32", "(1,)"]
+            writer.writerow([*row, largest, largest])
+    assert told(dumpsim.first(tmp_path)) == [("made", "nan", "Default/Add-op1", "output.0", "inputs")]
+
+
+def test_the_first_difference_of_two_dumps(tmp_path):
+    v = [np.full((3, 3), float(n), np.float32) for n in range(6)]
+    a = write(tmp_path / "a", chain(*v))
+    b = write(tmp_path / "b", chain(*v[:3], v[3] + 1, v[4] + 1, v[5] + 1))
+    found = dumpsim.first(b, a)
+    assert told(found) == [("made", "difference", "Default_Add-op2", "output.0", "inputs")]
+    assert found.maker.detail.startswith("9 of 9 elements")
+    assert found.maker.next == f"dumpsim compare {b} {a} --all --op Default_Add-op2 --iteration 0"
+    assert np.array_equal(np.load(found.maker.path) - 1, np.load(found.maker.other_path))
+    assert not dumpsim.first(b, a, tol=["*:0:1"]).findings
+
+
+def test_a_difference_that_enters_is_received(tmp_path):
+    v = [np.full(3, float(n), np.float32) for n in range(4)]
+    a, b = write(tmp_path / "a", chain(*v)), write(tmp_path / "b", chain(v[0] + 9, *(x + 9 for x in v[1:])))
+    assert told(dumpsim.first(a, b)) == [("received", "difference", "Default_Add-op0", "input.0", "inputs")]
+
+
+def test_api_dumps_tell_the_line_and_judge_gradients_by_order(tmp_path):
+    """What flows into a call's backward was made by the backward before it."""
+    records = [
+        ("NN_Linear_0_forward_input.0", GOOD),
+        ("NN_Linear_0_forward_output", GOOD),
+        ("Torch_sqrt_0_forward_input.0", GOOD),
+        ("Torch_sqrt_0_forward_output", GOOD),
+        ("Torch_sqrt_0_backward_input", GOOD),
+        ("NN_Linear_0_backward_input", NAN),
+    ]
+    root = api(tmp_path, records)
+    stack = '{"torch.sqrt(0) forward": ["File net.py, line 7, in forward, \\n y = torch.sqrt(x)"]}'
+    (root / "rank0" / "torch_api_dump_stack.json").write_text(stack)
+    (finding,) = dumpsim.first(root)
+    assert (finding.kind, finding.op_name, finding.basis) == ("made", "Torch_sqrt_0_backward", "order")
+    assert (finding.source, finding.code) == ("net.py:7", "y = torch.sqrt(x)")
+    assert finding.note == "seen as the gradient that flows into NN_Linear_0_backward"
+
+
+def test_a_call_that_works_in_place_made_it(tmp_path):
+    """API dumps show its input as it left it."""
+    records = [("Tensor_div__0_forward_input.0", NAN), ("Tensor_div__0_forward_output", NAN)]
+    assert told(dumpsim.first(api(tmp_path, records))) == [
+        ("made", "nan", "Tensor_div__0_forward", "output.0", "order")
+    ]
+
+
+def test_files_that_cannot_be_read_are_told_and_do_not_hide_the_rest(tmp_path):
+    write(tmp_path, chain(GOOD, GOOD, NAN))
+    next(tmp_path.rglob("*Add-op0*output*")).write_bytes(b"\x93NUMPY\x01")
+    found = dumpsim.first(tmp_path)
+    assert found.maker.op_name == "Default_Add-op1"
+    assert len(found.unreadable) == 1
+    with pytest.raises(UnreadableError):
+        dumpsim.first(tmp_path / "nowhere")

@@ -1,0 +1,58 @@
+"""Work on several processes and on a Dask cluster gives what one process gives."""
+
+import numpy as np
+import pytest
+from smalltree import chain, write
+
+import dumpsim
+from dumpsim.analysis.spread import spread
+from dumpsim.core.errors import BadInputError, UnsupportedError
+
+
+@pytest.fixture
+def pair(tmp_path):
+    v = [np.full((4, 4), float(n), np.float32) for n in range(40)]
+    worse = [array + (n > 25) for n, array in enumerate(v)]
+    return write(tmp_path / "a", chain(*worse)), write(tmp_path / "b", chain(*v))
+
+
+def test_processes(pair, monkeypatch):
+    from dumpsim.analysis import compare
+
+    monkeypatch.setattr(compare, "_WORTH", (0, 0))
+    assert dumpsim.compare(*pair, jobs=2).rows == dumpsim.compare(*pair).rows
+    assert dumpsim.first(*pair, jobs=2) == dumpsim.first(*pair)
+
+
+def test_pieces_come_in_order_and_no_more_than_needed():
+    asked = []
+
+    def pieces():
+        for n in range(100):
+            asked.append(n)
+            yield n
+
+    found = spread(abs, pieces())
+    assert [next(found) for _ in range(3)] == [0, 1, 2]
+    assert asked == [0, 1, 2]
+    with pytest.raises(BadInputError, match="1 or more"):
+        spread(abs, [], jobs=0)
+
+
+def test_without_dask_the_extra_is_named(pair, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'dumpsim\[dask\]'"):
+        dumpsim.compare(*pair, scheduler="tcp://127.0.0.1:1")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_of_two_workers(pair):
+    distributed = pytest.importorskip("distributed", reason="extra dask")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, host="127.0.0.1", protocol="tcp"
+    ) as cluster:
+        address = cluster.scheduler_address
+        assert dumpsim.compare(*pair, scheduler=address).rows == dumpsim.compare(*pair).rows
+        assert dumpsim.first(*pair, scheduler=address) == dumpsim.first(*pair)

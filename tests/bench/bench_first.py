@@ -1,0 +1,52 @@
+"""`dumpsim first` on a pair of 10,000 files each, alignments of thousands: `pytest tests/bench/bench_first.py`."""
+
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+import dumpsim
+from dumpsim.analysis.sequence import pair
+
+OPERATORS = 5000
+
+
+def tree(root: Path, worst: int | None = None) -> Path:
+    """A chain of operators with an input and an output each; from `worst` on the values are others."""
+    place = root / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    value = np.ones((16, 16), np.float32)
+    stamp = 1_700_000_000_000_000
+    for n in range(OPERATORS):
+        for io in ("input", "output"):
+            if n == worst and io == "output":
+                value = value + 1
+            stamp += 1
+            np.save(place / f"ReLU.Default_relu{n}-ReLU_ReLU-op{n}.0.0.{stamp}.{io}.0.DefaultFormat.float32.npy", value)
+    return root
+
+
+def timed(capsys, what, work):
+    start = perf_counter()
+    result = work()
+    with capsys.disabled():
+        print(f"\n  {what}: {perf_counter() - start:.2f} s")
+    return result
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_first_of_ten_thousand_files(tmp_path, capsys, jobs):
+    good, bad = tree(tmp_path / "good"), tree(tmp_path / "bad", OPERATORS - 2)
+    assert not timed(capsys, f"NaN in 10,000 files, {jobs} processes", lambda: dumpsim.first(good, jobs=jobs)).findings
+    found = timed(capsys, f"10,000 against 10,000, {jobs} processes", lambda: dumpsim.first(bad, good, jobs=jobs))
+    assert found.maker.op_name.endswith(f"op{OPERATORS - 2}")
+    rows = timed(capsys, f"compare 10,000, {jobs} processes", lambda: dumpsim.compare(bad, good, jobs=jobs))
+    assert len(rows.findings) == 3
+
+
+def test_alignments(capsys):
+    layers = [n % 12 for n in range(4000)]
+    assert len(timed(capsys, "4,000 repeated against 3,990", lambda: pair(layers, layers[10:]))) == 3990
+    names = [("a", n) for n in range(800)], [("b", n) for n in range(800)]
+    assert timed(capsys, "800 against 800 unmatched", lambda: pair(*names)) == []

@@ -1,0 +1,84 @@
+"""compare and first as a user types them."""
+
+import json
+
+import numpy as np
+import pytest
+from smalltree import chain, write
+from typer.testing import CliRunner
+
+from dumpsim.cli.app import app
+
+V = [np.full((2, 3), float(n), np.float32) for n in range(5)]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(word) for word in arguments])
+
+
+@pytest.fixture
+def dumps(tmp_path):
+    worse = [*V[:2], V[2] + 1, V[3], V[4] * np.nan]
+    extra = ("Cast", "Default/Cast-op7", [V[0]], [V[0]])
+    return write(tmp_path / "a", [*chain(*worse), extra]), write(tmp_path / "b", chain(*V))
+
+
+def test_compare_shows_what_differs_and_counts_the_rest(dumps):
+    found = run("compare", *dumps)
+    assert found.exit_code == 1
+    head, *rows = found.stdout.splitlines()
+    cells = [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+    assert [(row["op_name"], row["io"]) for row in cells] == [
+        ("Default_Add-op1", "output"),
+        ("Default_Add-op2", "input"),
+        ("Default_Add-op3", "output"),
+    ]
+    assert (cells[0]["outside"], cells[0]["count"], cells[0]["max_absolute"]) == ("6", "6", "1")
+    assert cells[2]["note"] == "6 NaN or Inf in A only"
+    assert "in A only: 2 tensors of Default_Cast-op7" in found.stderr
+    assert "8 pairs compared: 3 differs, 5 equal, 2 only_a" in found.stderr
+
+
+def test_compare_json_csv_and_choice(dumps, tmp_path):
+    found = run("compare", *dumps, "--json", "--csv", tmp_path / "rows.csv")
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert len(rows) == 10
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 11
+    some = run("compare", *dumps, "--json", "--op", "*add-op0").stdout.splitlines()
+    assert [json.loads(line)["verdict"] for line in some] == ["equal", "equal"]
+
+
+def test_exit_codes_of_compare(dumps):
+    a, b = dumps
+    assert run("compare", b, b).exit_code == 0
+    assert run("compare", a, b, "--op", "*Add-op0").exit_code == 0
+    assert run("compare", a, b, "--op", "*Cast*").exit_code == 1  # nothing to compare
+    assert run("compare", b, b, "--iteration", "3").exit_code == 1
+    assert run("compare", a, a, "--strict").exit_code == 0
+    assert run("compare", a, b, "--tol", "*:0:1", "--op", "*Add-op[012]").exit_code == 0
+    assert run("compare", a, b, "--tol", "*:0:1", "--op", "*Add-op[01]", "--strict").exit_code == 0
+    next(a.rglob("*Add-op0*input*")).write_bytes(b"")
+    assert run("compare", a, b).exit_code == 3
+
+
+def test_first_says_who_where_and_what_next(dumps):
+    a, b = dumps
+    found = run("first", a)
+    assert found.exit_code == 1
+    lines = found.stdout.splitlines()
+    assert lines[0] == "nan made by Add  Default_Add-op3  (rank 0, iteration 0)"
+    assert lines[1].strip() == "output.0: 6 NaN"
+    assert lines[-2].strip() == f"next: dumpsim show {a} --op Default_Add-op3 --iteration 0"
+    both = run("first", a, b, "--json")
+    assert json.loads(both.stdout)["op_name"] == "Default_Add-op1"
+    clean = run("first", b)
+    assert (clean.exit_code, clean.stdout) == (0, "4 operators: no NaN, no infinity that is not intended\n")
+
+
+def test_the_next_command_works(dumps):
+    a, b = dumps
+    for arguments in ((a,), (a, b)):
+        words = json.loads(run("first", *arguments, "--json").stdout)["next"].split()
+        found = run(*words[1:])
+        assert found.exit_code in (0, 1)
+        assert words[words.index("--op") + 1] in found.stdout
