@@ -1,0 +1,473 @@
+"""API dump of cells: against a dump of the real package, and what it promises beyond that."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.analysis.apicompare.compare import api_dump_compare
+from dumpsim.codecs.apidump import read_info, read_stack
+from dumpsim.core.settings import RunSettings
+from dumpsim.emulate import environment
+from dumpsim.frontends.apidump.cells import listed_class, listed_names
+from dumpsim.frontends.apidump.cellsession import CellSession
+from dumpsim.frontends.apidump.selection import Request
+from dumpsim.frontends.mindspore import context, nn, ops
+from dumpsim.frontends.mindspore._capture import listener
+
+X01 = Path(__file__).parents[3] / "fixtures" / "apidump" / "x01_torch_vs_ms"
+FRAMEWORK = "mindspore_api_dump"
+
+
+@pytest.fixture(autouse=True)
+def op_by_op():
+    context._reset()
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    yield
+    context._reset()
+    assert listener.listeners() == ()
+
+
+class Net(nn.Cell):
+    """A listed cell, a listed function of operators, methods; dropout on the way."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 3)
+        self.drop = nn.Dropout(p=0.5)
+        self.blocks = nn.SequentialCell(nn.Dense(3, 3), nn.ReLU())
+
+    def construct(self, x):
+        x = self.drop(self.fc(x))
+        y = self.blocks(x) + ops.softmax(x, -1)
+        return ops.dropout(y, 0.5).sum()
+
+
+def tensor(*shape, seed=0):
+    return ms.Tensor(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def infos(path):
+    return list(read_info(path / "rank0" / f"{FRAMEWORK}_info.pkl"))
+
+
+def names(path):
+    return [record.name for record in infos(path)]
+
+
+def calls(path):
+    """Calls in the order of the stack file."""
+    stacks = read_stack(path / "rank0" / f"{FRAMEWORK}_stack.json")
+    return [key.removesuffix("_forward_stack_info") for key in stacks]
+
+
+def dumped(path, run, net=None, *, exact=False, backward=False, coverage="listed", **request):
+    """Start, run, stop; the session is closed and `skipped` of it is returned."""
+    cell = Net().set_train() if net is None else net
+    with CellSession(cell, path, retain_backward=backward, exact=exact, coverage=coverage) as session:
+        session.start(Request.checked(**{**STARTS, **request}))
+        run(cell)
+        session.stop()
+    return session.skipped
+
+
+STARTS = {"mode": "all", "scope": None, "dump_type": "all", "filter_data": True, "filter_stack": True}
+
+
+# -- the real package's dump of the same script
+
+
+@pytest.fixture(scope="module")
+def x01(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("x01")
+    script = folder / "x01_ms.py"
+    shutil.copyfile(X01 / "x01_ms.txt", script)
+    command = [sys.executable, str(script), str(X01 / "w.npz"), str(folder / "out")]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment(RunSettings(manifest=None)))
+    assert found.returncode == 0, found.stderr
+    return folder
+
+
+def test_the_records_are_those_of_the_real_package(x01):
+    """Names, order, types and shapes are equal, numbers within the rounding of two machines."""
+    ours, theirs = infos(x01 / "out"), infos(X01 / "ms")
+    assert [(r.name, r.dtype, r.shape) for r in ours] == [(r.name, r.dtype, r.shape) for r in theirs]
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.max, one.min, one.mean) == pytest.approx((other.max, other.min, other.mean), abs=1e-5)
+
+
+def test_the_lines_are_spelt_as_the_real_package_spells_them(x01):
+    """Everything but the digits of the numbers, byte for byte."""
+
+    def spelling(path):
+        lines = (path / "rank0" / f"{FRAMEWORK}_info.pkl").read_text().splitlines()
+        fields = [json.loads(line) for line in lines]
+        assert [json.dumps(field) for field in fields] == lines
+        return [line.rpartition("[")[0] for line in lines]
+
+    assert spelling(x01 / "out") == spelling(X01 / "ms")
+
+
+def test_the_arrays_are_those_of_the_real_package(x01):
+    ours, theirs = x01 / "out" / "rank0" / FRAMEWORK, X01 / "ms" / "rank0" / FRAMEWORK
+    assert sorted(os.listdir(ours)) == sorted(os.listdir(theirs))
+    for path in theirs.iterdir():
+        one, other = np.load(ours / path.name), np.load(path)
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5, err_msg=path.name)
+
+
+def test_the_stacks_are_those_of_the_real_package(x01):
+    """Keys, order, frames and the format of the file; only the folder of the script differs."""
+    text = (x01 / "out" / "rank0" / f"{FRAMEWORK}_stack.json").read_text()
+    assert text.replace(f"{x01}/", "/home/user/nets/") == (X01 / "ms" / "rank0" / f"{FRAMEWORK}_stack.json").read_text()
+
+
+@pytest.mark.parametrize("order", ["pt_ms", "ms_pt", "ms_ms"])
+def test_calls_are_matched_as_those_of_the_real_package_are(x01, tmp_path, order, capsys):
+    """With the real package's dump of the same network in torch, and with its dump in MindSpore."""
+    origin, target = order.split("_")
+    places = {"pt": X01 / "pt", "ms": x01 / "out"}
+    api_dump_compare(places[origin], X01 / "ms" if order == "ms_ms" else places[target], tmp_path)
+    ours, theirs = tmp_path / "ts_api_mapping_0.csv", X01 / f"cmp_{order}" / "ts_api_mapping_0.csv"
+    assert ours.read_text() == theirs.read_text()
+
+
+def test_only_the_owner_sees_the_files(x01):
+    rank = x01 / "out" / "rank0"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in [rank, *rank.iterdir()]}
+    assert modes == {"rank0": 0o700, FRAMEWORK: 0o700, f"{FRAMEWORK}_info.pkl": 0o600, f"{FRAMEWORK}_stack.json": 0o600}
+    assert {path.stat().st_mode & 0o777 for path in (rank / FRAMEWORK).iterdir()} == {0o400}
+
+
+# -- names and counters
+
+
+def test_lists_are_those_of_the_package():
+    listed = listed_names()
+    assert {"Dense", "LayerNorm"} <= listed["NN"]
+    assert "SequentialCell" not in listed["NN"]
+    assert {"cat", "dropout"} <= listed["Functional"]
+    assert {"__add__", "swapaxes"} <= listed["Tensor"]
+    assert not {"__getitem__", "astype"} & listed["Tensor"]
+
+
+def test_a_cell_of_the_script_has_the_name_of_the_listed_class():
+    class Dense(nn.Dense):
+        pass
+
+    class ReLU(nn.Cell):
+        pass
+
+    assert listed_class(type("Mine", (Dense,), {})) == "Dense"
+    assert listed_class(ReLU) is None
+
+
+def test_calls_inside_of_listed_cells_and_functions_are_not_recorded(tmp_path):
+    dumped(tmp_path, lambda net: net(tensor(2, 4)))
+    assert calls(tmp_path) == [
+        *("NN_Dense_0", "NN_Dropout_0", "NN_Dense_1", "NN_ReLU_0"),
+        *("Functional_softmax_0", "Tensor___add___0", "Functional_dropout_0", "Tensor_sum_0"),
+    ]
+
+
+def test_listed_cells_inside_of_listed_cells_are_recorded_inner_first(tmp_path):
+    net = nn.TransformerEncoderLayer(4, 2, 8).set_train(False)
+    dumped(tmp_path, lambda net: net(tensor(3, 2, 4)), net)
+    found = calls(tmp_path)
+    assert found[-1] == "NN_TransformerEncoderLayer_0"
+    assert "NN_LayerNorm_1" in found
+    assert not [name for name in found if not name.startswith("NN_")]
+
+
+def test_listed_cells_outside_of_the_net_hide_what_they_call(tmp_path):
+    loss = nn.MSELoss()
+    dumped(tmp_path, lambda net: loss(net(tensor(2, 4)), tensor()), nn.Dense(4, 3))
+    assert calls(tmp_path) == ["NN_Dense_0"]
+
+
+def test_an_operator_that_passes_the_question_on_is_no_call(tmp_path):
+    class Other:
+        def __radd__(self, tensor):
+            return "answered"
+
+    dumped(tmp_path, lambda net: [tensor(2) + Other(), tensor(2) + 1])
+    assert calls(tmp_path) == ["Tensor___add___0"]
+
+
+def test_what_an_optimizer_calls_is_not_recorded(tmp_path):
+    net = nn.Dense(4, 3)
+    step = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+    train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), step).set_train()
+    dumped(tmp_path, lambda _: train(tensor(2, 4), tensor(2, 3)), train)
+    assert calls(tmp_path) == ["NN_Dense_0", "NN_MSELoss_0", "NN_Identity_0"]  # the last one reduces gradients
+
+
+@pytest.mark.parametrize(
+    ("exact", "expected"), [(False, ["NN_ReLU_0", "NN_ReLU_1"]), (True, ["NN_ReLU_1", "NN_ReLU_3"])]
+)
+def test_counters_go_over_the_calls_between_start_and_stop(tmp_path, exact, expected):
+    """The real tool counts what it does not record too."""
+    net = nn.ReLU()
+    with CellSession(net, tmp_path, exact=exact) as session:
+        for _ in range(2):
+            net(tensor(2))
+            session.start(Request())
+            net(tensor(2))
+            session.stop()
+    assert calls(tmp_path) == expected
+
+
+def test_lists_and_tuples_are_told_by_place(tmp_path):
+    def run(net):
+        ops.cat((tensor(2, 2), tensor(2, 2)), 0)
+        ops.split(tensor(4, 2), 2)
+
+    dumped(tmp_path, run)
+    assert names(tmp_path) == [
+        *(
+            "Functional_cat_0_forward_input.0.0",
+            "Functional_cat_0_forward_input.0.1",
+            "Functional_cat_0_forward_output",
+        ),
+        *("Functional_split_0_forward_input.0", "Functional_split_0_forward_output.0"),
+        "Functional_split_0_forward_output.1",
+    ]
+
+
+# -- what start asks for
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"mode": "list", "scope": ["NN_Dense_1"]}, ["NN_Dense_1"]),
+        ({"mode": "range", "scope": ["NN_Dropout_0", "NN_ReLU_0"]}, ["NN_Dropout_0", "NN_Dense_1", "NN_ReLU_0"]),
+        ({"mode": "api_list", "scope": ["DROP", "add"]}, ["NN_Dropout_0", "Tensor___add___0", "Functional_dropout_0"]),
+    ],
+)
+def test_modes_select_calls_and_their_gradients(tmp_path, request_, expected):
+    def run(net):
+        ms.grad(net)(tensor(2, 4))
+
+    dumped(tmp_path, run, backward=True, **request_)
+    assert calls(tmp_path) == expected
+    backward = [name for name in names(tmp_path) if "_backward_" in name]
+    assert backward == [f"{call}_backward_input" for call in reversed(expected)]
+
+
+@pytest.mark.parametrize("dump_type", ["all", "npy", "statistics", "stack"])
+def test_dump_types(tmp_path, dump_type):
+    dumped(tmp_path, lambda net: net(tensor(2, 4)), dump_type=dump_type)
+    files = sorted(path.stem for path in (tmp_path / "rank0" / FRAMEWORK).iterdir())
+    assert files == (sorted(names(tmp_path)) if dump_type in ("all", "npy") else [])
+    assert all(math.isnan(record.mean) == (dump_type in ("npy", "stack")) for record in infos(tmp_path))
+
+
+def test_filter_data(tmp_path):
+    """Numbers, booleans, integers, tensors without axes or elements only without the filter."""
+
+    def run(net):
+        ops.sum(tensor(2, 2), 1)
+        ops.equal(tensor(2), tensor(2))
+        ops.abs(ms.Tensor(-1.5))
+        ops.abs(ms.Tensor(np.zeros((0, 2), np.float32)))
+
+    filtered, whole = tmp_path / "filtered", tmp_path / "whole"
+    dumped(filtered, run)
+    dumped(whole, run, filter_data=False)
+    assert names(filtered) == [
+        *("Functional_sum_0_forward_input.0", "Functional_sum_0_forward_output"),
+        *("Functional_equal_0_forward_input.0", "Functional_equal_0_forward_input.1"),
+    ]
+    found = {record.name: record for record in infos(whole)}
+    axis = found["Functional_sum_0_forward_input.1"]
+    assert (axis.dtype, axis.shape, axis.max) == ("<class 'int'>", (), 1)
+    equal = found["Functional_equal_0_forward_output"]
+    assert equal.dtype == "Bool"
+    assert math.isnan(equal.max)
+    assert found["Functional_abs_0_forward_output"].mean == 1.5
+    assert found["Functional_abs_1_forward_input.0"].shape == (0, 2)
+
+
+def test_number_types_have_mindspores_names(tmp_path):
+    kinds = {
+        "Float16": ms.float16,
+        "BFloat16": ms.bfloat16,
+        "Float64": ms.float64,
+        "Int32": ms.int32,
+        "UInt8": ms.uint8,
+    }
+
+    def run(net):
+        for kind in kinds.values():
+            ops.cat((ms.Tensor([1, 2], kind), ms.Tensor([3, 6], kind)))
+
+    assert not dumped(tmp_path, run, filter_data=False)
+    records = [record for record in infos(tmp_path) if record.name.endswith("output")]
+    assert [record.dtype for record in records] == list(kinds)
+    assert {(record.max, record.min, record.mean) for record in records} == {(6, 1, 3)}
+    wide = np.load(tmp_path / "rank0" / FRAMEWORK / "Functional_cat_1_forward_output.npy")
+    assert (wide.dtype, wide.tolist()) == (np.float32, [1, 2, 3, 6])
+
+
+def test_stacks_name_the_script_only_unless_told_otherwise(tmp_path):
+    for filtered in (True, False):
+        dumped(tmp_path / str(filtered), lambda net: net(tensor(2, 4)), filter_stack=filtered)
+        stacks = read_stack(tmp_path / str(filtered) / "rank0" / f"{FRAMEWORK}_stack.json")
+        first = stacks["NN_Dense_0_forward_stack_info"]
+        assert first[0 if filtered else -1].startswith("File ")
+        assert any("/frontends/mindspore/nn/" in frame for frame in first) is not filtered
+        assert any("in construct, \n x = self.drop(self.fc(x))" in frame for frame in first)
+
+
+# -- gradients
+
+
+def test_gradients_are_those_by_the_outputs(tmp_path):
+    """Of sum((2 x)^2): 8 x by x, so 4 x by 2 x, and 1 by the squares."""
+    x = tensor(3, 2)
+
+    def run(net):
+        ms.grad(lambda x: ops.square(ops.mul(x, 2.0)).sum())(x)
+
+    dumped(tmp_path, run, backward=True)
+    arrays = tmp_path / "rank0" / FRAMEWORK
+    assert [name for name in names(tmp_path) if "backward" in name] == [
+        "Functional_square_0_backward_input",
+        "Functional_mul_0_backward_input",
+    ]
+    np.testing.assert_array_equal(np.load(arrays / "Functional_square_0_backward_input.npy"), np.ones((3, 2)))
+    np.testing.assert_allclose(np.load(arrays / "Functional_mul_0_backward_input.npy"), 4 * x.asnumpy(), rtol=1e-6)
+
+
+def test_every_step_has_gradients_of_its_own(tmp_path):
+    """1.0.17 writes those of the second step under the names of the first."""
+
+    def run(net):
+        for seed in range(2):
+            ms.grad(lambda x: ops.square(x).mean(0).sum())(tensor(2, 2, seed=seed))
+
+    dumped(tmp_path, run, backward=True)
+    found = [name for name in names(tmp_path) if "backward" in name]
+    assert found == [
+        *("Tensor_mean_0_backward_input", "Functional_square_0_backward_input"),
+        *("Tensor_mean_1_backward_input", "Functional_square_1_backward_input"),
+    ]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_gradients_after_stop(tmp_path, exact):
+    net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()).set_grad()
+    x = tensor(2, 4)
+    with CellSession(net, tmp_path, retain_backward=True, exact=exact) as session:
+        session.start(Request())
+        net(x)
+        session.stop()
+        ms.grad(net)(x)  # of the call before
+        session.flush()
+    late = [name for name in names(tmp_path) if "backward" in name]
+    assert late == (["NN_ReLU_0_backward_input", "NN_Dense_0_backward_input"] if exact else [])
+    assert dict(session.skipped) == ({} if exact else {"backward after stop": 2})
+
+
+def test_results_are_those_of_a_run_without_a_dump(tmp_path):
+    net = nn.SequentialCell(nn.Dense(4, 3), nn.GELU(), nn.Dense(3, 2))
+    step = ms.value_and_grad(lambda x: ops.square(net(x)).sum(), 0, net.trainable_params())
+    bare = step(tensor(5, 4))
+    seen = []
+    dumped(tmp_path, lambda _: seen.append(step(tensor(5, 4))), net, backward=True)
+    flat = [bare[0], bare[1][0], *bare[1][1]], [seen[0][0], seen[0][1][0], *seen[0][1][1]]
+    for one, other in zip(*flat, strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+
+
+# -- dropout, and what stays behind
+
+
+def test_dropout_is_neutral_from_init_to_close(tmp_path):
+    cell, x = nn.Dropout(p=0.5).set_train(), ms.Tensor(np.ones((8, 8), np.float32))
+    before = []
+    cell.register_forward_pre_hook(lambda cell, args: before.append(args))
+
+    def neutral():
+        return bool((cell(x).asnumpy() == 1).all()), bool((ops.dropout(x, 0.5).asnumpy() == 1).all())
+
+    assert neutral() == (False, False)
+    with CellSession(nn.ReLU(), tmp_path) as session:
+        assert neutral() == (True, True)
+        session.start(Request())
+        assert neutral() == (True, True)
+        session.stop()
+        assert neutral() == (True, True)
+        assert cell(x=x) is x
+    assert neutral() == (False, False)
+    assert len(before) == 6  # hooks of the script run in any case
+
+
+def test_functions_imported_before_are_seen_and_are_the_same_after(tmp_path):
+    relu, add = ops.relu, ms.Tensor.__add__
+    dumped(tmp_path, lambda net: relu(tensor(2)))
+    assert calls(tmp_path) == ["Functional_relu_0"]
+    assert ops.relu is relu
+    assert ms.Tensor.__add__ is add
+
+
+def test_nothing_is_written_without_a_record(tmp_path):
+    with CellSession(nn.ReLU(), tmp_path) as session:
+        session.start(Request())
+        session.stop()
+        assert not session.recorded
+    assert list(tmp_path.rglob("*")) == [tmp_path / "rank0"]
+
+
+def test_graphs_have_no_records_and_are_counted(tmp_path):
+    @ms.jit
+    def double(x):
+        return ops.mul(x, 2.0)
+
+    def run(net):
+        double(tensor(2))
+        ops.abs(tensor(2))
+
+    skipped = dumped(tmp_path, run)
+    assert calls(tmp_path) == ["Functional_abs_0"]
+    assert [reason.rpartition(".")[2] for reason in skipped] == ["double"]
+
+
+# -- beyond the real tool
+
+
+def test_weights_are_recorded_as_they_were_before_the_call(tmp_path):
+    for exact in (False, True):
+        weight = ms.Parameter(np.zeros(2, np.float32), name="w")
+        dumped(
+            tmp_path / str(exact), lambda net, w=weight: ops.assign_add(w, tensor(2)), exact=exact, coverage="listed"
+        )
+        first = np.load(tmp_path / str(exact) / "rank0" / FRAMEWORK / "Functional_assign_add_0_forward_input.0.npy")
+        assert bool(first.any()) is exact
+
+
+def test_full_coverage_adds_calls_keywords_and_dicts(tmp_path):
+    class Named(nn.Cell):
+        def construct(self, x):
+            return {"first": ops.abs(input=x), "second": x.astype(ms.float16)}
+
+    def run(net):
+        net(tensor(2))
+
+    skipped = dumped(tmp_path / "listed", run, Named())
+    assert names(tmp_path / "listed") == ["Functional_abs_0_forward_output"]
+    assert dict(skipped) == {"keyword argument": 1}
+    dumped(tmp_path / "full", run, Named(), coverage="full")
+    assert names(tmp_path / "full") == [
+        *("Functional_abs_0_forward_input.input", "Functional_abs_0_forward_output"),
+        *("Tensor_astype_0_forward_input.0", "Tensor_astype_0_forward_output"),
+    ]
