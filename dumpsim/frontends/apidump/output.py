@@ -36,7 +36,7 @@ def npy_header(descr: str, shape: tuple[int, ...]) -> bytes:
 
     Examples
     --------
-    >>> npy_header("<f4", (2, 3))[10:68]
+    >>> npy_header("<f4", (2, 3))[10:69]
     b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
     """
     buffer = BytesIO()
