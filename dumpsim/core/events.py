@@ -13,7 +13,9 @@ from dumpsim.core.irdoc import IrDoc
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["GraphEvent", "RunEvent", "Tap", "TaskEvent", "TensorRef"]
+NO_GRAPH = -1  # graph id of an operator that runs at once
+
+__all__ = ["NO_GRAPH", "GraphEvent", "RunEvent", "Tap", "TaskEvent", "TensorRef"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class TaskEvent:
     op_type, full_name : str
         The name as files and `kernels` show it; in whole graphs (O2) the node name of the model.
     graph_id, root_graph_id : int
+        `NO_GRAPH` for an operator of dynamic graph mode, which is told of only where it failed.
     model_name, model_id : the loaded model, where graphs run whole; "" and 0 elsewhere
     original_names : tuple of str
         Full names of the operators that a fused one replaced.

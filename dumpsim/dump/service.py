@@ -7,7 +7,7 @@ from dataclasses import replace
 from dumpsim.archive.sink import Sink
 from dumpsim.core.clock import VirtualClock
 from dumpsim.core.errors import BadInputError, DumpConfigError, DumpWriteError, ScriptValueError
-from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent
+from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, TaskEvent
 from dumpsim.core.options import CompileOptions
 from dumpsim.dump import account, decide
 from dumpsim.dump.acljson import AclJson
@@ -203,7 +203,7 @@ class DumpService:
         """Whether the event matters; a task in an iteration that is not dumped costs one comparison."""
         if not isinstance(event, TaskEvent):
             return self.enabled
-        if not self._iteration.capturing:
+        if not self._iteration.capturing or event.graph_id == NO_GRAPH:
             return False
         if bool(event.model_id) is not self._whole:
             self.tally.note("operators of graphs of another jit_level are not dumped: the first graph's decides")

@@ -1,6 +1,6 @@
 """One operator at once, as PYNATIVE runs it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,15 +8,19 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.core.events import TensorRef
 from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.halves import HALVES, floating, to_single
 from dumpsim.device.injector import Injector
+from dumpsim.device.memory import FILL
 from dumpsim.device.overflow import narrow
 from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
+from dumpsim.graph.builder import constant
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.kernel import aicore_error
+from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
 from dumpsim.runtime.place import Array
 
 __all__ = ["run_op"]
@@ -32,6 +36,8 @@ def run_op(
     counter: int,
     private_formats: bool,
     injector: Injector | None,
+    observers: Observers,
+    failing: Callable[[], object] | None = None,
 ) -> list[Array]:
     """Launch one operator as a task and wait for it; the tensors of PYNATIVE are host arrays.
 
@@ -45,6 +51,10 @@ def run_op(
         Runs of this operator type so far, for random kernels.
     private_formats : bool
         The matrix unit computes in the chip's own number type.
+    observers : Observers
+        They are told of a kernel that the hardware stopped, and of no other.
+    failing : callable, optional
+        Called before they are told, so that those can begin to listen who listen to nothing else.
 
     Returns
     -------
@@ -62,7 +72,12 @@ def run_op(
         faults = injector.launch(definition.name, full_name) if injector is not None else ()
         for fault in faults:
             if fault.kind == "aicore_error":
-                raise TaskFailure(aicore_error(device, task, fault.code))
+                error = aicore_error(device, task, fault.code)
+                if failing is not None:
+                    failing()
+                inputs, outputs = _operand_refs(operands), _output_refs(output)
+                observers.failed(definition.name, full_name, inputs, outputs, attrs, task, str(error), fault.code)
+                raise TaskFailure(error)
             if fault.kind == "out_of_memory":
                 size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, TensorType))
                 raise device.memory.out_of_memory(size, full_name)
@@ -122,6 +137,28 @@ def _widened(operand: Any, cube: DType | None, device: Device, updated: bool) ->
     if operand.dtype.names:
         return unpack(operand, "int4", operand.shape)
     return to_single(operand) if operand.dtype.name in HALVES else operand
+
+
+def _operand_refs(operands: Sequence[Any]) -> tuple[TensorRef, ...]:
+    """References to operands, one for each tensor of a tuple."""
+    refs: list[TensorRef] = []
+    for operand in operands:
+        items = list(_arrays([operand]))
+        if items:
+            for item in items:
+                flat = np.ascontiguousarray(item).reshape(-1).view(np.uint8)
+                refs.append(bytes_ref(flat, from_numpy(item.dtype), item.shape, len(refs)))
+        else:
+            refs.append(host_ref(host_array(operand, constant(operand).abstract), len(refs)))
+    return tuple(refs)
+
+
+def _output_refs(output: Abstract) -> tuple[TensorRef, ...]:
+    """References to outputs that nothing was written to."""
+    kinds = [leaf for leaf in _leaves(output) if isinstance(leaf, TensorType)]
+    return tuple(
+        bytes_ref(np.full(kind.nbytes, FILL, np.uint8), kind.dtype, kind.shape, slot) for slot, kind in enumerate(kinds)
+    )
 
 
 def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:

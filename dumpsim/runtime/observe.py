@@ -1,6 +1,6 @@
 """What the runtime tells its listeners: references to tensors, and the events around graphs, runs and tasks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from dumpsim.codecs.irproto import constants
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.core.events import GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
+from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
 from dumpsim.device.memory import Bytes
 from dumpsim.device.task import UNKNOWN_TASK_ID, Task
@@ -19,7 +19,7 @@ from dumpsim.runtime.buildinfo import with_build_info
 from dumpsim.runtime.place import PLAIN, Array, Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
 
-__all__ = ["Observers", "host_array", "operand_refs", "place_ref"]
+__all__ = ["Observers", "bytes_ref", "host_array", "host_ref", "operand_refs", "place_ref"]
 
 _NOTHING = np.zeros(0, np.uint8)
 _BYTE = dtype("uint8")
@@ -152,6 +152,39 @@ class Observers:
                 for tap in wanting:
                     tap.after_task(event)
 
+    def failed(
+        self,
+        op_type: str,
+        full_name: str,
+        operands: tuple[TensorRef, ...],
+        outputs: tuple[TensorRef, ...],
+        attrs: Mapping[str, Any],
+        task: Task,
+        error: str,
+        error_code: int,
+    ) -> None:
+        """Tell that the hardware stopped an operator that ran at once, in no graph."""
+        event = TaskEvent(
+            op_type=op_type,
+            full_name=full_name,
+            graph_id=NO_GRAPH,
+            root_graph_id=NO_GRAPH,
+            operands=operands,
+            outputs=outputs,
+            attrs=attrs,
+            task_id=task.task_id,
+            stream_id=task.stream_id,
+            time_ns=task.end_ns,
+            rank=self.rank,
+            error=error,
+            error_code=error_code,
+        )
+        wanting = [tap for tap in self.taps if tap.wants(event)]
+        for tap in wanting:
+            tap.before_task(event)
+        for tap in wanting:
+            tap.after_task(event)
+
     def before(self, wanted: Wanted) -> None:
         """Tell that a kernel is about to run."""
         taps, fields = wanted
@@ -233,7 +266,7 @@ def operand_refs(
                 ref = place_ref(item, slot, is_root=is_root, is_own=is_own)
                 refs.append(replace(ref, written=True) if at in written else ref)
             else:
-                refs.append(_host_ref(host_array(item.value, item.abstract), slot))
+                refs.append(host_ref(host_array(item.value, item.abstract), slot))
     return tuple(refs)
 
 
@@ -261,7 +294,22 @@ def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
     return None
 
 
-def _host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") -> TensorRef:
+def bytes_ref(flat: Bytes, kind: DType, shape: tuple[int, ...], slot: int) -> TensorRef:
+    """The reference to a tensor of PYNATIVE: it lies on the host and has no address on the device."""
+    return TensorRef(
+        slot=slot,
+        dtype=kind,
+        shape=shape,
+        device_dtype=kind,
+        device_format=PLAIN,
+        device_shape=shape,
+        address=0,
+        nbytes=flat.size,
+        read=lambda: flat,
+    )
+
+
+def host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") -> TensorRef:
     """The reference to a constant that lies in no device memory."""
     array, kind = content if content is not None else (_NOTHING, _BYTE)
     flat: Bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -286,7 +334,7 @@ def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]
     for number, constant in enumerate(found, first):
         content = host_array(constant.value, constant.abstract)
         if content is not None:
-            yield _host_ref(content, 0, f"data-{number}")
+            yield host_ref(content, 0, f"data-{number}")
 
 
 def _arguments(call: Call) -> dict[str, Any]:

@@ -323,6 +323,7 @@ class Session:
         attrs: Mapping[str, Any] | None = None,
         *,
         output: Abstract | None = None,
+        failing: Callable[[], object] | None = None,
     ) -> list[Array]:
         """Run one operator at once (PYNATIVE): one task on the compute stream.
 
@@ -335,6 +336,8 @@ class Session:
             Keywords of the kernel; the definition's defaults where missing.
         output : Abstract, optional
             The inferred type where the caller knows it already.
+        failing : callable, optional
+            Called where the hardware stops the kernel, before listeners are told of it.
 
         Returns
         -------
@@ -356,6 +359,8 @@ class Session:
             counter=runs,
             private_formats=device.chip.private_formats("O0"),  # no graph, no level
             injector=self._injector,
+            observers=self.observers,
+            failing=failing,
         )
         if definition.updates and self._weights is not None:
             self._weights.touch()

@@ -78,6 +78,42 @@ def test_an_exception_without_any_config(tmp_path, monkeypatch):
     assert payload.startswith((X + 1).tobytes())
 
 
+@pytest.mark.parametrize("scene", ["lite", "full"])
+def test_an_operator_of_dynamic_graph_mode(tmp_path, monkeypatch, scene):
+    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with fresh("O0", monkeypatch, faults=[{"kind": "aicore_error", "op": "Concat", "nth": 2}]):
+        ms.set_context(mode=ms.PYNATIVE_MODE, ascend_config={"exception_dump": "1"} if scene == "full" else {})
+        ops.concat((Tensor(X), Tensor(X)))
+        with pytest.raises(DeviceError, match="fault kernel_name=Default/Concat"):
+            ops.concat((Tensor(X + 1), Tensor(X[:1])))
+    (path,) = left_over(tmp_path)
+    head, payload = header(path)
+    unwritten = bytes([0xCD]) * 36
+    assert payload.startswith((X + 1).tobytes() + X[:1].tobytes())
+    assert payload.endswith(unwritten)
+    assert [entry.size for entry in (*head.input, *head.output)] == [24, 12, 8, 36]  # the axis is a number
+    if scene == "full":
+        assert path.name.startswith("Concat.Default_Concat.")
+        assert head.op_name == "Default/Concat"
+        assert list(head.output[0].shape.dim) == [3, 3]
+    else:
+        assert path.name.startswith("exception_info.0.")
+
+
+def test_operators_of_dynamic_graph_mode_are_not_dumped_themselves(tmp_path, monkeypatch):
+    def steps():
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        ops.grad(ops.exp)(Tensor(X))  # a graph, after which a dump listens
+        ops.relu(Tensor(X))
+
+    faults = [{"kind": "aicore_error", "op": "ReLU", "nth": 1}]
+    left = dump(tmp_path, monkeypatch, "O0", steps, faults=faults)
+    assert isinstance(left.error, DeviceError)
+    assert left.types() == {"Mul"}
+    assert len(left_over(tmp_path)) == 1
+
+
 def test_a_run_without_a_fault_plan_has_nobody_listening(tmp_path, monkeypatch):
     monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
     with fresh("O0", monkeypatch) as session:

@@ -74,8 +74,8 @@ def _check_target(definition: OpDef) -> None:
         rule = "-" * 52
         raise ScriptRuntimeError(
             f"\n{rule}\n- Kernel select failed:\n{rule}\nUnsupported op [{definition.name}] on {target}, "
-            "Please confirm whether the device target setting is correct, or refer to 'mindspore.ops' at https://www.mindspore.cn to "
-            "query the operator support list.\n",
+            "Please confirm whether the device target setting is correct, or refer to 'mindspore.ops' at "
+            "https://www.mindspore.cn to query the operator support list.\n",
             allowed=definition.targets,
         )
 
@@ -93,10 +93,19 @@ def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> A
 
     operands = complete(definition, operands, _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
-    arrays = Session.current().run_op(definition, [_plain(operand) for operand in operands], attrs, output=abstract)
+    plain = [_plain(operand) for operand in operands]
+    arrays = Session.current().run_op(definition, plain, attrs, output=abstract, failing=_listen)
     out = _wrap(abstract, list(arrays))
     tape.record(definition, operands, out, attrs)
     return out
+
+
+def _listen() -> None:
+    """The exception dump listens from now on, where it does not yet: in PYNATIVE no graph may have been compiled."""
+    from dumpsim.frontends.mindspore._dumping import ensure_dump
+    from dumpsim.runtime.session import Session
+
+    ensure_dump(Session.current())
 
 
 def _cast(tensor: Any, kind: DType) -> Any:
