@@ -5,7 +5,15 @@ from collections.abc import Sequence
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 
-__all__ = ["cosine_decay_lr", "exponential_decay_lr", "piecewise_constant_lr"]
+__all__ = [
+    "cosine_decay_lr",
+    "exponential_decay_lr",
+    "inverse_decay_lr",
+    "natural_exp_decay_lr",
+    "piecewise_constant_lr",
+    "polynomial_decay_lr",
+    "warmup_lr",
+]
 
 
 def _positive(value: int, name: str, owner: str) -> int:
@@ -58,6 +66,85 @@ def exponential_decay_lr(
         epochs = step // per_epoch / span
         rates.append(learning_rate * decay_rate ** (math.floor(epochs) if is_stair else epochs))
     return rates
+
+
+def natural_exp_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:  # fmt: skip
+    """Rates that fall by powers of e.
+
+    Examples
+    --------
+    >>> [round(rate, 4) for rate in natural_exp_decay_lr(0.1, 0.9, 3, 1, 2, True)]
+    [0.1, 0.1, 0.0165]
+    """
+    owner = "natural_exp_decay_lr"
+    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
+    span = _positive(decay_epoch, "decay_epoch", owner)
+    epochs = (step // per_epoch for step in range(_positive(total_step, "total_step", owner)))
+    return [learning_rate * math.e ** (-decay_rate * (epoch // span * span if is_stair else epoch)) for epoch in epochs]
+
+
+def inverse_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:  # fmt: skip
+    """Rates divided by a sum that grows with the epochs.
+
+    Examples
+    --------
+    >>> inverse_decay_lr(0.1, 1.0, 3, 1, 1)
+    [0.1, 0.05, 0.03333333333333333]
+    """
+    owner = "inverse_decay_lr"
+    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
+    span = _positive(decay_epoch, "decay_epoch", owner)
+    rates = []
+    for step in range(_positive(total_step, "total_step", owner)):
+        epoch = step // per_epoch
+        grown = decay_rate * (epoch // span) if is_stair else decay_rate * epoch / span
+        rates.append(learning_rate / (1 + grown))
+    return rates
+
+
+def polynomial_decay_lr(
+    learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    power: float, update_decay_epoch: bool = False,
+) -> list[float]:  # fmt: skip
+    """Rates that fall to `end_learning_rate` along a power; again and again with `update_decay_epoch`.
+
+    Examples
+    --------
+    >>> polynomial_decay_lr(1.0, 0.5, 4, 1, 2, 1.0)
+    [1.0, 0.75, 0.5, 0.5]
+    """
+    owner = "polynomial_decay_lr"
+    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
+    span = _positive(decay_epoch, "decay_epoch", owner)
+    rates = []
+    for step in range(_positive(total_step, "total_step", owner)):
+        epoch, whole = step // per_epoch, span
+        if update_decay_epoch:
+            whole = span * max(math.ceil(epoch / span), 1)
+        share = 1 - min(epoch, whole) / whole
+        rates.append((learning_rate - end_learning_rate) * share**power + end_learning_rate)
+    return rates
+
+
+def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
+    """Rates that grow from 0 in `warmup_epoch` epochs.
+
+    Examples
+    --------
+    >>> warmup_lr(0.1, 3, 1, 2)
+    [0.0, 0.05, 0.1]
+    """
+    owner = "warmup_lr"
+    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
+    span = _positive(warmup_epoch, "warmup_epoch", owner)
+    epochs = (min(step // per_epoch, span) for step in range(_positive(total_step, "total_step", owner)))
+    return [learning_rate * epoch / span for epoch in epochs]
 
 
 def cosine_decay_lr(
