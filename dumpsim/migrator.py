@@ -321,7 +321,7 @@ def _open(framework: str, net: Any, path: str, **kwargs: Any) -> Any:
         from dumpsim.frontends.apidump.pytorch.session import Session
 
         return Session(net, path, **kwargs)
-    from dumpsim.frontends.apidump.cellsession import CellSession
+    from dumpsim.frontends.apidump.mindspore.session import CellSession
 
     return CellSession(net, path, **kwargs)
 

@@ -16,8 +16,8 @@ from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.codecs.apidump import read_info, read_stack
 from dumpsim.core.settings import RunSettings
 from dumpsim.emulate import environment
-from dumpsim.frontends.apidump.cells import listed_class, listed_names
-from dumpsim.frontends.apidump.cellsession import CellSession
+from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
+from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
 from dumpsim.frontends.mindspore import context, nn, ops
 from dumpsim.frontends.mindspore._capture import listener

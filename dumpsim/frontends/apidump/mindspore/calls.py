@@ -36,7 +36,7 @@ def listed_names() -> Mapping[str, frozenset[str]]:
     >>> {kind: len(names) for kind, names in listed_names().items()}
     {'NN': 130, 'Functional': 473, 'Tensor': 251}
     """
-    text = files("dumpsim.frontends.apidump").joinpath("mindspore_names.json").read_text("utf-8")
+    text = files("dumpsim.frontends.apidump.mindspore").joinpath("names.json").read_text("utf-8")
     table = json.loads(text)
     return {kind: frozenset(table[kind]) for kind in ("NN", "Functional", "Tensor")}
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from dumpsim.codecs.apidump import ApiRecord, info_line
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.arrays import ArrayValues, described, npy_parts
-from dumpsim.frontends.apidump.cells import CellCalls
+from dumpsim.frontends.apidump.mindspore.calls import CellCalls
 from dumpsim.frontends.apidump.output import Output
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks
