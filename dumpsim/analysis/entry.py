@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dumpsim.tensor.stats import Statistics, statistics
 
 __all__ = ["Entry"]
 
+_SMALL = 1 << 20  # bytes below which reading a file costs less than mapping it
 _FRAMEWORK = ("site-packages/mindspore/", "dumpsim/frontends/")
 
 
@@ -125,7 +127,7 @@ class Entry:
         if self.path is None or self.part is not None:
             return self.name.nbytes
         kind, shape = self._header
-        return int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        return prod(shape) * kind.itemsize
 
     @property
     def label(self) -> str:
@@ -162,6 +164,8 @@ class Entry:
     @cached_property
     def statistics(self) -> Statistics:
         """Statistics of the tensor file, computed in one pass."""
+        if self.path is not None and self.part is None and self.nbytes < _SMALL:
+            return statistics(npy.read(self.path, mmap=False))
         return statistics(self.array())
 
     def statistic(self, field: str) -> Any:

@@ -21,8 +21,11 @@ from dumpsim.core.errors import DtypeError, UnreadableError
 __all__ = ["MAGIC", "encode", "header", "info", "read"]
 
 MAGIC = b"\x93NUMPY"
+Header = tuple["np.dtype[Any]", tuple[int, ...], bool]
+
 _ALIGN = 64
 _MAX_HEADER = 1 << 20  # a forged header length never makes us allocate more than this
+_USUAL_HEADER = 256  # characters of one that is worth remembering
 _DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # numpy would evaluate what stands between commas
 _BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
 
@@ -134,28 +137,39 @@ def read(path: "str | os.PathLike[str]", *, mmap: bool = True) -> "np.ndarray[An
     return array.reshape(shape, order="F" if fortran else "C")
 
 
-def _parse(path: Any, text: str) -> tuple["np.dtype[Any]", tuple[int, ...], bool]:
+def _parse(path: Any, text: str) -> Header:
     """The three fields of the header's dict."""
+    found = _known(text) if len(text) <= _USUAL_HEADER else _fields(text)
+    if isinstance(found, str):
+        raise _bad(path, 10, found)
+    return found
+
+
+def _fields(text: str) -> Header | str:
+    """The three fields, or what is wrong with them."""
     try:
         fields = ast.literal_eval(text.strip())
         descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
     except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
-        raise _bad(path, 10, "header is not a dict with descr, fortran_order and shape") from None
+        return "header is not a dict with descr, fortran_order and shape"
     if not isinstance(descr, str):
-        raise _bad(path, 10, f"descr {descr!r} is not a plain number type")
+        return f"descr {descr!r} is not a plain number type"
     if not isinstance(fortran, bool) or not isinstance(shape, tuple):
-        raise _bad(path, 10, "fortran_order is not a bool or shape is not a tuple")
+        return "fortran_order is not a bool or shape is not a tuple"
     if len(shape) > 32 or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):
-        raise _bad(path, 10, f"shape {shape!r} is not possible")
+        return f"shape {shape!r} is not possible"
     if descr in (_BFLOAT16_DESCR, "|E2"):
         return dtype("bfloat16").numpy, shape, fortran
     try:
         kind = np.dtype(descr if _DESCR.fullmatch(descr) else "")
     except (TypeError, ValueError):
-        raise _bad(path, 10, f"descr {descr!r} is not a number type") from None
+        return f"descr {descr!r} is not a number type"
     if kind.kind not in "biufc" or kind.newbyteorder("=").name not in DTYPES:
-        raise _bad(path, 10, f"descr {descr!r} is not a number type (objects and strings are refused)")
+        return f"descr {descr!r} is not a number type (objects and strings are refused)"
     return kind, shape, fortran
+
+
+_known = lru_cache(maxsize=1024)(_fields)  # the tensors of a dump have few types and shapes
 
 
 def _bad(path: Any, offset: int, what: str) -> UnreadableError:

@@ -1,7 +1,7 @@
 """The number types of tensors: one row a type, with every spelling that a vendor gives it."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.errors import DtypeError, nearest
@@ -171,5 +171,10 @@ def from_numpy(value: "np.dtype[Any] | type") -> DType:
     """The row of a numpy type, byte order aside."""
     import numpy as np
 
-    found = np.dtype(value)
+    return _row_of(np.dtype(value))
+
+
+@lru_cache(maxsize=64)
+def _row_of(found: "np.dtype[Any]") -> DType:
+    """The row of a numpy type; numpy puts its name together anew each time."""
     return dtype("int4" if found.names == _PAIR[:1] else found.newbyteorder("=").name)
