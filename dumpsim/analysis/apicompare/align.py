@@ -62,6 +62,8 @@ def _pairs(
     keys = [call.key for call in origin], [call.key for call in target]
     if keys[0] == keys[1]:
         return [(i, i) for i in range(len(origin))]
+    if not origin or not target:
+        return []
     codes: dict[Hashable, int] = {}
     exact = [_codes(codes, side) for side in keys]
     senses = [

@@ -18,7 +18,7 @@ def name_distances(names: Sequence[str]) -> Callable[[int], NDArray[np.float64]]
     """
     lengths = np.array([len(name) for name in names], np.int64)
     width = int(lengths.max(initial=0))
-    letters = np.array([[ord(c) for c in name] + [-1] * (width - len(name)) for name in names], np.int64)
+    letters = np.array([[ord(c) for c in name] + [-1] * (width - len(name)) for name in names], np.int32)
     found: dict[int, NDArray[np.float64]] = {}
 
     def distances(index: int) -> NDArray[np.float64]:
@@ -30,10 +30,10 @@ def name_distances(names: Sequence[str]) -> Callable[[int], NDArray[np.float64]]
     return distances
 
 
-def _edits(own: NDArray[np.int64], letters: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _edits(own: NDArray[np.int32], letters: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.int32]:
     """Insertions, deletions and replacements from one name to each of the others."""
     count, width = letters.shape
-    steps = np.arange(width + 1)
+    steps = np.arange(width + 1, dtype=np.int32)
     line = np.broadcast_to(steps, (count, width + 1)).copy()
     for at, letter in enumerate(own, 1):
         best = np.empty_like(line)

@@ -326,11 +326,13 @@ def _mindtorch_row(finding: Finding, style: Style) -> Row:
 
 
 def _far(one: Any, other: Any) -> bool:
-    """Whether two numbers are more than a twentieth apart."""
+    """Whether a number is more than a twentieth of the other away from it; infinities are, unless they are equal."""
     one, other = float(one), float(other)
-    if not (math.isfinite(one) and math.isfinite(other)) or one == other:
+    if one == other or math.isnan(one) or math.isnan(other):
         return False
-    return bool(abs(one - other) > _SUSPECT_PART * max(abs(one), abs(other)))
+    if math.isinf(one) or math.isinf(other):
+        return True
+    return bool(abs(one - other) > _SUSPECT_PART * abs(other))
 
 
 def _both(pair: tuple[Any, Any]) -> tuple[str, bool]:

@@ -1,0 +1,192 @@
+"""Chains, landmarks, distances of names and the alignment of calls, against slow and plain truths."""
+
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dumpsim.analysis.apicompare import chain
+from dumpsim.analysis.apicompare.align import align, gap_groups
+from dumpsim.analysis.apicompare.chain import heaviest_chain, landmarks
+from dumpsim.analysis.apicompare.distance import name_distances
+from dumpsim.analysis.apicompare.meaning import RENAMES, meaning
+from dumpsim.analysis.apicompare.source import Call, Item
+from dumpsim.codecs.apidump import ApiRecord, parse_name
+
+SEQUENCES = st.lists(st.integers(0, 4), max_size=12)
+
+
+def equal(first, second):
+    other = np.array(second, np.int64)
+    return lambda i, lo, hi: (other[lo:hi] == first[i]).astype(np.float64)
+
+
+def longest(first, second):
+    @lru_cache(None)
+    def length(i, j):
+        if i == len(first) or j == len(second):
+            return 0
+        taken = 1 + length(i + 1, j + 1) if first[i] == second[j] else 0
+        return max(taken, length(i + 1, j), length(i, j + 1))
+
+    return length(0, 0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(SEQUENCES, SEQUENCES, st.booleans())
+def test_chains_are_longest_and_rising(first, second, late):
+    pairs = heaviest_chain(len(first), len(second), equal(first, second), prefer_match=late)
+    assert all(first[i] == second[j] for i, j in pairs)
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
+    assert len(pairs) == longest(tuple(first), tuple(second))
+
+
+def test_weights_decide():
+    weights = np.array([[1.0, 1.5], [0.0, 1.0]])
+    assert heaviest_chain(2, 2, lambda i, lo, hi: weights[i, lo:hi]) == [(0, 0), (1, 1)]
+    weights[0, 1] = 2.5
+    assert heaviest_chain(2, 2, lambda i, lo, hi: weights[i, lo:hi]) == [(0, 1)]
+
+
+def test_windows_find_what_a_whole_table_finds(monkeypatch):
+    monkeypatch.setattr(chain, "WINDOW", 64)
+    random = np.random.default_rng(3)
+    first = list(range(500))
+    second = [v for v in first if random.random() > 0.1] + [900]
+    for gap in (40, 200, 333):
+        second.insert(gap, 1000 + gap)
+    pairs = heaviest_chain(len(first), len(second), equal(first, second))
+    assert len(pairs) == len(set(first) & set(second))
+
+
+def test_windows_get_past_what_has_nothing_in_common(monkeypatch):
+    monkeypatch.setattr(chain, "WINDOW", 16)
+    first = [*range(100), *[7] * 20]
+    second = [*range(1000, 1100), *[7] * 20]
+    assert len(heaviest_chain(120, 120, equal(first, second))) == 20
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.permutations(range(9)), st.permutations(range(9)))
+def test_landmarks_are_a_longest_chain_of_single_elements(first, second):
+    pairs = landmarks(first, second)
+    assert all(first[i] == second[j] for i, j in pairs)
+    assert pairs == sorted(pairs)
+    assert [j for _, j in pairs] == sorted(j for _, j in pairs)
+    assert len(pairs) == longest(tuple(first), tuple(second))
+
+
+def edits(a, b):
+    line = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        line, above = [i], line
+        for j, y in enumerate(b, 1):
+            line.append(min(above[j - 1] + (x != y), above[j] + 1, line[j - 1] + 1))
+    return line[-1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.text("abcd", max_size=7), min_size=1, max_size=5))
+def test_distances_of_names(names):
+    distance = name_distances(names)
+    for at, name in enumerate(names):
+        expected = [edits(name, other) / max(len(name), len(other), 1) for other in names]
+        np.testing.assert_array_equal(distance(at), expected)
+
+
+def call(api, shape=(2, 8), at=0, framework="torch", kind="Tensor"):
+    name = f"{kind}_{api}_{at}"
+
+    def item(tail):
+        record = ApiRecord(name=name + tail, dtype="torch.float32", shape=shape, max=0.0, min=0.0, mean=0.0)
+        return Item(record=record, name=parse_name(record.name))
+
+    return Call(
+        name=name,
+        kind=kind,
+        api=api,
+        meaning=meaning(framework, kind, api),
+        inputs=(item("_forward_input.0"),),
+        outputs=(item("_forward_output"),),
+    )
+
+
+def unknown(_call):
+    return (float("nan"),) * 6
+
+
+NO_VALUES = (unknown, unknown)
+
+
+def sizes(groups):
+    return [(len(group.origin), len(group.target)) for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("torch", "mindspore"),
+    [
+        (("Tensor", "permute"), ("Functional", "transpose")),
+        (("Torch", "transpose"), ("Tensor", "swapaxes")),
+        (("Functional", "layer_norm"), ("NN", "LayerNorm")),
+        (("Functional", "embedding"), ("NN", "Embedding")),
+        (("Torch", "cat"), ("Functional", "concat")),
+        (("Tensor", "view"), ("Functional", "reshape")),
+        (("Torch", "clamp"), ("Functional", "clip_by_value")),
+        (("Tensor", "add_"), ("Tensor", "__add__")),
+        (("Functional", "linear"), ("NN", "Dense")),
+        (("NN", "GELU"), ("Functional", "gelu")),
+        (("Torch", "relu"), ("NN", "ReLU")),
+    ],
+)
+def test_pairs_by_meaning(torch, mindspore):
+    assert meaning("torch", *torch).sense == meaning("mindspore", *mindspore).sense
+    assert meaning("mindtorch", *torch) == meaning("torch", *torch)
+
+
+def test_renames_lead_to_other_names():
+    same = {key for key, (_, name) in RENAMES.items() if key[1] == name}
+    assert same == {("NN", "CELU")}
+    assert meaning("torch", "Torch", "relu").word == meaning("mindspore", "Functional", "relu").word
+
+
+def test_order_of_meanings_is_kept():
+    origin = [call("relu"), call("abs"), call("exp")]
+    target = [call("relu"), call("exp"), call("abs")]
+    assert sizes(align(origin, target, NO_VALUES)) in (
+        [(1, 1), (0, 1), (1, 1), (1, 0)],
+        [(1, 1), (1, 0), (1, 1), (0, 1)],
+    )
+
+
+def test_one_side_without_calls():
+    assert sizes(align([call("relu"), call("abs")], [], NO_VALUES)) == [(2, 0)]
+    assert align([], [], NO_VALUES) == []
+    assert gap_groups([], []) == []
+
+
+def test_every_call_is_in_one_group():
+    random = np.random.default_rng(7)
+    names = ["relu", "abs", "exp", "foo", "bar"]
+    sides = [
+        [call(names[k], shape=(int(s),), at=at) for at, (k, s) in enumerate(random.integers(0, 5, (60, 2)))]
+        for _ in range(2)
+    ]
+    groups = align(*sides, NO_VALUES)
+    assert [c for group in groups for c in group.origin] == sides[0]
+    assert [c for group in groups for c in group.target] == sides[1]
+
+
+def test_long_chains_of_distinct_calls_do_not_recurse():
+    origin = [call(f"op{at}", at=at) for at in range(1500)]
+    target = [c for c in origin if int(c.api[2:]) % 10]
+    groups = align(origin, target, NO_VALUES)
+    assert [(g.origin[-1].api, g.target[-1].api) for g in groups if g.target] == [(c.api, c.api) for c in target]
+
+
+def test_many_calls_against_as_many_others():
+    origin = [call(f"left{at}", at=at) for at in range(300)]
+    target = [call(f"right{at}", at=at) for at in range(300)]
+    assert sizes(align(origin, target, NO_VALUES)) == [(1, 1)] * 300

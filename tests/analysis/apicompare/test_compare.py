@@ -1,0 +1,274 @@
+"""api_dump_compare where it does better than the real tool, and what it refuses."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dumpsim import migrator
+from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
+from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError
+
+
+def dump(root, framework, records, *, npy=False, suffix="pkl", rank="rank0", stacks=None, extra=()):
+    """Write records (name, array)."""
+    directory = Path(root) / rank
+    (directory / f"{framework}_api_dump").mkdir(parents=True)
+    lines = []
+    for name, array in records:
+        array = np.asarray(array, np.float32)
+        if npy:
+            np.save(directory / f"{framework}_api_dump" / f"{name}.npy", array)
+        values = [float(array.max()), float(array.min()), float(array.mean())]
+        lines.append(json.dumps([name, 1, [], "torch.float32", list(array.shape), values, *extra]) + "\n")
+    (directory / f"{framework}_api_dump_info.{suffix}").write_text("".join(lines))
+    if stacks is not None:
+        (directory / f"{framework}_api_dump_stack.json").write_text(json.dumps(stacks))
+    return Path(root)
+
+
+def call(name, *arrays):
+    """A call with one input and one output."""
+    return [(f"{name}_forward_input.0", arrays[0]), (f"{name}_forward_output", arrays[-1])]
+
+
+def linears(*seeds):
+    return [r for at, seed in enumerate(seeds) for r in call(f"NN_Linear_{at}", ramp(seed), ramp(seed + 0.5))]
+
+
+def ramp(seed):
+    return np.sin(np.arange(16, dtype=np.float32).reshape(2, 8) + np.float32(seed))
+
+
+def mapping(result, step=0):
+    return [row.cells for row in result.steps[step].mapping.rows]
+
+
+@pytest.mark.parametrize("npy", [False, True])
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [((0, 1, 2), "0 1 2 . ."), ((2, 3, 4), ". . 0 1 2"), ((0, 2, 4), "0 . 1 . 2"), ((1, 3), ". 0 . 1 .")],
+)
+def test_values_tell_equal_calls_apart(tmp_path, npy, kept, expected):
+    origin = dump(tmp_path / "a", "torch", linears(*kept), npy=npy)
+    target = dump(tmp_path / "b", "torch", linears(*range(5)), npy=npy)
+    result, _ = compare_api_dumps(origin, target)
+    partner = {}
+    for one, other in mapping(result):
+        for name in (other or "").split("\n"):
+            partner[name] = one[-1] if one else "."
+    assert [partner[f"NN_Linear_{at}"] for at in range(5)] == expected.split()
+    assert result.first is None
+
+
+def test_values_of_npy_files_serve_where_the_info_file_has_none(tmp_path):
+    for name, seeds in (("a", (3, 4)), ("b", range(5))):
+        dump(tmp_path / name, "torch", linears(*seeds), npy=True)
+        info = tmp_path / name / "rank0" / "torch_api_dump_info.pkl"
+        lines = [json.loads(line) for line in info.read_text().splitlines()]
+        info.write_text("".join(json.dumps([*line[:5], [float("nan")] * 3]) + "\n" for line in lines))
+    result, _ = compare_api_dumps(tmp_path / "a", tmp_path / "b")
+    assert mapping(result)[1:] == [("NN_Linear_0", "NN_Linear_3"), ("NN_Linear_1", "NN_Linear_4")]
+
+
+def test_modules_of_one_side_stand_for_no_call(tmp_path):
+    layer = [("LAYER_last_forward_input", [0.0])]
+    product = [
+        ("Torch_matmul_0_forward_input.0", ramp(1)),
+        ("Torch_matmul_0_forward_output", ramp(2)),
+        ("Torch_add_0_forward_input.0", ramp(2)),
+        ("Torch_add_0_forward_output", ramp(3)),
+    ]
+    ends = call("NN_ReLU_0", ramp(0), ramp(1)), call("NN_Sigmoid_0", ramp(3), ramp(4))
+    origin = dump(tmp_path / "a", "torch", [*ends[0], *product, *layer, *ends[1]])
+    dense = [("Functional_dense_0_forward_input.0", ramp(1)), ("Functional_dense_0_forward_output", ramp(3))]
+    target = dump(tmp_path / "b", "mindspore", [*ends[0], *dense, *ends[1]])
+    result, _ = compare_api_dumps(origin, target)
+    assert mapping(result) == [
+        ("NN_ReLU_0", "NN_ReLU_0"),
+        ("Torch_matmul_0\nTorch_add_0", "Functional_dense_0"),
+        ("LAYER_last", ""),
+        ("NN_Sigmoid_0", "NN_Sigmoid_0"),
+    ]
+    assert result.first is None
+
+
+def test_the_gradient_of_a_sum_meets_that_of_the_layer(tmp_path):
+    forward = [*call("Torch_matmul_0", ramp(1), ramp(2)), *call("Torch_add_0", ramp(2), ramp(3))]
+    grads = [("Torch_add_0_backward_input", ramp(8)), ("Torch_matmul_0_backward_input", ramp(9))]
+    origin = dump(tmp_path / "a", "torch", forward + grads)
+    one = [*call("Functional_linear_0", ramp(1), ramp(3)), ("Functional_linear_0_backward_input", ramp(8))]
+    result, _ = compare_api_dumps(origin, dump(tmp_path / "b", "torch", one))
+    rows = [row.cells[:2] for row in result.steps[0].backward.rows]
+    assert ("Torch_add_0_backward_input", "Functional_linear_0_backward_input") in rows
+
+
+def test_the_last_step_needs_no_backward(tmp_path):
+    records = []
+    for at in range(3):
+        records += call(f"NN_Linear_{at}", ramp(at), ramp(at + 1))
+        records += [(f"NN_Linear_{at}_backward_input", ramp(at))] * (at < 2)
+    origin = dump(tmp_path / "a", "torch", records)
+    result, _ = compare_api_dumps(origin, origin)
+    assert [mapping(result, step) for step in range(3)] == [[(f"NN_Linear_{at}",) * 2] for at in range(3)]
+    assert [step.backward is not None for step in result.steps] == [True, True, False]
+
+
+def test_different_counts_of_steps_are_told(tmp_path, caplog):
+    step = [*call("NN_Linear_0", ramp(0), ramp(1)), ("NN_Linear_0_backward_input", ramp(2))]
+    later = call("NN_Linear_1", ramp(0), ramp(1))
+    origin = dump(tmp_path / "a", "torch", step)
+    result = api_dump_compare(origin, dump(tmp_path / "b", "torch", step + later))
+    assert len(result.steps) == 1
+    assert "There are 1 steps in origin_path, and 2 steps in target_path." in caplog.text
+
+
+def test_first_divergence_names_the_line(tmp_path):
+    good = [*call("NN_ReLU_0", ramp(0), ramp(1)), *call("NN_Linear_0", ramp(1), ramp(2))]
+    bad = [*good[:3], (good[3][0], ramp(2) + 1)]
+    origin = dump(
+        tmp_path / "a",
+        "torch",
+        good,
+        npy=True,
+        stacks={"torch.nn.Linear(0) forward": ["File net.py, line 7, in f, \n y"]},
+    )
+    target = dump(
+        tmp_path / "b",
+        "torch",
+        bad,
+        npy=True,
+        stacks={"NN_Linear_0_forward_stack_info": ["File ms.py, line 9, in g, \n z"]},
+    )
+    first = api_dump_compare(origin, target).first
+    assert (first.step, first.direction, first.origin, first.cause) == (
+        0,
+        "forward",
+        "NN_Linear_0_forward_output",
+        "operator",
+    )
+    assert str(first).splitlines()[1:] == [
+        "  origin: File net.py, line 7, in f, y",
+        "  target: File ms.py, line 9, in g, z",
+    ]
+
+
+@pytest.mark.parametrize(("rtol", "passes"), [(1e-4, False), (0.1, True)])
+def test_statistics_have_a_verdict_too(tmp_path, rtol, passes):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    target = dump(tmp_path / "b", "torch", call("NN_ReLU_0", ramp(0), ramp(1) * 1.01))
+    assert api_dump_compare(origin, target, rtol=rtol).passes is passes
+
+
+def test_info_files_of_1_0_18_and_other_ranks(tmp_path):
+    records = call("NN_ReLU_0", ramp(0), ramp(1))
+    newer = dump(tmp_path / "a", "torch", records, suffix="csv", rank="rank3", extra=([], 1.5))
+    older = dump(tmp_path / "b", "torch", records)
+    assert mapping(api_dump_compare(newer, older)) == [("NN_ReLU_0", "NN_ReLU_0")]
+    assert mapping(api_dump_compare(newer / "rank3", older)) == [("NN_ReLU_0", "NN_ReLU_0")]
+
+
+def test_several_ranks_want_a_choice(tmp_path):
+    for rank in ("rank1", "rank2"):
+        dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), rank=rank)
+    with pytest.raises(BadInputError, match=r"several ranks.*rank1.*rank2"):
+        api_dump_compare(tmp_path / "a", tmp_path / "a")
+
+
+@pytest.mark.parametrize("bad", ["origin_path", "target_path"])
+def test_a_path_without_dump(tmp_path, bad):
+    good = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    paths = {"origin_path": good, "target_path": good, bad: tmp_path / "none"}
+    with pytest.raises(ValueError, match=f"^{bad} is not a valid dump path"):
+        api_dump_compare(**paths)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "text"),
+    [
+        ("rtol", 1, "The parameter 'rtol' must be <class 'float'>"),
+        ("atol", "x", "The parameter 'atol' must be <class 'float'>"),
+        ("equal_nan", "x", "The parameter 'equal_nan' must be <class 'bool'>"),
+        ("ignore_unmatched", 1, "The parameter 'ignore_unmatched' must be <class 'bool'>"),
+    ],
+)
+def test_types_of_arguments(tmp_path, argument, value, text):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    with pytest.raises(ScriptTypeError) as error:
+        api_dump_compare(origin, origin, **{argument: value})
+    assert str(error.value) == text
+    api_dump_compare(origin, origin, **{argument: 0})  # what is false passes, as in the real tool
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    info = origin / "rank0" / "torch_api_dump_info.pkl"
+    info.write_text(info.read_text() + "cos\nsystem\n")
+    with pytest.raises(UnreadableError, match=r"torch_api_dump_info\.pkl:3"):
+        api_dump_compare(origin, origin)
+
+
+def test_an_empty_dump_has_no_steps(tmp_path, capsys):
+    origin = dump(tmp_path / "a", "torch", [])
+    assert api_dump_compare(origin, origin, tmp_path / "out").steps == ()
+    assert capsys.readouterr().out == ""
+
+
+def test_files_are_private_and_replaced_whole(tmp_path):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    out = tmp_path / "deep" / "out"
+    out.mkdir(parents=True)
+    (out / "ts_api_mapping_0.csv").write_text("x" * 10000)
+    api_dump_compare(origin, origin, out)
+    assert (out / "ts_api_mapping_0.csv").read_text().endswith('"NN_ReLU_0","NN_ReLU_0"\n\n')
+    assert stat.S_IMODE((out / "ts_api_forward_compare_0.csv").stat().st_mode) == 0o600
+    assert sorted(os.listdir(out)) == ["ts_api_forward_compare_0.csv", "ts_api_mapping_0.csv"]
+
+
+def test_tables_that_cannot_be_written(tmp_path):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DumpWriteError):
+        api_dump_compare(origin, origin, tmp_path / "file")
+
+
+def test_unequal_shapes_of_files_are_told(tmp_path):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), npy=True)
+    target = dump(tmp_path / "b", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), npy=True)
+    np.save(target / "rank0" / "torch_api_dump" / "NN_ReLU_0_forward_output.npy", np.zeros(3, np.float32))
+    result = api_dump_compare(origin, target)
+    assert result.steps[0].forward.rows[1].cells[4:] == ("Shape is inconsistent",) * 4
+    assert not result.passes
+
+
+def test_halves_are_compared_in_float32(tmp_path):
+    for name, value in (("a", 60000), ("b", 60032)):
+        dump(tmp_path / name, "torch", call("NN_ReLU_0", [0.0], [0.0]), npy=True)
+        path = tmp_path / name / "rank0" / "torch_api_dump" / "NN_ReLU_0_forward_output.npy"
+        np.save(path, np.full(1, value, np.float16))
+    row = api_dump_compare(tmp_path / "a", tmp_path / "b").steps[0].forward.rows[1]
+    assert row.cells[-1] == "32.00000, 32.00000"
+
+
+def test_pandas(tmp_path):
+    pytest.importorskip("pandas", reason="extra report")
+    origin = dump(tmp_path / "a", "torch", [*linears(0, 1), ("NN_Linear_1_backward_input", ramp(1))])
+    frame = api_dump_compare(origin, origin).to_pandas()
+    assert list(frame["direction"]) == ["forward"] * 4 + ["backward"]
+    assert set(frame["max, min, mean diffs"]) == {"0.00000, 0.00000, 0.00000"}
+
+
+def test_public_door(tmp_path, capsys):
+    origin = dump(tmp_path / "a", "torch", linears(0))
+    assert migrator.api_dump_compare(str(origin), str(origin), str(tmp_path / "out")).passes
+    assert "The forward comparison results (step 0)" in capsys.readouterr().out
+    assert (tmp_path / "out" / "ts_api_forward_compare_0.csv").exists()
+
+
+def test_nested_sequences(tmp_path):
+    records = [("Torch_x_0_forward_input.0.1.2", ramp(0)), ("Torch_x_0_forward_output.1.0.1", ramp(1))]
+    origin = dump(tmp_path / "a", "torch", records)
+    assert len(api_dump_compare(origin, origin).steps[0].forward) == 2

@@ -1,0 +1,77 @@
+"""The files of state_dicts of a MindTorch net and its PyTorch original."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dumpsim.analysis.apicompare import api_dump_compare
+from dumpsim.core.errors import UnreadableError, UnsupportedError
+
+
+def dump(root, framework):
+    rank = root / "rank0"
+    rank.mkdir(parents=True)
+    line = '["NN_Linear_0_forward_output", 1, [], "torch.float32", [2], [1.0, 0.0, 0.5]]\n'
+    (rank / f"{framework}_api_dump_info.pkl").write_text(line)
+    return root
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return dump(tmp_path / "a", "torch"), dump(tmp_path / "b", "mindtorch")
+
+
+def test_without_files_only_a_note(pair, caplog):
+    assert api_dump_compare(*pair).parameters is None
+    assert "Model state_dicts will not be compared." in caplog.text
+
+
+def test_parameters(pair, tmp_path, capsys):
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    weight = torch.arange(6.0).reshape(2, 3)
+    torch.save({"fc.weight": weight, "fc.bias": torch.ones(2), "old": torch.ones(1)}, pair[0] / "rank0" / "pt_net.pth")
+    torch.save(
+        {"fc.weight": weight + 0.5, "fc.bias": torch.ones(2).bfloat16(), "new": torch.ones(1)},
+        pair[1] / "rank0" / "ad_net.pth",
+    )
+    table = api_dump_compare(*pair, tmp_path / "out").parameters
+    assert [row.cells[:3] + row.cells[4:6] for row in table.rows] == [
+        ("fc.weight", "fc.weight", "(2, 3)", "False", "0.00%"),
+        ("fc.bias", "fc.bias", "(2,)", "True", "100.00%"),
+        ("old", None, "(1,)", "False", "0.00%"),
+        (None, "new", None, "False", "0.00%"),
+    ]
+    assert "fc.weight" in capsys.readouterr().out
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("run",)
+
+
+def test_files_are_never_unpickled(pair, capsys):
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    for side, name in zip(pair, ("pt_net.pth", "ad_net.pth"), strict=True):
+        torch.save({"w": Evil()}, side / "rank0" / name)
+    with pytest.raises(UnreadableError, match=r"pt_net\.pth: is not a file of a state_dict"):
+        api_dump_compare(*pair)
+    assert "run" not in capsys.readouterr().out.split()
+
+
+def test_without_torch_the_extra_is_named_and_the_tables_are_there(pair, tmp_path, monkeypatch):
+    for side, name in zip(pair, ("pt_net.pth", "ad_net.pth"), strict=True):
+        (side / "rank0" / name).write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UnsupportedError, match=r"dumpsim\[torch\]"):
+        api_dump_compare(*pair, tmp_path / "out")
+    assert (tmp_path / "out" / "ts_api_forward_compare_0.csv").exists()
+
+
+def test_comparing_loads_neither_torch_nor_the_emulator():
+    code = (
+        "import sys, dumpsim.analysis.apicompare as a; "
+        "bad = [m for m in sys.modules if m == 'torch' or m.startswith(('dumpsim.frontends', 'dumpsim.device'))]; "
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
