@@ -187,6 +187,27 @@ MEANINGS: dict[str, Meaning] = {
     # scripts and commands
     "DS-API-001": _M("The real package has this name and the emulation does not."),
     "DS-EMU-001": _M("The real package has this module and the emulation does not."),
+    "DS-EMU-002": _M("The real package has this name and the emulation does not.", "", "troubleshooter 1.0.17"),
+    # API dump
+    "DS-ADP-001": _M("An info or stack file of an API dump cannot be read; the message holds the line."),
+    "DS-ADP-002": _M("The name is not that of a record of an API dump.", "NN_Linear_0_forward_output is one."),
+    "DS-ADP-010": _M("An argument of an API dump has the wrong type.", "", "spec api_dump 1.10"),
+    "DS-ADP-011": _M(
+        "mode or dump_type is not known.", "", "spec api_dump 1.10", ("For parameter 'mode'", "For parameter 'support_")
+    ),
+    "DS-ADP-012": _M("scope does not fit the mode.", "", "spec api_dump 1.10", ("For 'api_dump_start',",)),
+    "DS-ADP-013": _M("The API dump has been closed.", "Call api_dump_init again."),
+    "DS-ADP-014": _M("output_path is None.", "", "spec api_dump 1.10", ("set_dump_path",)),
+    "DS-ADP-015": _M(
+        "api_dump_start or api_dump_stop before api_dump_init.", "", "spec api_dump 1.10", ("You must call",)
+    ),
+    "DS-ADP-016": _M("coverage or compat is not known, or they do not go together."),
+    "DS-ADP-017": _M(
+        "The network is of no known framework.",
+        "Import the framework first; a class of yours must inherit from its Module or Cell.",
+        "spec api_dump 1.10",
+        ("For 'troubleshooter.api_dump.init'",),
+    ),
     "DS-GRD-001": _M("The operator has no gradient."),
     "DS-GRD-002": _M("The gradient of this control flow is not emulated."),
     "DS-OPS-001": _M("The operator is not emulated."),

@@ -20,7 +20,7 @@ from dumpsim.core.settings import VARIABLE, RunSettings
 __all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed"]
 
 # package that scripts import -> package that answers
-ALIASES = {"mindspore": "dumpsim.frontends.mindspore"}
+ALIASES = {"mindspore": "dumpsim.frontends.mindspore", "troubleshooter": "dumpsim.emulate.troubleshooter"}
 
 # numpy's BLAS must not choose its threads by the machine: sums would differ from run to run [design: bit-identical]
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

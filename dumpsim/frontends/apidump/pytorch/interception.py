@@ -284,6 +284,8 @@ class Interception:
         other_is_number = len(args) > 1 and not isinstance(args[1], torch.Tensor)
         reflected = next((name for name in names if name.startswith("__r")), None)
         if not site.operator:
+            if evaluate(site.callee, frame)[1] is abs:
+                return names[0]
             if site.name is None or site.name == plain:
                 if site.callee is None or not site.callee.attributes or not site.callee.root:
                     return None
