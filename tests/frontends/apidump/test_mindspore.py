@@ -1,5 +1,6 @@
 """API dump of cells: against a dump of the real package, and what it promises beyond that."""
 
+import contextvars
 import json
 import math
 import os
@@ -418,6 +419,18 @@ def test_functions_imported_before_are_seen_and_are_the_same_after(tmp_path):
     assert calls(tmp_path) == ["Functional_relu_0"]
     assert ops.relu is relu
     assert ms.Tensor.__add__ is add
+
+
+def test_a_context_that_outlives_the_dump_hears_no_more(tmp_path):
+    """Threads start with a copy of their maker's context."""
+    cell, x = nn.Dropout(p=0.5).set_train(), ms.Tensor(np.ones((8, 8), np.float32))
+    with CellSession(cell, tmp_path, exact=True) as session:
+        session.start(Request())
+        copied = contextvars.copy_context()
+        copied.run(cell, x)
+        session.stop()
+    assert calls(tmp_path) == ["NN_Dropout_0"]
+    assert not (copied.run(cell, x).asnumpy() == 1).all()
 
 
 def test_nothing_is_written_without_a_record(tmp_path):

@@ -140,6 +140,7 @@ class CellCalls:
         self._net = net  # keeps the ids
         self._full = full
         self._exact = exact
+        self._is_over = False  # for threads that still hear: only our own context can be told to stop
         self._cells = {id(cell) for _, cell in net.cells_and_names()}
         self._dump = dump
         self._waiting: dict[int, tuple[weakref.ref[Tensor], list[str]]] = {}  # names by the id of the output
@@ -150,6 +151,7 @@ class CellCalls:
 
     def detach(self) -> None:
         """Hear no more."""
+        self._is_over = True
         listener.detach(self)
         self._waiting.clear()
 
@@ -162,6 +164,8 @@ class CellCalls:
         kwargs: Mapping[str, Any],
     ) -> Any:
         """See `Listener.call`."""
+        if self._is_over:
+            return proceed(*args, **kwargs)
         if kind == "cell":
             return self._cell(what, proceed, args, kwargs)
         if kind == "construct":

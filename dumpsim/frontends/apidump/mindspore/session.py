@@ -104,6 +104,7 @@ class CellSession:
         self.selection = Selection(self.request)
         self._stacks = Stacks(HIDDEN)
         self._stacks_changed = False
+        self._begun = False
         self._counts: Counter[str] = Counter()
         self._lines_at_start = 0
         self._calls = CellCalls(net, self, full=coverage == "full", exact=exact)
@@ -190,7 +191,8 @@ class CellSession:
         """See `Dump`."""
         if not self.recording or not self.selection.takes(call):
             return False
-        if not self.output.lines:
+        if not self._begun:
+            self._begun = True
             self.output.begin()
             atexit.register(self._at_exit)
         self._stacks.keep(f"{call}_forward_stack_info", sys._getframe(1), filtered=self.request.filter_stack)
