@@ -268,6 +268,13 @@ EFFECTS: tuple[Effect, ...] = (
         "dump_mode is not 1",
         ("dump_mode",),
     ),
+    Effect(
+        COMMON,
+        "input_output",
+        both(both(value_is("op_debug_mode", 4), profile_is("exception", "inputs")), isnt("input_output", 1)),
+        "the exception dump saves the inputs alone",
+        ("op_debug_mode",),
+    ),
     Effect(COMMON, "support_device", profile_is("device_filter", False), "a CPU has no device ids"),
     Effect(COMMON, "statistic_category", value_is("saved_data", "tensor"), "saved_data is tensor", ("saved_data",)),
     Effect(COMMON, "overflow_number", profile_is("overflow_check", "none"), "this device looks for no overflow"),
