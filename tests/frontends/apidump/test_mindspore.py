@@ -15,15 +15,14 @@ import pytest
 import dumpsim.frontends.mindspore as ms
 from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.codecs.apidump import read_info, read_stack
-from dumpsim.core.settings import RunSettings
-from dumpsim.emulate import environment
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
 from dumpsim.frontends.mindspore import context, nn, ops
 from dumpsim.frontends.mindspore._capture import listener
 
-X01 = Path(__file__).parents[3] / "fixtures" / "apidump" / "x01_torch_vs_ms"
+ROOT = Path(__file__).parents[3]
+X01 = ROOT / "fixtures" / "apidump" / "x01_torch_vs_ms"
 FRAMEWORK = "mindspore_api_dump"
 
 
@@ -90,8 +89,8 @@ def x01(tmp_path_factory):
     folder = tmp_path_factory.mktemp("x01")
     script = folder / "x01_ms.py"
     shutil.copyfile(X01 / "x01_ms.txt", script)
-    command = [sys.executable, str(script), str(X01 / "w.npz"), str(folder / "out")]
-    found = subprocess.run(command, capture_output=True, text=True, env=environment(RunSettings(manifest=None)))
+    command = [sys.executable, "-m", "dumpsim", "run", "--manifest", "none", str(script), str(X01 / "w.npz")]
+    found = subprocess.run([*command, str(folder / "out")], capture_output=True, text=True, cwd=ROOT)
     assert found.returncode == 0, found.stderr
     return folder
 
