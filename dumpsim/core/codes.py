@@ -131,6 +131,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ANA-006": _M("The bytes of a tensor in a bin file are not those of its type, shape and layout."),
     "DS-ANA-007": _M("A bin file holds a type whose values cannot be told from the bytes; raw() gives the bytes."),
     "DS-ANA-008": _M("A bin file of Opdebug has another number of outputs than one.", "", "spec mindspore 5.2"),
+    "DS-ANA-010": _M("A comparison on several machines needs Dask.", "pip install dumpsim[dask]"),
     "DS-ARC-002": _M("The name is none that a dump gives to a file."),
     "DS-BIN-001": _M("The header of a bin file cannot be read; the message has the offset.", "", "spec ge 3.1"),
     "DS-BIN-002": _M("There is no such number type in the headers of bin files.", "", "spec ge 3.3"),
