@@ -13,6 +13,7 @@ from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
 from dumpsim.codecs.apidump import LAYER, ApiName, ApiRecord, is_statistics_free, parse_name, read_info, read_stack
 from dumpsim.core.dtype import DTYPES
+from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.core.record import Record
 
@@ -86,7 +87,7 @@ def api_entries(place: Place) -> Iterator[Entry]:
     """
     stem = f"{place.api}_api_dump"
     info = next(path for path in map(place.path.joinpath, (f"{stem}_info.pkl", f"{stem}_info.csv")) if path.is_file())
-    records = [(record, parse_name(record.name)) for record in read_info(info)]
+    records = [(record, _name(record, info, number)) for number, record in enumerate(read_info(info), 1)]
     measured = any(name.kind != LAYER and not is_statistics_free(record) for record, name in records)
     arrays = _arrays(place.path / stem)
     stacks = StackIndex(place.path / f"{stem}_stack.json")
@@ -109,6 +110,14 @@ def api_entries(place: Place) -> Iterator[Entry]:
         )
         row = _row(record, measured=measured) if name.kind != LAYER else {}
         yield Entry(name=told, place=here, path=path, row=row, graphs=stacks)
+
+
+def _name(record: ApiRecord, info: Path, number: int) -> ApiName:
+    """The parts of a record's name."""
+    try:
+        return parse_name(record.name)
+    except UnreadableError as error:
+        raise UnreadableError(error.what, where=f"{info}: record {number}", code="DS-API-002") from None
 
 
 def _arrays(directory: Path) -> dict[str, Path]:

@@ -39,7 +39,7 @@ __all__ = [
 FINDINGS = ("differs", "shape")
 MATCHING = ("number", "order")
 LONELY = ("only_a", "only_b")
-_PIECE = 64  # pairs that a process gets at once
+_PIECE = 128  # pairs that a process gets at once
 _WORTH = (4000, 1 << 28)  # pairs or bytes from which on other processes are worth their start
 
 

@@ -81,9 +81,7 @@ def _cluster(address: str) -> "Iterator[tuple[Submit[Any, Any], int]]":
     try:
         from distributed import Client
     except ImportError:
-        raise UnsupportedError(
-            "Dask is not installed: pip install 'dumpsim[dask]'", where="scheduler", code="DS-ANA-010"
-        ) from None
+        raise UnsupportedError("Dask is not installed: pip install 'dumpsim[dask]'", where="scheduler") from None
     try:
         client = Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -51,7 +51,7 @@ def test_without_dask_the_extra_is_named(pair, monkeypatch):
 def test_a_cluster_of_two_workers(pair):
     distributed = pytest.importorskip("distributed", reason="extra dask")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, host="127.0.0.1", protocol="tcp"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
         address = cluster.scheduler_address
         assert dumpsim.compare(*pair, scheduler=address).rows == dumpsim.compare(*pair).rows
