@@ -126,3 +126,11 @@ def test_training_steps_count_on(tmp_path, monkeypatch):
     folders = sorted(path.name for path in (left.root / "rank_0" / "Net" / "0").iterdir())
     assert folders == ["0", "1", "2"]
     assert len({path.name.split(".")[1] for path in left.tensors()}) * 3 == len(left.files("*.output.0.*.npy"))
+
+
+def test_whole_graph_dump_has_no_part_of_it(tmp_path, monkeypatch):
+    left = dump(tmp_path, monkeypatch, "O2", steps())
+    assert left.error is None
+    assert left.tensors() == []
+    (note,) = left.summary.notes
+    assert "another jit_level" in note

@@ -115,7 +115,7 @@ def graphs(session):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("mode", ["O0", "CPU"])
+@pytest.mark.parametrize("mode", ["O0", "O2", "CPU"])
 def test_the_numbers_are_those_of_op_by_op(case, mode, monkeypatch):
     one = run(monkeypatch, "seed", lambda _: flat(case()), mode)
     other = run(monkeypatch, "2.10", lambda _: flat(case()), mode)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import TensorType, TupleType
+from dumpsim.core.options import CompileOptions
 from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.backward import placer, sens_of, unused
 from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, mark_of, scope_of
@@ -123,16 +124,23 @@ class _Stretch:
         """Arrays of the gradients by the inputs, None where the outputs do not depend on one."""
         numbering = _Numbering()
         structure = numbering.structure(self)
-        key = (session.target, session.options().jit_level, structure)
+        options = _options(session)
+        key = (options.target, options.jit_level, structure)
         passes: Backwards | None = session.backward_passes
         if passes is None:
             passes = session.backward_passes = Backwards()
         back = passes.get(key)
         if back is None:
-            back = _Backward.of(self, session, numbering)
+            back = _Backward.of(self, session, options, numbering)
             for old in passes.add(key, back):
                 session.release(old)
-        return back.run(session, sens, numbering.tensors)
+        return back.run(session, options, sens, numbering.tensors)
+
+
+def _options(session: Session) -> CompileOptions:
+    """Options of a backward pass: kernel by kernel, as O0 and O1 run it, also where graphs run whole. [seed 001]"""
+    options = session.options()
+    return session.options(jit_level="O0") if options.fusion else options
 
 
 class _Numbering:
@@ -205,7 +213,7 @@ class _Backward:
     places: tuple[tape.Place, ...]
 
     @classmethod
-    def of(cls, stretch: _Stretch, session: Session, numbering: _Numbering) -> "_Backward":
+    def of(cls, stretch: _Stretch, session: Session, options: CompileOptions, numbering: _Numbering) -> "_Backward":
         """Differentiate a stretch and compile what that gives."""
         forward = _Forward.of(stretch, numbering)
         outputs = [forward.symbols[numbering.number(tensor)] for tensor in stretch.outputs]
@@ -216,7 +224,7 @@ class _Backward:
         whole, kind = _bundle(outputs)
         forward.graph.trail.append(whole)
         found = reverse(whole, Parts(abstract=kind, items=tuple(sens)), wanted, builder, nodes=forward.graph.trail)
-        return cls._compiled(found, back.graph, sens, forward, session, stretch)
+        return cls._compiled(found, back.graph, sens, forward, session, options, stretch)
 
     @classmethod
     def _compiled(
@@ -226,6 +234,7 @@ class _Backward:
         sens: list[Parameter],
         forward: "_Forward",
         session: Session,
+        options: CompileOptions,
         stretch: _Stretch,
     ) -> "_Backward":
         """The graph takes what it uses of the forward pass as arguments."""
@@ -254,14 +263,15 @@ class _Backward:
         if items:
             graph.output, _ = _bundle(items)
             graph.is_tied = False
-            program = lower(graph, session.ids, find, session.options())
+            program = lower(graph, session.ids, find, options)
         kept = tuple(entry.place for entry in stretch.entries if entry.place is not None)
         return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, places=kept)
 
-    def run(self, session: Session, sens: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
+    def run(self, session: Session, options: CompileOptions, sens: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
         """Arrays of the gradients; `tensors` are those of the stretch, by number."""
         outputs: list[Any] = []
         if self.program is not None:
+            session.compile(self.program, options)
             outputs = session.execute(self.program, [*sens, *(tensors[number]._array for number in self.saved)])
         read: dict[str, Callable[[Any], Any]] = {
             "output": lambda place: outputs[place],
