@@ -25,6 +25,7 @@ Header = tuple["np.dtype[Any]", tuple[int, ...], bool]
 
 _ALIGN = 64
 _MAX_HEADER = 1 << 20  # a forged header length never makes us allocate more than this
+_FIRST_READ = 512  # bytes, which usual headers fit into
 _USUAL_HEADER = 256  # characters of one that is worth remembering
 _DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # numpy would evaluate what stands between commas
 _BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
@@ -82,22 +83,25 @@ def info(path: "str | os.PathLike[str]") -> tuple["np.dtype[Any]", tuple[int, ..
     UnreadableError
         With the file and the offset, for anything that is not a sound npy header or whose data is cut short.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
-        start = file.read(8)
+        head = file.read(_FIRST_READ)
+        start = head[:8]
         if start[:6] != MAGIC:
             raise _bad(path, 0, "does not start with the npy magic")
         if start[6:] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
             raise _bad(path, 6, f"npy version {start[6:].hex()} is not 1.0, 2.0 or 3.0")
         width = 2 if start[6] == 1 else 4
-        raw = file.read(width)
+        raw = head[8 : 8 + width]
         if len(raw) < width:
             raise _bad(path, 8, "header length is cut short")
         length = int.from_bytes(raw, "little")
         offset = 8 + width + length
         if length > _MAX_HEADER or offset > size:
             raise _bad(path, 8, f"header length {length} does not fit a file of {size} bytes")
-        text = file.read(length).decode("latin-1")
+        if offset > len(head):
+            head += file.read(offset - len(head))
+        text = head[8 + width : offset].decode("latin-1")
     kind, shape, fortran = _parse(path, text)
     if prod(shape) * kind.itemsize > size - offset:
         raise _bad(
