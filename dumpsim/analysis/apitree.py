@@ -117,7 +117,7 @@ def _name(record: ApiRecord, info: Path, number: int) -> ApiName:
     try:
         return parse_name(record.name)
     except UnreadableError as error:
-        raise UnreadableError(error.what, where=f"{info}: record {number}", code="DS-API-002") from None
+        raise UnreadableError(error.what, where=f"{info}: record {number}", code=error.code) from None
 
 
 def _arrays(directory: Path) -> dict[str, Path]:
