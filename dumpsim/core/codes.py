@@ -190,6 +190,11 @@ MEANINGS: dict[str, Meaning] = {
     "DS-EMU-001": _M("The real package has this module and the emulation does not."),
     "DS-EMU-002": _M("The real package has this name and the emulation does not.", "", "troubleshooter 1.0.17"),
     # API dump
+    "DS-API-002": _M("A record of an API dump has a name or a file that does not fit; the message says which."),
+    "DS-API-010": _M("The path is no API dump, or it does not say which rank is meant."),
+    "DS-API-011": _M("Files of state_dicts are read by torch.", "pip install dumpsim[torch]"),
+    "DS-API-012": _M("The result of a comparison cannot be written."),
+    "DS-API-013": _M("An argument of a comparison has the wrong type.", "", "spec api_dump 1.10"),
     "DS-ADP-001": _M("An info or stack file of an API dump cannot be read; the message holds the line."),
     "DS-ADP-002": _M("The name is not that of a record of an API dump.", "NN_Linear_0_forward_output is one."),
     "DS-ADP-010": _M("An argument of an API dump has the wrong type.", "", "spec api_dump 1.10"),
