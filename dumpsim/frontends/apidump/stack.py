@@ -99,4 +99,3 @@ def _kind(code: CodeType, hidden: tuple[str, ...]) -> int:
     if _OWN in path.replace("\\", "/"):
         return 2
     return int(any(part in path for part in hidden))
-

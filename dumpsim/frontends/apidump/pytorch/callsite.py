@@ -137,7 +137,9 @@ def _read(code: CodeType, offset: int) -> CallSite:
             break
         if before[n].opname.startswith("CALL"):
             break
-    return CallSite(False, callee=None if best is None else _chain(before, best), positional=_positional(code, here, before))
+    return CallSite(
+        False, callee=None if best is None else _chain(before, best), positional=_positional(code, here, before)
+    )
 
 
 def _positional(code: CodeType, here: dis.Instruction, before: list[dis.Instruction]) -> int | None:

@@ -105,9 +105,7 @@ class Catalogue:
             self._extend(found)
         self._found: dict[Any, tuple[Api, ...]] = {function: tuple(apis) for function, apis in found.items()}
         self._classes: dict[type, Api | None] = {}
-        self._listed_classes = {
-            getattr(nn, name): Api("NN", name) for name in sorted(names["NN"]) if hasattr(nn, name)
-        }
+        self._listed_classes = {getattr(nn, name): Api("NN", name) for name in sorted(names["NN"]) if hasattr(nn, name)}
 
     def __contains__(self, function: Any) -> bool:
         return function in self._found
@@ -218,4 +216,4 @@ def transparent(function: Callable[..., Any]) -> Callable[..., Any] | None:
     return copy
 
 
-_SEE_THROUGH = frozenset({"torch.functional", "torch.nn.functional", "torch._tensor"})
+_SEE_THROUGH = frozenset({"torch.functional", "torch.nn.functional", "torch._tensor", "torch.autograd"})

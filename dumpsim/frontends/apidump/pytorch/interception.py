@@ -120,9 +120,7 @@ class Interception:
 
     # functions
 
-    def called(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode
-    ) -> Any:
+    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode) -> Any:
         """A call of torch: do it, and record it if it is a listed one and the outermost."""
         session = self._session()
         if session is None or not self._active:
@@ -135,13 +133,13 @@ class Interception:
             return _first(args, kwargs) if dropped else function(*args, **kwargs)
         api = None
         frame = None
-        given = args
+        given, named = args, kwargs
         try:
             inner = sys._getframe(2)
             frame = _caller(inner)
             api = self._identify(session, function, args, frame)
             if api is not None and frame is not inner and frame is not None:
-                given = self._given(api, args, inner, frame)
+                given, named = self._given(api, args, kwargs, inner, frame)
             if api is not None and self._is_hidden(session, frame):
                 api = None
                 local_hidden = True
@@ -154,7 +152,7 @@ class Interception:
             if dropped:
                 return _first(args, kwargs)
             return self._pass(session, function, args, kwargs, mode, frame, hidden=local_hidden)
-        return self._record(session, api, function, args, kwargs, frame, dropped, given)
+        return self._record(session, api, function, args, kwargs, frame, dropped, given, named)
 
     def _record(
         self,
@@ -166,6 +164,7 @@ class Interception:
         frame: FrameType | None,
         dropped: bool,
         given: tuple[Any, ...],
+        named: dict[str, Any],
     ) -> Any:
         number = session.count(api)
         name = f"{api.base}_{number}"
@@ -184,9 +183,9 @@ class Interception:
                 if session.exact:
                     inputs = session.captured(name, "input", given, single=False)
                 elif session.full:
-                    inputs += self._keywords(session, name, kwargs)
+                    inputs += self._keywords(session, name, named)
                 else:
-                    self._count_keywords(session, kwargs)
+                    self._count_keywords(session, named)
                 outputs = session.captured(name, "output", result, single=True)
                 session.record(f"{api.path}({number}) forward", frame, inputs, outputs)
             except Exception as error:
@@ -248,8 +247,8 @@ class Interception:
         return next((api for api in candidates if api.name == plain), candidates[0])
 
     def _given(
-        self, api: Api, args: tuple[Any, ...], inner: FrameType, frame: FrameType
-    ) -> tuple[Any, ...]:
+        self, api: Api, args: tuple[Any, ...], kwargs: dict[str, Any], inner: FrameType, frame: FrameType
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that the caller gave by position; torch's Python functions rearrange them before they ask."""
         asked = inner
         while asked.f_back is not None and asked.f_back is not frame:
@@ -258,18 +257,21 @@ class Interception:
         if code.co_flags & _VARARGS:
             name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
             value = asked.f_locals.get(name, args)
-            return value if code.co_filename.endswith(_JIT) and isinstance(value, tuple) else args
+            if code.co_filename.endswith(_JIT) and isinstance(value, tuple):
+                return value, asked.f_locals.get("kwargs", {})
+            return args, kwargs
         site = self._sites.find(frame)
         if site.operator or site.positional is None:
-            return args
+            return args, kwargs
         number = site.positional
         if api.kind == "Tensor":
             known, owner = evaluate(_owner(site.callee), frame)
             number += not (known and isinstance(owner, type))
         if number > code.co_argcount:
-            return args
+            return args, kwargs
         values = asked.f_locals
-        return tuple(values.get(name) for name in code.co_varnames[:number])
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return tuple(values.get(name) for name in names[:number]), {name: values.get(name) for name in names[number:]}
 
     def _operator(
         self,
