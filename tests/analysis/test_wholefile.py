@@ -1,10 +1,12 @@
 """Whole files: bytes, modes, short writes."""
 
 import os
+from itertools import count
 
 import numpy as np
 import pytest
 
+from dumpsim.analysis import wholefile
 from dumpsim.analysis.wholefile import npy_parts, write_whole
 from dumpsim.core.errors import DumpWriteError
 
@@ -39,3 +41,12 @@ def test_short_writes_go_on_where_they_stopped(tmp_path, monkeypatch):
 def test_a_directory_that_is_not_there_is_named(tmp_path):
     with pytest.raises(DumpWriteError, match="nowhere"):
         write_whole(str(tmp_path / "nowhere" / "a"), [b"x"])
+
+
+def test_what_a_killed_run_left_is_in_nobodys_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(wholefile, "_NUMBERS", count())
+    left = tmp_path / f".dumpsim-{os.getpid()}-0"
+    left.write_bytes(b"half")
+    write_whole(str(tmp_path / "a"), [b"x"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [left.name, "a"]
+    assert (left.read_bytes(), (tmp_path / "a").read_bytes()) == (b"half", b"x")

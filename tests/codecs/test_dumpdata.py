@@ -4,6 +4,8 @@ import os
 
 import numpy as np
 import pytest
+from binfile import bin_bytes
+from binfile import item as tensor
 from dumpproto import dump_file, messages
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -272,6 +274,38 @@ def test_errors_name_file_and_offset(name, tmp_path):
 def test_trailing_bytes_pass_where_they_may(tmp_path):
     file = BinFile.open(write(tmp_path / "f", EXAMPLE + b"xy"), trailing=True)
     assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
+
+
+def test_files_below_a_size_are_read_as_a_whole(tmp_path):
+    first, second = np.arange(3, dtype=np.float16), np.arange(2, dtype=np.float32)
+    path = tmp_path / "Add.Add_1.3.5.1700000000000000"
+    path.write_bytes(bin_bytes([tensor(first)], [tensor(second)]))
+    size = path.stat().st_size
+    for limit in (0, size, size + 1):
+        file = BinFile.open(path, read_below=limit)
+        assert (file.content is None) == (limit <= size)
+        assert file.input(0).tobytes() == first.tobytes()
+        assert file.output(0).tobytes() == second.tobytes()
+        assert not file.input(0).flags.writeable
+    assert BinFile.open(path).data == BinFile.open(path, read_below=size + 1).data
+
+
+def test_a_header_longer_than_the_first_read(tmp_path):
+    tensors = [tensor(np.full(2, number, np.float32)) for number in range(300)]
+    path = tmp_path / "Add.Add_1.3.5.1700000000000000"
+    path.write_bytes(bin_bytes(tensors))
+    file = BinFile.open(path)
+    assert int.from_bytes(path.read_bytes()[:8], "little") > 1 << 12
+    assert [file.input(number).view("<f4").tolist() for number in (0, 299)] == [[0.0, 0.0], [299.0, 299.0]]
+
+
+def test_a_tensor_that_cannot_be_read_is_told_where_it_stands_each_time():
+    part = bytes.fromhex("1a0208012203") + b"\x1b\x00\x00"  # an output, then an input with a group
+    for skip in (0, 4):
+        message = bytes.fromhex("0a02322e") * (skip // 4) + part
+        for _ in range(2):
+            with pytest.raises(UnreadableError, match=f"byte {skip + 6}"):
+                decode(message)
 
 
 def test_a_pipe_does_not_hold_the_reader(tmp_path):

@@ -64,6 +64,19 @@ def test_numpys_own_files_are_read(tmp_path):
     assert npy.read(tmp_path / "b.npy").tolist() == big.tolist()
 
 
+def test_a_header_of_any_length_is_read_and_told_each_time(tmp_path):
+    for blanks in (0, 300, 600, 5000):
+        text = "{'descr': '<i2', 'fortran_order': False, 'shape': (2,)}" + " " * blanks + "\n"
+        path = tmp_path / f"{blanks}.npy"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + b"\x01\x00\x02\x00")
+        for mmap in (True, False, True):
+            assert npy.read(path, mmap=mmap).tolist() == [1, 2]
+        path.write_bytes(path.read_bytes().replace(b"<i2", b"|O8"))
+        for _ in range(2):
+            with pytest.raises(UnreadableError, match=f"{blanks}.npy: byte 10.*refused"):
+                npy.read(path)
+
+
 def test_a_type_without_descr_is_refused():
     with pytest.raises(DtypeError, match="int4"):
         npy.encode(np.zeros(2, np.int8), DTYPES["int4"])

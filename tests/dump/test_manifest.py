@@ -1,0 +1,24 @@
+"""The spool of the manifest: every entry, in its order, whatever their number."""
+
+import json
+
+import pytest
+
+from dumpsim.dump.manifest import Manifest, Spool
+
+HEAD = Manifest(
+    dumpsim="0", profile="seed/cpu", target="CPU", chip="CPU", jit_level="O0", rank=0, device_id=0, clock="virtual",
+    seed=0, overrides={}, config="", path="", asked=0, captured=0, skipped={}, tensors=0, rows=0, written_files=0,
+    written_bytes=0, iterations=[], notes=[],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [0, 1, 255, 256, 257, 600])
+def test_all_entries_are_there_in_their_order(tmp_path, number):
+    spool = Spool()
+    for index in range(number):
+        spool.add(f"Net/0/0/{index}\n\u00e4.npy", "Default/Add-op0", index, 0, 4096, 1, "DefaultFormat", "x")
+    spool.finish(HEAD, str(tmp_path / "manifest.json"))
+    found = Manifest.model_validate(json.loads((tmp_path / "manifest.json").read_text("utf-8")))
+    assert [entry.task_id for entry in found.files] == list(range(number))
+    assert [entry.path for entry in found.files] == [f"Net/0/0/{index}\n\u00e4.npy" for index in range(number)]
