@@ -84,15 +84,34 @@ def _pairs(
             weights[hits] += share * (agreed + _SMALL * (3 - rank[i]))
         return weights
 
-    if max(len(origin), len(target)) <= WINDOW:
-        return heaviest_chain(len(origin), len(target), row)
-    pairs: list[tuple[int, int]] = []
-    at_i = at_j = 0
-    for i, j in [*landmarks(*keys), (len(origin), len(target))]:
+    head, tail = _equal_ends(exact, values)
+    pairs = [(i, i) for i in range(head)]
+    stops = len(origin) - tail, len(target) - tail
+    marks: list[tuple[int, int]] = []
+    if max(stops) - head > WINDOW:
+        found = landmarks(keys[0][head : stops[0]], keys[1][head : stops[1]])
+        marks = [(i + head, j + head) for i, j in found]
+    at_i = at_j = head
+    for i, j in [*marks, stops]:
         pairs += [(at_i + a, at_j + b) for a, b in heaviest_chain(i - at_i, j - at_j, _shifted(row, at_i, at_j))]
-        pairs += [(i, j)] if i < len(origin) else []
+        pairs += [(i, j)] if i < stops[0] else []
         at_i, at_j = i + 1, j + 1
-    return pairs
+    return pairs + [(stops[0] + k, stops[1] + k) for k in range(tail)]
+
+
+def _equal_ends(codes: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]) -> tuple[int, int]:
+    """How many calls at the beginning and at the end are equal in name, shapes and values: no chain does better."""
+    length = min(map(len, codes))
+
+    def run(forward: bool, limit: int) -> int:
+        ends = [slice(0, limit) if forward else slice(len(side) - limit, None) for side in codes]
+        a, b = (side[end] for side, end in zip(values, ends, strict=True))
+        same = (codes[0][ends[0]] == codes[1][ends[1]]) & np.all(a == b, axis=1)
+        same = same if forward else same[::-1]
+        return limit if same.all() else int(np.argmin(same))
+
+    head = run(True, length)
+    return head, run(False, length - head)
 
 
 def _shifted(row: Row, by_i: int, by_j: int) -> Row:
