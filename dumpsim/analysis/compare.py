@@ -14,7 +14,7 @@ from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator, Series, series
-from dumpsim.analysis.spread import spread
+from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Rule, Tolerance, rule, tolerance_of
 from dumpsim.analysis.verdict import AGREEING, Outcome, Task, judge_all, side_of
 from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError, nearest
@@ -40,7 +40,6 @@ FINDINGS = ("differs", "shape")
 MATCHING = ("number", "order")
 LONELY = ("only_a", "only_b")
 _PIECE = 128  # pairs that a process gets at once
-_WORTH = (4000, 1 << 28)  # pairs or bytes from which on other processes are worth their start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,21 +158,12 @@ class Plan:
 
     def rows(self, *, jobs: int | None = 1, scheduler: str | None = None) -> Iterator[Row]:
         """The rows, by several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
-        if scheduler is None and jobs != 1 and not self._large():
+        if jobs is None and not worth(len(self.lines), (line.pair.left.path for line in self.lines if line.pair.left)):
             jobs = 1
         tasks = (task for line in self.lines if (task := self._task(line)) is not None)
         outcomes = (one for piece in spread(judge_all, _pieces(tasks), jobs=jobs, scheduler=scheduler) for one in piece)
         for line in self.lines:
             yield self._row(line, next(outcomes) if line.tolerance is not None else None)
-
-    def _large(self) -> bool:
-        if len(self.lines) >= _WORTH[0]:
-            return True
-        nbytes = 0
-        for line in self.lines:
-            if (entry := line.pair.left) is not None and line.pair.right is not None and entry.path is not None:
-                nbytes += entry.path.stat().st_size
-        return nbytes >= _WORTH[1]
 
     def _task(self, line: _Line) -> Task | None:
         left, right = line.pair.left, line.pair.right

@@ -1,6 +1,8 @@
 """The first bad operator of a dump, or of a pair of dumps: `dumpsim.first` and the command of that name."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,11 +12,12 @@ from dumpsim.analysis.compare import FINDINGS, Accuracy, pairs_of, together
 from dumpsim.analysis.condition import Condition, conditions
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.dumpset import open as open_dump
-from dumpsim.analysis.operator import Operator, series
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.operator import Operator, Series, series
 from dumpsim.analysis.scan import INTENDED, Finding, Run, Scan, Tensor
-from dumpsim.analysis.spread import spread
+from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import rule
-from dumpsim.analysis.verdict import Outcome, Task, judge_all, side_of
+from dumpsim.analysis.verdict import Outcome, Side, Task, judge_all, side_of
 
 __all__ = ["Search", "first"]
 
@@ -115,21 +118,24 @@ def first(
         words=(_word(a), _word(b)),
         pair=b is not None,
     )
-    if b is None:
-        groups = _alone(a, scan, jobs, scheduler)
-    else:
-        groups = _both(a, b, scan, tuple(tol), match, jobs, scheduler)
+    stream = _alone(a, scan, jobs, scheduler) if b is None else _both(a, b, scan, tuple(tol), match, jobs, scheduler)
     count = 0
-    current: int | None = None
-    for iteration, runs in groups:
-        if scan.enough and iteration != current:
-            break
-        current = iteration
-        for run in runs:
+    group: _Group | None = None
+    heard = False  # enough of this rank and iteration
+    with closing(stream):
+        for here, run in stream:
+            if here is not group:
+                if scan.enough and (group is None or here.iteration != group.iteration or scan.ranks == 1):
+                    break
+                group, heard = here, False
+                scan.open_rank(here.rank, here.operators)
+            if heard:
+                continue
             count += 1
             if progress is not None:
                 progress(count)
-            if scan.take(run):
+            heard = scan.take(run)
+            if heard and scan.ranks == 1:
                 break
     return Search(
         findings=scan.findings,
@@ -143,35 +149,59 @@ def _word(dump: "str | Path | DumpSet | None") -> str:
     return "" if dump is None else str(dump.root if isinstance(dump, DumpSet) else dump)
 
 
-Groups = Iterator[tuple[int | None, Iterator[Run]]]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Group:
+    """The operators of one rank in one iteration."""
+
+    rank: int
+    iteration: int | None
+    operators: tuple[Operator, ...]
 
 
-def _alone(a: "str | Path | DumpSet", scan: "Scan", jobs: int | None, scheduler: str | None) -> Groups:
+Stream = Generator[tuple[_Group, Run], None, None]
+
+
+def _alone(a: "str | Path | DumpSet", scan: Scan, jobs: int | None, scheduler: str | None) -> Stream:
     """The operators of one dump, iteration by iteration and rank by rank, with the condition of their tensors."""
     every = sorted(series(a if isinstance(a, DumpSet) else open_dump(a)), key=lambda one: one.iteration or 0)
     scan.ranks = len({one.rank for one in every})
-    for one in every:
-        scan.open_rank(one.rank, one.operators)
-        yield one.iteration, _conditions(one.operators, scan, jobs, scheduler)
+    asked: deque[tuple[_Group, Sequence[Operator]]] = deque()
 
+    def pieces() -> Iterator[list[Side]]:
+        for one in every:
+            group = _Group(rank=one.rank, iteration=one.iteration, operators=one.operators)
+            for piece in _cut(one.operators):
+                asked.append((group, piece))
+                yield [side_of(entry) for operator in piece for entry in operator.entries]
 
-def _conditions(operators: Sequence[Operator], scan: "Scan", jobs: int | None, scheduler: str | None) -> Iterator[Run]:
-    pieces = (list(piece) for piece in _cut(operators))
-    sides = ([side_of(entry) for one in piece for entry in one.entries] for piece in _cut(operators))
-    for piece, found in zip(pieces, spread(conditions, sides, jobs=jobs, scheduler=scheduler), strict=True):
+    jobs = _jobs(jobs, every)
+    for found in spread(conditions, pieces(), jobs=jobs, scheduler=scheduler):
+        group, piece = asked.popleft()
         answers = iter(found)
         for one in piece:
-            tensors = []
-            tolerated: set[str] = set()
-            for entry in one.entries:
-                state = next(answers)
-                if state.error:
-                    scan.unreadable.append(state.error)
-                kinds = _kinds(state)
-                rest = kinds - scan.allowed(entry, state) if kinds else kinds
-                tolerated |= kinds - rest
-                tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state)))
-            yield Run(operator=one, partner=None, tensors=tuple(tensors), tolerated=frozenset(tolerated))
+            yield group, _condition_run(one, answers, scan)
+
+
+def _condition_run(one: Operator, answers: Iterator[Condition], scan: Scan) -> Run:
+    tensors = []
+    tolerated: frozenset[str] = frozenset()
+    for entry in one.entries:
+        state = next(answers)
+        if state.error:
+            scan.unreadable.append(state.error)
+        kinds = _kinds(state)
+        rest = kinds - scan.allowed(entry, state) if kinds else kinds
+        tolerated |= kinds - rest
+        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state)))
+    return Run(operator=one, partner=None, tensors=tuple(tensors), tolerated=tolerated)
+
+
+def _jobs(jobs: int | None, every: Iterable[Series]) -> int | None:
+    """As asked; if nothing was, one process where more are not worth their start."""
+    if jobs is not None:
+        return jobs
+    entries = [entry for one in every for operator in one.operators for entry in operator.entries]
+    return None if worth(len(entries), (entry.path for entry in entries)) else 1
 
 
 def _cut(operators: Sequence[Operator]) -> Iterator[Sequence[Operator]]:
@@ -195,48 +225,54 @@ def _counts(state: Condition) -> str:
 def _both(
     a: "str | Path | DumpSet",
     b: "str | Path | DumpSet",
-    scan: "Scan",
+    scan: Scan,
     tol: Sequence[str],
     match: str,
     jobs: int | None,
     scheduler: str | None,
-) -> Groups:
+) -> Stream:
     """The matched operators of two dumps, with the verdicts on their tensors."""
     rules = tuple(rule(text) for text in tol)
     every = [(left, right) for left, right in together(a, b, match=match) if left is not None and right is not None]
     every.sort(key=lambda pair: pair[0].iteration or 0)
     scan.ranks = len({left.rank for left, _ in every})
-    for left, right in every:
-        scan.open_rank(left.rank, left.operators)
-        matches = [one for one in align(left.operators, right.operators) if one.left and one.right]
-        yield left.iteration, _verdicts(matches, Accuracy(rules), scan, jobs, scheduler)
+    asked: deque[tuple[_Group, list[tuple[Match, list[tuple[Entry, Entry]]]]]] = deque()
+
+    def pieces() -> Iterator[list[Task]]:
+        for left, right in every:
+            group = _Group(rank=left.rank, iteration=left.iteration, operators=left.operators)
+            accuracy = Accuracy(rules)
+            matches = iter([one for one in align(left.operators, right.operators) if one.left and one.right])
+            while piece := [(one, _pairs(one)) for one in islice(matches, _PIECE)]:
+                asked.append((group, piece))
+                yield [_task(own, other, accuracy) for _, pairs in piece for own, other in pairs]
+
+    jobs = _jobs(jobs, (left for left, _ in every))
+    for outcomes in spread(judge_all, pieces(), jobs=jobs, scheduler=scheduler):
+        group, piece = asked.popleft()
+        answers = iter(outcomes)
+        for one, pairs in piece:
+            yield group, _verdict_run(one, pairs, answers, scan)
 
 
-def _verdicts(
-    matches: Sequence[Match], accuracy: Accuracy, scan: "Scan", jobs: int | None, scheduler: str | None
-) -> Iterator[Run]:
-    judged = []
-    for one in matches:
-        both = [(pair.left, pair.right) for pair in pairs_of(one) if pair.left is not None and pair.right is not None]
-        judged.append((one, [(left, right, accuracy.of(left, right)) for left, right in both]))
-    pieces = (
-        [
-            Task(left=side_of(left), right=side_of(right), tolerance=tolerance, measures=False)
-            for _, pairs in judged[n : n + _PIECE]
-            for left, right, tolerance in pairs
-        ]
-        for n in range(0, len(judged), _PIECE)
-    )
-    outcomes = (one for piece in spread(judge_all, pieces, jobs=jobs, scheduler=scheduler) for one in piece)
-    for one, pairs in judged:
-        tensors = []
-        for left, right, _ in pairs:
-            outcome = next(outcomes)
-            if outcome.verdict == "unreadable":
-                scan.unreadable.append(outcome.note)
-            kinds = frozenset({"difference"} if outcome.verdict in FINDINGS else ())
-            tensors.append(Tensor(entry=left, other=right, kinds=kinds, detail=_distance(outcome)))
-        yield Run(operator=one.left[-1], partner=one.right[-1], tensors=tuple(tensors))
+def _pairs(match: Match) -> list[tuple[Entry, Entry]]:
+    """The tensors that both sides have."""
+    return [(one.left, one.right) for one in pairs_of(match) if one.left is not None and one.right is not None]
+
+
+def _task(left: Entry, right: Entry, accuracy: Accuracy) -> Task:
+    return Task(left=side_of(left), right=side_of(right), tolerance=accuracy.of(left, right), measures=False)
+
+
+def _verdict_run(match: Match, pairs: Sequence[tuple[Entry, Entry]], answers: Iterator[Outcome], scan: Scan) -> Run:
+    tensors = []
+    for left, right in pairs:
+        outcome = next(answers)
+        if outcome.verdict == "unreadable":
+            scan.unreadable.append(outcome.note)
+        kinds = frozenset({"difference"} if outcome.verdict in FINDINGS else ())
+        tensors.append(Tensor(entry=left, other=right, kinds=kinds, detail=_distance(outcome)))
+    return Run(operator=match.left[-1], partner=match.right[-1], tensors=tuple(tensors))
 
 
 def _distance(outcome: Outcome) -> str:

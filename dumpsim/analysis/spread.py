@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dumpsim.core.errors import BadInputError, UnsupportedError
 
-__all__ = ["spread"]
+__all__ = ["spread", "worth"]
+
+WORTH = (4000, 1 << 28)  # tensors or bytes from which on other processes are worth their start
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -44,6 +47,17 @@ def spread(
     if scheduler is None and count == 1:
         return map(work, pieces)
     return _ordered(_cluster(scheduler) if scheduler is not None else _processes(count), work, pieces)
+
+
+def worth(count: int, paths: "Iterable[Path | None]") -> bool:
+    """Whether other processes are worth their start for so many tensors, in these files."""
+    if count >= WORTH[0]:
+        return True
+    nbytes = 0
+    for path in paths:
+        if path is not None and os.path.exists(path):
+            nbytes += os.path.getsize(path)
+    return nbytes >= WORTH[1]
 
 
 def _ordered(

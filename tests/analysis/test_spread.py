@@ -16,10 +16,7 @@ def pair(tmp_path):
     return write(tmp_path / "a", chain(*worse)), write(tmp_path / "b", chain(*v))
 
 
-def test_processes(pair, monkeypatch):
-    from dumpsim.analysis import compare
-
-    monkeypatch.setattr(compare, "_WORTH", (0, 0))
+def test_processes(pair):
     assert dumpsim.compare(*pair, jobs=2).rows == dumpsim.compare(*pair).rows
     assert dumpsim.first(*pair, jobs=2) == dumpsim.first(*pair)
 
