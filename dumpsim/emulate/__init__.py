@@ -17,7 +17,7 @@ from types import ModuleType
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.settings import VARIABLE, RunSettings
 
-__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed"]
+__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed", "tell_of_no_dump"]
 
 # package that scripts import -> package that answers
 ALIASES = {"mindspore": "dumpsim.frontends.mindspore", "troubleshooter": "dumpsim.emulate.troubleshooter"}
@@ -113,6 +113,16 @@ def seed(settings: RunSettings) -> None:
 
     random.seed(settings.seed)
     np.random.seed(settings.seed)
+
+
+def tell_of_no_dump() -> None:
+    """At the end of a process: say so if nobody read the dump config, as in PYNATIVE without `jit` and gradients."""
+    if "dumpsim.frontends.mindspore" not in sys.modules:
+        return  # a process that has nothing to do with it, such as a worker of a data set
+    dumping = sys.modules.get("dumpsim.frontends.mindspore._dumping")
+    if dumping is None or not dumping.asked():
+        text = "nothing was dumped: no graph was compiled (PYNATIVE dumps what jit compiles, and backward graphs)"
+        print(f"dumpsim: {text}", file=sys.stderr)
 
 
 def _site_directories() -> set[str]:

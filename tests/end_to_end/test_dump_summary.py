@@ -171,3 +171,17 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
     assert peaks[1] - peaks[0] < large
     assert peaks[1] - plain < 2 * large + (64 << 20)
     assert np.load(run.tensor("ReLU.Default_ReLU-op0.0.0.output.0.", 11)).sum() == 1 << 20
+
+
+def test_a_config_that_no_graph_reads(tmp_path):
+    script = """
+        import numpy as np
+        import mindspore as ms
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        ms.nn.Dense(3, 2)(ms.Tensor(np.ones((2, 3), np.float32)))
+    """
+    run = dumprun.dump(tmp_path, script)
+    assert run.err == (
+        "dumpsim: nothing was dumped: no graph was compiled (PYNATIVE dumps what jit compiles, and backward graphs)\n"
+    )
+    assert dumprun.dump(tmp_path, script, options=["--quiet"]).err == ""

@@ -1,5 +1,6 @@
 """Runs at the start of every process under `dumpsim run`: installs the import aliases, then hands on."""
 
+import atexit
 import importlib.machinery
 import importlib.util
 import os
@@ -9,10 +10,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 if os.environ.get("DUMPSIM_RUN"):
     from dumpsim.core.settings import RunSettings
-    from dumpsim.emulate import install, seed
+    from dumpsim.emulate import install, seed, tell_of_no_dump
 
     install()
-    seed(RunSettings.from_environment())
+    _settings = RunSettings.from_environment()
+    seed(_settings)
+    if os.environ.get("MINDSPORE_DUMP_CONFIG") and not _settings.quiet:
+        atexit.register(tell_of_no_dump)
 
 # a sitecustomize that stood behind this one still runs
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]

@@ -42,6 +42,7 @@ class _Dumps:
         self.exceptions: WeakKeyDictionary[Session, ExceptionDump | None] = WeakKeyDictionary()
         self.scene = "lite_exception"  # dump_scene of the config that ACL gets [spec mindspore 5.4]
         self.hooked = False
+        self.asked = False  # a graph was compiled, so that the config was looked at
         self.control = DumpControl()
 
 
@@ -64,6 +65,7 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
         For a config that the vendor refuses; the next compile reads the file again, as the vendor does.
     """
     found = dict(os.environ) if environment is None else environment
+    _DUMPS.asked = True
     if session not in _DUMPS.of:
         _DUMPS.of[session] = _start(session, found)
     service = _DUMPS.of[session]
@@ -182,6 +184,11 @@ def begin_sink(size: int = 1) -> None:
     service = ensure_dump(Session.current())
     if service is not None:
         service.refuse_sink(size)
+
+
+def asked() -> bool:
+    """Whether a graph was compiled in this process, which is when the dump config is read."""
+    return _DUMPS.asked
 
 
 def dump_of(session: "Session") -> "DumpService | None":
