@@ -157,13 +157,13 @@ class ApiComparison:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"step": [], "direction": []})
 
     def console(self, *, colour: bool = False) -> str:
-        """The tables as the console shows them, then the notes and the first divergence."""
+        """The tables as the console shows them, then the first divergence."""
         parts = [] if self.parameters is None else [self.parameters.console(colour=colour)]
         parts += [table.console(colour=colour) for step in self.steps for _, table in step.tables()]
-        return "\n".join([*parts, *self.notes, *([str(self.first)] if self.first else [])])
+        return "\n".join([*parts, *([str(self.first)] if self.first else [])])
 
     def __str__(self) -> str:
-        return self.console()
+        return "\n".join([*self.notes, self.console()])
 
 
 def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, Finding] | None:

@@ -240,9 +240,6 @@ def _stack_keys(call: str) -> Iterator[str]:
     """Keys under which the stack of a call may stand. [spec api_dump 1.5]"""
     yield f"{call}_forward_stack_info"
     name = apidump.parse_name(f"{call}_forward_input")
-    if name.count is None:
-        yield f"LAYER: {name.api} forward"
-        yield f"LAYER: {re.sub(r'_(?=[0-9])|(?<=[0-9])_', '.', name.api)} forward"
     for module in _MODULES.get(name.kind, ()):
         yield f"{module}{name.api}({name.count}) forward"
 

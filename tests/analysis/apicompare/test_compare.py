@@ -272,3 +272,16 @@ def test_nested_sequences(tmp_path):
     records = [("Torch_x_0_forward_input.0.1.2", ramp(0)), ("Torch_x_0_forward_output.1.0.1", ramp(1))]
     origin = dump(tmp_path / "a", "torch", records)
     assert len(api_dump_compare(origin, origin).steps[0].forward) == 2
+
+
+def test_text_of_a_result(tmp_path, capsys, caplog):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    target = dump(tmp_path / "b", "torch", call("NN_ReLU_0", ramp(0), ramp(2)))
+    result = api_dump_compare(origin, target)
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[-1].startswith("First divergence (step 0, forward): NN_ReLU_0_forward_output differs")
+    assert caplog.messages == ["[*User Warning*] npy files not found, use pkl files to compare."]
+    assert str(result) == "npy files not found, use pkl files to compare.\n" + shown.rstrip("\n")
+    assert result.to_csv(tmp_path / "out") == [
+        tmp_path / "out" / f"ts_api_{name}_0.csv" for name in ("mapping", "forward_compare")
+    ]
