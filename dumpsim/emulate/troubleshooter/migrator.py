@@ -9,10 +9,20 @@ __all__ = ["api_dump_compare", "api_dump_init", "api_dump_start", "api_dump_stop
 
 # [recorded: dir() of troubleshooter.migrator 1.0.17]
 _ABSENT = frozenset(
-    """
-    cal_algorithm cal_cosine_sim compare_dict_dir compare_grads_dir compare_list_dir compare_npy_dir diff_handler
-    get_name_map_list_by_name get_name_map_list_by_number get_name_map_list_by_shape_edit_distance save save_grad
-    """.split()
+    [
+        "cal_algorithm",
+        "cal_cosine_sim",
+        "compare_dict_dir",
+        "compare_grads_dir",
+        "compare_list_dir",
+        "compare_npy_dir",
+        "diff_handler",
+        "get_name_map_list_by_name",
+        "get_name_map_list_by_number",
+        "get_name_map_list_by_shape_edit_distance",
+        "save",
+        "save_grad",
+    ]
 )
 
 

@@ -13,8 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
-from dumpsim.frontends.apidump.selection import Request  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.session import Session  # noqa: E402
+from dumpsim.frontends.apidump.selection import Request  # noqa: E402
 
 pytestmark = pytest.mark.torch
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "apidump"
@@ -111,7 +111,7 @@ def test_compat_is_the_real_tool(key, tmp_path):
             assert frames[:inner] == own[:inner]  # what is outside is the recorder or pytest
 
 
-@pytest.mark.parametrize("key", [key for key in CASES if key.endswith("/plain") or key.endswith("/steps")])
+@pytest.mark.parametrize("key", [key for key in CASES if key.endswith(("backward/plain", "/steps"))])
 def test_default_has_the_names_of_the_real_tool(key, tmp_path):
     rank, session = dump(key, tmp_path / "dump", exact=False)
     _, lines, stacks = truth(key)

@@ -178,9 +178,11 @@ def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:
         place = instruction.positions
         if place is None or (place.lineno, place.col_offset) != start:
             continue
-        if instruction.opname in _LOADS or instruction.opname == "LOAD_CONST":
-            found = n
-        elif found is not None and instruction.opname in _ATTRIBUTES:
+        if (
+            instruction.opname in _LOADS
+            or instruction.opname == "LOAD_CONST"
+            or (found is not None and instruction.opname in _ATTRIBUTES)
+        ):
             found = n
         elif found is not None:
             return None  # more than a variable and its attributes starts here

@@ -165,13 +165,53 @@ class Catalogue:
 
 # questions about a tensor and its printing: no data flows through them
 _SILENT = frozenset(
-    """
-    dim size stride numel nelement element_size storage_offset data_ptr is_contiguous is_floating_point is_complex
-    is_signed get_device type requires_grad_ retain_grad register_hook backward is_inference is_conj is_neg
-    is_same_size ndimension has_names is_shared is_pinned storage untyped_storage is_distributed numpy tolist item
-    dim_order register_post_accumulate_grad_hook result_type can_cast is_tensor is_storage is_coalesced
-    has_torch_function record_stream share_memory_ pin_memory module_load typename
-    """.split()
+    [
+        "dim",
+        "size",
+        "stride",
+        "numel",
+        "nelement",
+        "element_size",
+        "storage_offset",
+        "data_ptr",
+        "is_contiguous",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "get_device",
+        "type",
+        "requires_grad_",
+        "retain_grad",
+        "register_hook",
+        "backward",
+        "is_inference",
+        "is_conj",
+        "is_neg",
+        "is_same_size",
+        "ndimension",
+        "has_names",
+        "is_shared",
+        "is_pinned",
+        "storage",
+        "untyped_storage",
+        "is_distributed",
+        "numpy",
+        "tolist",
+        "item",
+        "dim_order",
+        "register_post_accumulate_grad_hook",
+        "result_type",
+        "can_cast",
+        "is_tensor",
+        "is_storage",
+        "is_coalesced",
+        "has_torch_function",
+        "record_stream",
+        "share_memory_",
+        "pin_memory",
+        "module_load",
+        "typename",
+    ]
 )
 
 

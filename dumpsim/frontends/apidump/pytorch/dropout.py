@@ -5,7 +5,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 __all__ = ["Neutral", "may_drop"]

@@ -42,7 +42,7 @@ class _Thread(threading.local):
         self.open: list[tuple[Any, Any, Any]] = []  # modules being called: module, captured input, exception in flight
 
 
-class _Mode(TorchFunctionMode):
+class _Mode(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
     """Hands every call to the interception."""
 
     def __init__(self, owner: "Interception") -> None:
@@ -441,7 +441,7 @@ class Interception:
             stance.__exit__(None, None, None)
 
     def _force_eager(self) -> None:
-        """Compiled functions run uncompiled meanwhile: their calls can be seen, and nothing is compiled with our hooks."""
+        """Compiled functions run uncompiled meanwhile: their calls are seen, and nothing is compiled with our hooks."""
         set_stance = getattr(torch.compiler, "set_stance", None)
         if set_stance is None or "torch._dynamo" not in sys.modules:
             return

@@ -1,5 +1,6 @@
 """One dump of a torch network, from init to close."""
 
+import atexit
 import logging
 import os
 import threading
@@ -13,13 +14,13 @@ from torch import nn
 
 from dumpsim.codecs.apidump import ApiRecord, info_line
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
+from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.interception import Interception
-from dumpsim.frontends.apidump.output import Output, npy_header
+from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, refuse, scalar
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks, layer_key
-from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, refuse, scalar
 
 __all__ = ["Coverage", "Session"]
 
@@ -145,8 +146,6 @@ class Session:
             self.flush()
         finally:
             self.output.close()
-            import atexit
-
             atexit.unregister(self._at_exit)
 
     # what interception reports
@@ -227,15 +226,12 @@ class Session:
             if request.filter_data:
                 return None
             return scalar(leaf, npy=request.npy, statistics=request.statistics)
-        if isinstance(leaf, dict):
-            if not self.full and any(isinstance(value, torch.Tensor) for value in leaf.values()):
-                raise Skip("tensor in a dict")
+        if isinstance(leaf, dict) and not self.full and any(isinstance(v, torch.Tensor) for v in leaf.values()):
+            raise Skip("tensor in a dict")
         return None
 
     def _begin(self) -> None:
         self.output.begin()
-        import atexit
-
         if self.output.lines == 0:
             atexit.register(self._at_exit)
 
@@ -320,7 +316,7 @@ def _rank() -> int:
     """This process among the ranks of torch.distributed."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
+        return int(distributed.get_rank())
     rank = os.environ.get("RANK", "0")
     return int(rank) if rank.isdigit() and os.environ.get("WORLD_SIZE", "1") != "1" else 0
 

@@ -18,7 +18,7 @@ __all__ = ["Measured", "Skip", "measure", "scalar"]
 NAN = math.nan
 
 
-class Skip(Exception):  # noqa: N818
+class Skip(Exception):
     """A value that cannot be recorded, with the reason that is counted."""
 
     def __init__(self, reason: str) -> None:
@@ -74,7 +74,7 @@ def refuse(tensor: torch.Tensor) -> None:
 
 def is_data(tensor: torch.Tensor) -> bool:
     """Whether ``filter_data=True`` keeps a tensor: floating, with at least one dimension and element."""
-    return tensor.dtype.is_floating_point and tensor.dim() > 0 and tensor.numel() > 0
+    return bool(tensor.dtype.is_floating_point and tensor.dim() > 0 and tensor.numel() > 0)
 
 
 def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = False) -> Measured:
@@ -151,9 +151,10 @@ def _reductions(data: torch.Tensor) -> tuple[float, float, float]:
 
 def _complex(data: torch.Tensor) -> "np.ndarray[Any, Any]":
     try:
-        return data.numpy()
+        array: np.ndarray[Any, Any] = data.numpy()
     except TypeError:
-        return data.to(torch.complex64).numpy()  # numpy has no half of complex64
+        array = data.to(torch.complex64).numpy()  # numpy has no half of complex64
+    return array
 
 
 def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, ...]) -> tuple[bytes | memoryview, ...]:
