@@ -97,7 +97,6 @@ SYNONYMS: MappingProxyType[str, str] = MappingProxyType(
         "getitem": "index",
         "crossentropyloss": "crossentropy",
         "mseloss": "mse",
-        "logsoftmaxlayer": "logsoftmax",
     }
 )
 
