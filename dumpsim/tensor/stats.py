@@ -231,16 +231,24 @@ def _spread(
     if threads == 1 or len(blocks) < 2:
         return [measure(*block) for block in blocks]
     stop = Event()
+    places = iter(range(len(blocks)))  # shared: every thread takes the next one
+    found = [Statistics.empty()] * len(blocks)
 
-    def guarded(block: tuple[int, int]) -> Statistics:
-        return Statistics.empty() if stop.is_set() else measure(*block)
+    def work() -> None:
+        for place in places:
+            if stop.is_set():
+                return
+            found[place] = measure(*blocks[place])
 
-    with ThreadPoolExecutor(min(threads, len(blocks)), thread_name_prefix="dumpsim-stats") as pool:
+    count = min(threads, len(blocks))
+    with ThreadPoolExecutor(count, thread_name_prefix="dumpsim-stats") as pool:
         try:
-            return list(pool.map(guarded, blocks))
+            for done in [pool.submit(work) for _ in range(count)]:
+                done.result()
         except BaseException:  # Ctrl-C too: the pool waits for its threads, so let them end soon
             stop.set()
             raise
+    return found
 
 
 def _tree(parts: Sequence[Statistics]) -> Statistics:
