@@ -18,6 +18,7 @@ __all__ = [
     "ApiRecord",
     "info_line",
     "is_statistics_free",
+    "line_of",
     "parse_name",
     "read_info",
     "read_stack",
@@ -113,17 +114,30 @@ def info_line(record: ApiRecord) -> str:
     ...                     mean=math.nan))
     '["NN_ReLU_0_forward_output", 1, [], "torch.float32", [2, 8], [1.0, 0.0, NaN]]\n'
     """
-    fields: list[Any] = [
-        record.name,
-        1,
-        [],
-        record.dtype,
-        list(record.shape),
-        [record.max, record.min, record.mean],
-    ]
-    if record.version == "1.0.18":
-        fields += [[] if record.md5 is None else record.md5, [] if record.l2norm is None else record.l2norm]
-    return json.dumps(fields) + "\n"
+    line = line_of(record.name, record.dtype, record.shape, (record.max, record.min, record.mean))
+    if record.version == "1.0.17":
+        return line
+    md5 = [] if record.md5 is None else record.md5
+    norm = [] if record.l2norm is None else record.l2norm
+    return f"{line[:-2]}, {json.dumps(md5)}, {json.dumps(norm)}]\n"
+
+
+def line_of(name: str, dtype: str, shape: Sequence[int], values: tuple[Any, Any, Any]) -> str:
+    r"""As `info_line`, of the fields of 1.0.17.
+
+    Examples
+    --------
+    >>> line_of("Torch_add_0_forward_input.1", "<class 'bool'>", (), (True, True, True))
+    '["Torch_add_0_forward_input.1", 1, [], "<class \'bool\'>", [], [true, true, true]]\n'
+    """
+    high, low, mean = (_text(value) for value in values)
+    label = f'"{name}"' if name.isascii() and name.replace("_", "").replace(".", "").isalnum() else json.dumps(name)
+    return f'[{label}, 1, [], "{dtype}", [{", ".join(map(str, shape))}], [{high}, {low}, {mean}]]\n'
+
+
+def _text(value: Any) -> str:
+    """A number as json writes it; the common case without its encoder."""
+    return repr(value) if type(value) is float and -math.inf < value < math.inf else json.dumps(value)
 
 
 def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:

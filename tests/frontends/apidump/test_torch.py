@@ -362,11 +362,13 @@ def test_full_coverage_adds_calls_keywords_and_leaves(tmp_path):
         torch.linalg.norm(x, dim=1)
         -x.clone()
         F.scaled_dot_product_attention(x, x, x)
+        nn.Identity()({"a/b": [x, x]})
         dump.stop()
     found = names(tmp_path)
     for name in (
         "Functional_mish_0_forward_input.input",
         "Functional_mish_0_forward_output",
+        "NN_Identity_0_forward_output.a_b.1",
         "Tensor___getitem___0_forward_output",
         "Torch_linalg_norm_0_forward_output",
         "Tensor_clone_0_forward_output",

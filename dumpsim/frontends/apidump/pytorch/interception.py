@@ -88,6 +88,8 @@ class Interception:
         }
         self._identities = session.neutral.identities
         self._probabilities = session.neutral.probabilities
+        self._operators = {*self._dunders, *self._raw_dunders, *self._identities, *self._probabilities}
+        self._plain: set[Any] = set()  # functions met that are never recorded
         self._active = False
 
     def install(self, *, modules: bool) -> None:
@@ -123,7 +125,7 @@ class Interception:
     def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode) -> Any:
         """A call of torch: do it, and record it if it is a listed one and the outermost."""
         session = self._session()
-        if session is None or not self._active:
+        if session is None or not self._active or function in self._plain:
             return function(*args, **kwargs)
         dropped = function in self._identities
         if not dropped and function in self._probabilities:
@@ -212,6 +214,8 @@ class Interception:
                 return function(*args, **kwargs)
         body = transparent(function)
         if body is None:
+            if not session.catalogue.candidates(function) and function not in self._operators:
+                self._plain.add(function)
             return function(*args, **kwargs)
         with mode:
             return body(*args, **kwargs)

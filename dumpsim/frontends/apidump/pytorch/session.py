@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import re
 import threading
 import weakref
 from collections import Counter, deque
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from dumpsim.codecs.apidump import ApiRecord, info_line
+from dumpsim.codecs.apidump import line_of
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
@@ -159,7 +160,11 @@ class Session:
     def captured(self, name: str, io: str, value: Any, *, single: bool) -> Captured:
         """What will be recorded of arguments or results, as they are now."""
         found: Captured = []
-        leaves = [("", value)] if single and not isinstance(value, list | tuple) else _leaves(value, "")
+        leaves = (
+            [("", value)]
+            if single and not isinstance(value, list | tuple | dict)
+            else _leaves(value, "", into_dicts=self.full)
+        )
         for index, leaf in leaves:
             try:
                 kept = self._measure(leaf, index)
@@ -243,10 +248,7 @@ class Session:
             LOG.warning("[*User Warning*] %s", error)
 
     def _write(self, name: str, measured: Measured) -> None:
-        high, low, mean = measured.values
-        self.output.line(
-            info_line(ApiRecord(name=name, dtype=measured.dtype, shape=measured.shape, max=high, min=low, mean=mean))
-        )
+        self.output.line(line_of(name, measured.dtype, measured.shape, measured.values))
         if measured.npy is not None:
             self.output.array(name, measured.npy)
 
@@ -303,11 +305,15 @@ class Session:
             raise ScriptRuntimeError("this API dump has been closed", where="api_dump", code="DS-ADP-013")
 
 
-def _leaves(value: Any, index: str) -> Iterator[tuple[str, Any]]:
-    """Leaves of nested sequences with their positions."""
+def _leaves(value: Any, index: str, *, into_dicts: bool) -> Iterator[tuple[str, Any]]:
+    """Leaves of nested sequences with their positions; of dicts with their keys."""
     if isinstance(value, list | tuple):
         for position, item in enumerate(value):
-            yield from _leaves(item, f"{index}.{position}")
+            yield from _leaves(item, f"{index}.{position}", into_dicts=into_dicts)
+    elif into_dicts and isinstance(value, dict):
+        for key, item in value.items():
+            word = re.sub(r"[^0-9A-Za-z_]", "_", str(key))  # a file name, and no position of its own
+            yield from _leaves(item, f"{index}.{word}", into_dicts=into_dicts)
     else:
         yield index, value
 
