@@ -121,3 +121,12 @@ def test_the_support_table_is_that_of_the_profiles():
     text = README.read_text("utf-8")
     shown = text.partition("<!-- support -->\n")[2].partition("<!-- end of support -->")[0]
     assert shown.strip() == markdown().strip()
+
+
+def test_the_api_dump_works_as_written(tmp_path, monkeypatch):
+    pytest.importorskip("torch", reason="needs the extra torch")
+    monkeypatch.chdir(tmp_path)
+    (code,) = (block for block in blocks("python") if "api_dump_init" in block)
+    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+    assert len(list((tmp_path / "before" / "rank0" / "torch_api_dump").iterdir())) > 6
+    assert any((tmp_path / "tables").iterdir())
