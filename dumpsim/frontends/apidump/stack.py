@@ -29,7 +29,7 @@ _OWN = "dumpsim/frontends/apidump/"
 _DISPATCH = "/torch/overrides.py"
 _LAYER = re.compile(r"(.*?)_(\d)(.?)")
 
-Place = tuple[CodeType, int]
+Place = tuple[int, int]  # id of a code object that is kept alive, and the line
 
 
 def layer_key(name: str) -> str:
@@ -56,7 +56,9 @@ class Stacks:
     def __init__(self, hidden: tuple[str, ...] = HIDDEN) -> None:
         self._directories = hidden
         self._keys: dict[str, tuple[tuple[Place, ...], bool]] = {}
-        self._hidden: dict[CodeType, int] = {}
+        # by id: hashing a code object hashes all that it holds
+        self._hidden: dict[int, int] = {}
+        self._codes: dict[int, CodeType] = {}
         self._distinct: dict[tuple[Place, ...], tuple[Place, ...]] = {}
         self._texts: dict[Place, str] = {}
 
@@ -69,12 +71,17 @@ class Stacks:
         hidden = self._hidden
         while frame is not None:
             code = frame.f_code
-            kind = hidden.get(code)
+            number = id(code)
+            kind = hidden.get(number)
             if kind is None:
-                kind = hidden[code] = _kind(code, self._directories)
+                self._codes[number] = code
+                kind = hidden[number] = _kind(code, self._directories)
+            if kind == 3 and frame.f_back is not None:  # the function that asked for overrides is the API itself
+                frame = frame.f_back.f_back
+                continue
             # 0 the user's, 1 of a hidden directory, 2 ours
             if kind == 0 or (kind == 1 and not filtered):
-                places.append((code, frame.f_lineno or 0))
+                places.append((number, frame.f_lineno or 0))
             frame = frame.f_back
         key_places = tuple(places)
         self._keys[key] = (self._distinct.setdefault(key_places, key_places), filtered)
@@ -86,7 +93,7 @@ class Stacks:
     def _text(self, place: Place) -> str:
         text = self._texts.get(place)
         if text is None:
-            code, line = place
+            code, line = self._codes[place[0]], place[1]
             source = linecache.getline(code.co_filename, line).strip()
             text = self._texts[place] = f"File {code.co_filename}, line {line}, in {code.co_name}, \n {source}"
         return text

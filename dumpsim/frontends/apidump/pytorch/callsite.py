@@ -67,18 +67,21 @@ class Sites:
     """Instructions met so far."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[CodeType, int], CallSite] = {}
+        # by id of a code object that is kept alive: hashing one hashes all that it holds
+        self._known: dict[tuple[int, int], tuple[CallSite, CodeType]] = {}
 
     def find(self, frame: FrameType) -> CallSite:
         """The instruction that `frame` stands at."""
-        key = (frame.f_code, frame.f_lasti)
-        site = self._known.get(key)
-        if site is None:
-            try:
-                site = _read(frame.f_code, frame.f_lasti)
-            except Exception:  # an instruction set that we do not know must not stop the user's program
-                site = CallSite(False)
-            self._known[key] = site
+        code = frame.f_code
+        key = (id(code), frame.f_lasti)
+        known = self._known.get(key)
+        if known is not None:
+            return known[0]
+        try:
+            site = _read(code, frame.f_lasti)
+        except Exception:  # an instruction set that we do not know must not stop the user's program
+            site = CallSite(False)
+        self._known[key] = (site, code)
         return site
 
 

@@ -19,7 +19,7 @@ from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.interception import Interception
-from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, refuse, scalar
+from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, scalar
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks, layer_key
 
@@ -224,8 +224,6 @@ class Session:
         if isinstance(leaf, torch.Tensor):
             if request.filter_data and not is_data(leaf):
                 return None
-            if not (request.statistics or request.npy):
-                refuse(leaf)
             return measure(leaf, statistics=request.statistics, npy=request.npy, exact=self.exact)
         if isinstance(leaf, bool | int | float):
             if request.filter_data:
