@@ -118,7 +118,7 @@ def info_line(record: ApiRecord) -> str:
     if record.version == "1.0.17":
         return line
     md5 = [] if record.md5 is None else record.md5
-    norm = [] if record.l2norm is None else record.l2norm
+    norm: float | list[float] = [] if record.l2norm is None else record.l2norm
     return f"{line[:-2]}, {json.dumps(md5)}, {json.dumps(norm)}]\n"
 
 
