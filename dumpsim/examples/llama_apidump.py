@@ -15,7 +15,7 @@ __all__ = ["main"]
 def main(directory: str) -> bool:
     """Dump into `directory`; whether the dump changed nothing."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found,unused-ignore]
 
     torch.manual_seed(0)
     net = LlamaForCausalLM(

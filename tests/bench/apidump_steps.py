@@ -1,4 +1,4 @@
-"""Training steps with and without an API dump, timed in turn: `python apidump_steps.py TOOL NET MODE PAIRS` prints JSON.
+"""Training steps with and without an API dump in turn: `python apidump_steps.py TOOL NET MODE PAIRS` prints JSON.
 
 Runs under any Python that has torch and the tool, without the rest of the tests: `bench_apidump.py` starts it.
 TOOL is dumpsim, troubleshooter or msprobe; NET is cnn or gpt; MODE is idle, stack, statistics or npy.
@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter, thread_time
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 
