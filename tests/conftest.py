@@ -5,6 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# the same examples in every run and on every machine; `python -m tests.fuzz` looks further
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 FORBID_SKIPS = "DUMPSIM_FORBID_SKIPS"
 

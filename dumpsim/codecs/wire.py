@@ -102,6 +102,8 @@ def varints(data: memoryview, span: Span, where: str, limit: int) -> Iterator[in
 def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int | Span, int]]:
     """Fields of a message: number, value, offset. The value is an int, or where bytes, a string or a message stand.
 
+    Fields of fixed width are passed over.
+
     Raises
     ------
     UnreadableError
@@ -135,6 +137,6 @@ def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int 
             raise bad(where, start, f"field {number} has {length} bytes, {end - at} are left")
         if wire == 2:
             yield number, (at, at + length), start
-        else:
-            yield number, int.from_bytes(data[at : at + length], "little"), start
-        at += length
+        at += (
+            length  # numbers of fixed width are in no message that is read here: unknown fields, whatever their number
+        )
