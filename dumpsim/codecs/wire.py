@@ -138,5 +138,5 @@ def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int 
         if wire == 2:
             yield number, (at, at + length), start
         at += (
-            length  # numbers of fixed width are in no message that is read here: unknown fields, whatever their number
+            length  # a number of fixed width is an unknown field: no message that is read here has one
         )
