@@ -26,8 +26,14 @@ def run(tool, net, mode, number=PAIRS):
     python = PYTHONS[tool]
     if not python:
         pytest.skip(f"DUMPSIM_BENCH_{tool.upper()} names no Python")
+    paths = os.pathsep.join([str(STEPS.parents[2]), os.environ.get("PYTHONPATH", "")]) if tool == "dumpsim" else None
     done = subprocess.run(
-        [python, STEPS, tool, net, mode, number], capture_output=True, text=True, check=False, timeout=900
+        [python, STEPS, tool, net, mode, number],
+        env=os.environ | ({"PYTHONPATH": paths} if paths else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(next(line[1:] for line in done.stdout.splitlines() if line.startswith("@")))
