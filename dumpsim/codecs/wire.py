@@ -137,6 +137,4 @@ def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int 
             raise bad(where, start, f"field {number} has {length} bytes, {end - at} are left")
         if wire == 2:
             yield number, (at, at + length), start
-        at += (
-            length  # a number of fixed width is an unknown field: no message that is read here has one
-        )
+        at += length  # a number of fixed width is an unknown field: no message that is read here has one
