@@ -483,3 +483,18 @@ def test_full_coverage_adds_calls_keywords_and_dicts(tmp_path):
         *("Functional_abs_0_forward_input.input", "Functional_abs_0_forward_output"),
         *("Tensor_astype_0_forward_input.0", "Tensor_astype_0_forward_output"),
     ]
+
+
+def test_operators_that_assign_are_calls_of_their_own(tmp_path):
+    """As in torch and MindSpore 2.0; ``/=`` is not listed, the division that it makes is."""
+
+    def run(net):
+        x = kept = tensor(2)
+        x += 1
+        x *= tensor(2)
+        x /= 2
+        assert x is not kept
+        np.testing.assert_allclose(x.asnumpy(), (kept.asnumpy() + 1) * kept.asnumpy() / 2)
+
+    dumped(tmp_path / "listed", run)
+    assert calls(tmp_path / "listed") == ["Tensor___iadd___0", "Tensor___imul___0", "Tensor___truediv___0"]

@@ -71,6 +71,8 @@ class TensorMethods:
     __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True)
     __lt__, __le__ = _binary("less_than"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    # x += y makes a new tensor [observed 2.10 on a CPU], but is a call of its own name for those who listen
+    __iadd__, __isub__, __imul__, __ifloordiv__, __imod__ = __add__, __sub__, __mul__, __floordiv__, __mod__
 
     def __eq__(self, other: object) -> Any:
         from dumpsim.frontends.mindspore.ops.function.arithmetic import equal, is_operand
