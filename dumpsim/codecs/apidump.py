@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dumpsim.core.errors import UnreadableError
@@ -23,11 +24,14 @@ __all__ = [
     "read_info",
     "read_stack",
     "stack_text",
+    "tail_of",
+    "with_tail",
 ]
 
 LAYER = "LAYER"
 _MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
 _MAX_STACK = 1 << 31
+_PLAIN = re.compile(r"[0-9A-Za-z_.]+")  # needs no escapes
 _NAME = re.compile(
     r"(?P<kind>[A-Za-z]+)_(?P<api>.+)_(?P<count>\d{1,18})_(?P<direction>forward|backward)_(?P<io>input|output)"
     r"(?P<index>(?:\.[^.]+)*)",
@@ -122,7 +126,7 @@ def info_line(record: ApiRecord) -> str:
     return f"{line[:-2]}, {json.dumps(md5)}, {json.dumps(norm)}]\n"
 
 
-def line_of(name: str, dtype: str, shape: Sequence[int], values: tuple[Any, Any, Any]) -> str:
+def line_of(name: str, dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) -> str:
     r"""As `info_line`, of the fields of 1.0.17.
 
     Examples
@@ -130,14 +134,47 @@ def line_of(name: str, dtype: str, shape: Sequence[int], values: tuple[Any, Any,
     >>> line_of("Torch_add_0_forward_input.1", "<class 'bool'>", (), (True, True, True))
     '["Torch_add_0_forward_input.1", 1, [], "<class \'bool\'>", [], [true, true, true]]\n'
     """
-    high, low, mean = (_text(value) for value in values)
-    label = f'"{name}"' if name.isascii() and name.replace("_", "").replace(".", "").isalnum() else json.dumps(name)
-    return f'[{label}, 1, [], "{dtype}", [{", ".join(map(str, shape))}], [{high}, {low}, {mean}]]\n'
+    return with_tail(name, tail_of(dtype, shape, values))
+
+
+def with_tail(name: str, tail: str) -> str:
+    r"""A line of 1.0.17 whose type, shape and numbers `tail_of` has spelt.
+
+    Examples
+    --------
+    >>> with_tail("NN_ReLU_0_forward_output", tail_of("torch.int8", (), (1, 1, 1)))
+    '["NN_ReLU_0_forward_output", 1, [], "torch.int8", [], [1, 1, 1]]\n'
+    """
+    label = f'"{name}"' if _PLAIN.fullmatch(name) else json.dumps(name)
+    return f"[{label}, 1, [], {tail}"
+
+
+def tail_of(dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) -> str:
+    r"""What follows the name and the reserved fields in a line of 1.0.17.
+
+    Examples
+    --------
+    >>> tail_of("torch.float32", (2, 8), (1.0, 0.0, math.nan))
+    '"torch.float32", [2, 8], [1.0, 0.0, NaN]]\n'
+    """
+    high, low, mean = values
+    return f"{_described(dtype, shape)}{_text(high)}, {_text(low)}, {_text(mean)}]]\n"
+
+
+@lru_cache(maxsize=4096)
+def _described(dtype: str, shape: tuple[int, ...]) -> str:
+    """Type and shape, up to the numbers."""
+    return f'"{dtype}", [{", ".join(map(str, shape))}], ['
 
 
 def _text(value: Any) -> str:
-    """A number as json writes it; the common case without its encoder."""
-    return repr(value) if type(value) is float and -math.inf < value < math.inf else json.dumps(value)
+    """A number as json writes it; the common cases without its encoder."""
+    if type(value) is float:
+        if -math.inf < value < math.inf:
+            return repr(value)
+        if value != value:
+            return "NaN"
+    return json.dumps(value)
 
 
 def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:

@@ -94,10 +94,14 @@ class Output:
 
     def line(self, text: str) -> None:
         """One info line, newline included."""
+        self.write([text])
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Info lines, newlines included."""
         with self._lock:
-            self._text.append(text)
-            self.lines += 1
-            self._length += len(text)
+            self._text += lines
+            self.lines += len(lines)
+            self._length += sum(map(len, lines))
             full = self._length > _LINES
         if full:
             self._write_lines()

@@ -1,4 +1,4 @@
-"""Where a call came from: frames are kept as (code, line), turned into text once, when the dump stops."""
+"""Where a call came from: frames are kept as (code, offset), turned into lines and text once, when the dump stops."""
 
 import linecache
 import re
@@ -29,7 +29,7 @@ _OWN = "dumpsim/frontends/apidump/"
 _DISPATCH = "/torch/overrides.py"
 _LAYER = re.compile(r"(.*?)_(\d)(.?)")
 
-Place = tuple[int, int]  # id of a code object that is kept alive, and the line
+Place = tuple[int, int]  # id of a code object that is kept alive, and the offset of its instruction
 
 
 def layer_key(name: str) -> str:
@@ -81,7 +81,7 @@ class Stacks:
                 continue
             # 0 the user's, 1 of a hidden directory, 2 ours
             if kind == 0 or (kind == 1 and not filtered):
-                places.append((number, frame.f_lineno or 0))
+                places.append((number, frame.f_lasti))  # its line takes a search
             frame = frame.f_back
         key_places = tuple(places)
         self._keys[key] = (self._distinct.setdefault(key_places, key_places), filtered)
@@ -93,10 +93,16 @@ class Stacks:
     def _text(self, place: Place) -> str:
         text = self._texts.get(place)
         if text is None:
-            code, line = self._codes[place[0]], place[1]
+            code = self._codes[place[0]]
+            line = _line(code, place[1])
             source = linecache.getline(code.co_filename, line).strip()
             text = self._texts[place] = f"File {code.co_filename}, line {line}, in {code.co_name}, \n {source}"
         return text
+
+
+def _line(code: CodeType, offset: int) -> int:
+    """The line of an instruction, as the frame would tell it."""
+    return next((line or 0 for start, end, line in code.co_lines() if start <= offset < end), code.co_firstlineno)
 
 
 def _kind(code: CodeType, hidden: tuple[str, ...]) -> int:

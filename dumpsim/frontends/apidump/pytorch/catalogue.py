@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import FunctionType, ModuleType
@@ -16,20 +16,25 @@ __all__ = ["Api", "Catalogue", "listed_names"]
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A recorded API: its kind and name, and how the stack file spells it."""
+    """A recorded API: its kind and name.
+
+    Attributes
+    ----------
+    base : str
+        What names of its calls begin with.
+    path : str
+        As in the keys of the stack file, ``torch.nn.functional.pad``. [spec api_dump 1.5]
+    """
 
     kind: str
     name: str
     listed: bool = True
+    base: str = field(init=False, repr=False, compare=False)
+    path: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def base(self) -> str:
-        return f"{self.kind}_{self.name}"
-
-    @property
-    def path(self) -> str:
-        """As in the keys of the stack file, ``torch.nn.functional.pad``. [spec api_dump 1.5]"""
-        return f"{_PATHS[self.kind]}.{self.name}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", f"{self.kind}_{self.name}")
+        object.__setattr__(self, "path", f"{_PATHS[self.kind]}.{self.name}")
 
 
 _PATHS = {

@@ -38,7 +38,8 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.pushed = False
         self.depth = 0  # listed modules around us: only their own record counts
-        self.hidden = 0  # optimizers, printing
+        self.hidden = 0  # steps of optimizers around us
+        self.away = False  # the mode has left for them
         self.open: list[tuple[Any, Any, Any]] = []  # modules being called: module, captured input, exception in flight
 
 
@@ -124,8 +125,10 @@ class Interception:
 
     def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode) -> Any:
         """A call of torch: do it, and record it if it is a listed one and the outermost."""
+        if function in self._plain:
+            return function(*args, **kwargs)
         session = self._session()
-        if session is None or not self._active or function in self._plain:
+        if session is None or not self._active:
             return function(*args, **kwargs)
         dropped = function in self._identities
         if not dropped and function in self._probabilities:
@@ -347,6 +350,9 @@ class Interception:
             return
         local = self._local
         if not local.pushed and not local.open:
+            if local.hidden and not _inside(_OPTIMIZERS):  # a step has failed, without a farewell
+                local.hidden = 0
+            local.away = False  # a closure of an optimizer: not recorded, yet its dropout is neutral
             self._push()
         inputs = None
         if session.catalogue.module(type(module)) is not None:
@@ -409,10 +415,20 @@ class Interception:
             session.record(f"{api.path}({number}) forward", frame, inputs, outputs)
 
     def _step_begins(self, *_: Any) -> None:
-        self._local.hidden += 1
+        """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""
+        local = self._local
+        local.hidden += 1
+        if local.hidden == 1 and local.pushed and self._active:
+            self._drop()
+            local.away = True
 
     def _step_ends(self, *_: Any) -> None:
-        self._local.hidden = max(0, self._local.hidden - 1)
+        local = self._local
+        local.hidden = max(0, local.hidden - 1)
+        if local.away and not local.hidden:
+            local.away = False
+            if self._active:
+                self._push()
 
     # on and off
 
@@ -461,6 +477,16 @@ def _caller(frame: FrameType | None) -> FrameType | None:
         if frame is not None and frame.f_code.co_filename.endswith(_JIT):
             frame = frame.f_back
     return frame
+
+
+def _inside(directories: tuple[str, ...]) -> bool:
+    """Whether a function of these directories is around us."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in directories):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _owner(callee: Load | None) -> Load | None:

@@ -2,6 +2,7 @@
 
 import atexit
 import logging
+import math
 import os
 import re
 import threading
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from dumpsim.codecs.apidump import line_of
+from dumpsim.codecs.apidump import tail_of, with_tail
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
@@ -27,7 +28,10 @@ __all__ = ["Coverage", "Session"]
 
 Coverage = Literal["listed", "full"]
 LOG = logging.getLogger("troubleshooter.log")
+# a LAYER has no values of its own [spec api_dump 1.4]
 _LAYER_FILE = (npy_header("<f4", (1,)), bytes(4))
+_LAYER_TAILS = tuple(tail_of("torch.float32", (1,), (value,) * 3) for value in (math.nan, 0.0))
+_SWEEP = 4096  # hooks of gradients that are kept before those of finished graphs are let go
 Captured = list[tuple[str, Measured, torch.Tensor | None]]
 
 
@@ -80,8 +84,8 @@ class Session:
         self._stacks_changed = False
         self._counts: Counter[str] = Counter()
         self._layer_files: set[str] = set()
-        self._gradients: set[str] = set()
         self._handles: deque[Any] = deque()
+        self._sweep_at = _SWEEP
         self._lock = threading.RLock()
         self._lines_at_start = 0
         self._guards = may_drop(net)
@@ -160,23 +164,17 @@ class Session:
     def captured(self, name: str, io: str, value: Any, *, single: bool) -> Captured:
         """What will be recorded of arguments or results, as they are now."""
         found: Captured = []
-        leaves = (
-            [("", value)]
-            if single and not isinstance(value, list | tuple | dict)
-            else _leaves(value, "", into_dicts=self.full)
-        )
-        for index, leaf in leaves:
-            try:
-                kept = self._measure(leaf, index)
-            except Skip as skip:
-                self.skipped[skip.reason] += 1
-                continue
-            except Exception as error:  # never out of the user's forward
-                self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
-                continue
-            if kept is not None:
-                tensor = leaf if isinstance(leaf, torch.Tensor) else None
-                found.append((f"{name}_forward_{io}{index}", kept, tensor))
+        prefix = f"{name}_forward_{io}"
+        if single and not isinstance(value, list | tuple | dict):
+            self._capture(found, prefix, value)
+        elif isinstance(value, list | tuple):
+            for position, leaf in enumerate(value):
+                if isinstance(leaf, torch.Tensor):
+                    self._capture(found, f"{prefix}.{position}", leaf)
+                else:
+                    self._capture_inside(found, f"{prefix}.{position}", leaf)
+        else:
+            self._capture_inside(found, prefix, value)
         return found
 
     def record(self, key: str, frame: Any, inputs: Captured, outputs: Captured) -> None:
@@ -185,12 +183,12 @@ class Session:
             self._begin()
             self._stacks.keep(key, frame, filtered=self.request.filter_stack)
             self._stacks_changed = True
-            for name, measured, _ in inputs:
-                self._write(name, measured)
-            for name, measured, tensor in outputs:
-                self._write(name, measured)
-                if self.retain_backward and tensor is not None and tensor.requires_grad:
-                    self._hook(tensor, name.replace("_forward_output", "_backward_input"))
+            self._write(inputs)
+            self._write(outputs)
+            if self.retain_backward:
+                for name, _, tensor in outputs:
+                    if tensor is not None and tensor.requires_grad:
+                        self._hook(tensor, name.replace("_forward_output", "_backward_input"))
 
     def record_layer(self, name: str, frame: Any) -> None:
         """A module of the network has been called."""
@@ -206,11 +204,8 @@ class Session:
                 if record in self._layer_files:
                     return
                 self._layer_files.add(record)
-            zero = 0.0 if self.request.statistics else float("nan")
-            self._write(
-                record,
-                Measured("torch.float32", (1,), (zero, zero, zero), _LAYER_FILE if self.request.npy else None),
-            )
+            file = _LAYER_FILE if self.request.npy else None
+            self._write([(record, Measured(_LAYER_TAILS[self.request.statistics], file), None)])
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count what was not recorded."""
@@ -218,20 +213,29 @@ class Session:
 
     # inside
 
-    def _measure(self, leaf: Any, index: str) -> Measured | None:
-        """One leaf, or None for what `filter_data` drops."""
+    def _capture_inside(self, found: Captured, name: str, value: Any) -> None:
+        """The leaves of an argument that is no tensor."""
+        for index, leaf in _leaves(value, "", into_dicts=self.full):
+            self._capture(found, name + index, leaf)
+
+    def _capture(self, found: Captured, name: str, leaf: Any) -> None:
+        """One leaf, unless `filter_data` drops it or it cannot be recorded."""
         request = self.request
-        if isinstance(leaf, torch.Tensor):
-            if request.filter_data and not is_data(leaf):
-                return None
-            return measure(leaf, statistics=request.statistics, npy=request.npy, exact=self.exact)
-        if isinstance(leaf, bool | int | float):
-            if request.filter_data:
-                return None
-            return scalar(leaf, npy=request.npy, statistics=request.statistics)
-        if isinstance(leaf, dict) and not self.full and any(isinstance(v, torch.Tensor) for v in leaf.values()):
-            raise Skip("tensor in a dict")
-        return None
+        try:
+            if isinstance(leaf, torch.Tensor):
+                if request.filter_data and not is_data(leaf):
+                    return
+                kept = measure(leaf, statistics=request.statistics, npy=request.npy, exact=self.exact)
+                found.append((name, kept, leaf))
+            elif isinstance(leaf, bool | int | float):
+                if not request.filter_data:
+                    found.append((name, scalar(leaf, npy=request.npy, statistics=request.statistics), None))
+            elif isinstance(leaf, dict) and not self.full and any(isinstance(v, torch.Tensor) for v in leaf.values()):
+                self.skipped["tensor in a dict"] += 1
+        except Skip as skip:
+            self.skipped[skip.reason] += 1
+        except Exception as error:  # never out of the user's forward
+            self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
 
     def _begin(self) -> None:
         self.output.begin()
@@ -245,39 +249,21 @@ class Session:
         except DumpsimError as error:
             LOG.warning("[*User Warning*] %s", error)
 
-    def _write(self, name: str, measured: Measured) -> None:
-        self.output.line(line_of(name, measured.dtype, measured.shape, measured.values))
-        if measured.npy is not None:
-            self.output.array(name, measured.npy)
+    def _write(self, records: Captured) -> None:
+        self.output.write([with_tail(name, measured.tail) for name, measured, _ in records])
+        for name, measured, _ in records:
+            if measured.npy is not None:
+                self.output.array(name, measured.npy)
 
     def _hook(self, tensor: torch.Tensor, name: str) -> None:
         """Record the gradient of an output when it comes."""
-        generation = self.generation
-        request = self.request
-
-        def hook(gradient: torch.Tensor) -> None:
-            try:
-                self._gradient(name, gradient, generation, request)
-            except Exception as error:
-                self.skipped[f"gradient: {type(error).__name__}"] += 1
-
-        hook.__torch_unserializable__ = True  # type: ignore[attr-defined]  # pickling the tensor needs no warning
-        handle = tensor.register_hook(hook)
-        self._handles.append(handle)
-        if len(self._handles) > 4096:  # graphs that are gone have taken their hooks with them
+        self._handles.append(tensor.register_hook(_Gradient(self, name)))
+        if len(self._handles) > self._sweep_at:  # graphs that are gone have taken their hooks with them
             self._handles = deque(h for h in self._handles if h.hooks_dict_ref() is not None)
+            self._sweep_at = max(_SWEEP, 2 * len(self._handles))
 
-    def _gradient(self, name: str, gradient: torch.Tensor, generation: int, request: Request) -> None:
-        if self.closed or not isinstance(gradient, torch.Tensor):
-            return
-        if not self.exact:
-            if not self.recording:
-                self.skipped["backward after stop"] += 1
-                return
-            if name in self._gradients:
-                self.skipped["second backward through one graph"] += 1
-                return
-            self._gradients.add(name)
+    def gradient(self, name: str, gradient: torch.Tensor, request: Request) -> None:
+        """The gradient of an output has come."""
         with torch._C.DisableTorchFunction():
             if request.filter_data and not is_data(gradient):
                 return
@@ -287,7 +273,7 @@ class Session:
                 self.skipped[skip.reason] += 1
                 return
         with self._lock:
-            self._write(name, measured)
+            self._write([(name, measured, None)])
 
     def _intercept(self) -> None:
         """Only while something is to be seen: a stopped session costs nothing, unless there is dropout to hold."""
@@ -301,6 +287,36 @@ class Session:
     def _check_open(self) -> None:
         if self.closed:
             raise ScriptRuntimeError("this API dump has been closed", where="api_dump", code="DS-ADP-013")
+
+
+class _Gradient:
+    """The hook of one recorded output."""
+
+    __slots__ = ("_done", "_name", "_request", "_session")
+    __torch_unserializable__ = True  # pickling the tensor needs no warning
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self._name = name
+        self._request = session.request
+        self._done = False
+
+    def __call__(self, gradient: torch.Tensor) -> None:
+        session = self._session
+        if session.closed or not isinstance(gradient, torch.Tensor):
+            return
+        try:
+            if not session.exact:
+                if not session.recording:
+                    session.skip("backward after stop")
+                    return
+                if self._done:
+                    session.skip("second backward through one graph")
+                    return
+                self._done = True
+            session.gradient(self._name, gradient, self._request)
+        except Exception as error:  # never out of the user's backward
+            session.skip(f"gradient: {type(error).__name__}")
 
 
 def _leaves(value: Any, index: str, *, into_dicts: bool) -> Iterator[tuple[str, Any]]:

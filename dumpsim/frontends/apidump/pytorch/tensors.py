@@ -2,20 +2,21 @@
 
 import ctypes
 import math
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from dumpsim._ext import stats as _stats
+from dumpsim.codecs.apidump import tail_of
 from dumpsim.frontends.apidump.output import npy_header
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.stats import CODES
 
 __all__ = ["Measured", "Skip", "measure", "scalar"]
 
-NAN = math.nan
+_NONE = (math.nan, math.nan, math.nan)
 
 
 class Skip(Exception):
@@ -26,13 +27,10 @@ class Skip(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One recorded value: fields of its info line, and the bytes of its npy file."""
+class Measured(NamedTuple):
+    """One recorded value: its info line from the type on, and the bytes of its npy file."""
 
-    dtype: str
-    shape: tuple[int, ...]
-    values: tuple[Any, Any, Any]
+    tail: str
     npy: tuple[bytes | memoryview, ...] | None = None
 
 
@@ -46,7 +44,7 @@ _PLAIN: dict[torch.dtype, tuple[np.dtype[Any], int]] = {
     if hasattr(torch, name)
 }
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
-_FLOAT_CACHE = {kind: str(kind) for kind in _PLAIN}
+_NAMES = {kind: str(kind) for kind in _PLAIN}
 
 
 def _single(value: float) -> float:
@@ -94,6 +92,8 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
         For what cannot be recorded.
     """
     refuse(tensor)
+    if not (statistics or npy):
+        return _outline(tensor.dtype, tensor.shape)
     if torch._C._len_torch_dispatch_stack():
         from torch.utils._python_dispatch import _disable_current_modes
 
@@ -105,10 +105,8 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
 def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> Measured:
     kind = tensor.dtype
     shape = tuple(tensor.shape)
-    text = _FLOAT_CACHE.get(kind) or str(kind)
-    values: tuple[Any, Any, Any] = (NAN, NAN, NAN)
-    if not (statistics or npy):
-        return Measured(text, shape, values)
+    text = _NAMES.get(kind) or str(kind)
+    values: tuple[Any, Any, Any] = _NONE
     data = tensor.detach()
     if data.device.type != "cpu":
         data = data.cpu()
@@ -138,7 +136,13 @@ def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> 
     if statistics and code is not None and kind is not torch.bool and array.size:
         total, _, high, low, count, *_ = _stats.measure(array.reshape(-1).view(np.uint8), code, level_number(None))
         values = (_single(high), _single(low), _single(total / count))
-    return Measured(text, shape, values, _file(data, array, shape) if npy else None)
+    return Measured(tail_of(text, shape, values), _file(data, array, shape) if npy else None)
+
+
+@lru_cache(maxsize=4096)
+def _outline(kind: torch.dtype, shape: torch.Size) -> Measured:
+    """What there is to say of a tensor without looking at its values."""
+    return Measured(tail_of(str(kind), shape, _NONE))
 
 
 def _reductions(data: torch.Tensor) -> tuple[float, float, float]:
@@ -178,4 +182,4 @@ def scalar(value: "bool | int | float", *, npy: bool, statistics: bool) -> Measu
         if array.dtype.kind not in "biuf":
             raise Skip("integer beyond 64 bits")
         part = (npy_header(array.dtype.str, ()), array.tobytes())
-    return Measured(str(type(value)), (), (value, value, value) if statistics else (NAN, NAN, NAN), part)
+    return Measured(tail_of(str(type(value)), (), (value, value, value) if statistics else _NONE), part)
