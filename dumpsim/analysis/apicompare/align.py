@@ -5,8 +5,7 @@ values agree. What is left between two pairs is cut where the tensors that pass 
 shapes on both sides, so that a linear layer meets a product and a sum.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,10 +13,13 @@ from numpy.typing import NDArray
 
 from dumpsim.analysis.apicompare.chain import WINDOW, Row, heaviest_chain, landmarks
 from dumpsim.analysis.apicompare.distance import name_distances
-from dumpsim.analysis.apicompare.source import Call, Item, shapes
+from dumpsim.analysis.apicompare.source import Call, Group, Item, shapes
+from dumpsim.analysis.apiname import COMPOUNDS
 
-__all__ = ["Group", "align", "align_items", "gap_groups"]
+__all__ = ["align", "align_items", "gap_groups"]
 
+Compounds = Mapping[str, tuple[tuple[str, ...], ...]]
+Span = tuple[int, int]
 Signature = Callable[[Call], Sequence[float]]
 
 _SENSE = 0.9  # of the weight of equal names: the same operation under another kind or word
@@ -26,15 +28,12 @@ _AGREEMENT_FLOOR = 0.25  # a relative difference of 1% or more says nothing abou
 _SMALL = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Calls of the origin and calls of the target that do the same work; one side may be empty."""
-
-    origin: tuple[Call, ...]
-    target: tuple[Call, ...]
-
-
-def align(origin: Sequence[Call], target: Sequence[Call], signatures: tuple[Signature, Signature]) -> list[Group]:
+def align(
+    origin: Sequence[Call],
+    target: Sequence[Call],
+    signatures: tuple[Signature, Signature],
+    compounds: Compounds = COMPOUNDS,
+) -> list[Group]:
     """The groups of two steps, in the order of the calls.
 
     Parameters
@@ -43,12 +42,14 @@ def align(origin: Sequence[Call], target: Sequence[Call], signatures: tuple[Sign
     signatures : pair of callable
         Numbers that tell how alike the values of two calls are, one callable a side; asked only where names and
         shapes leave a choice.
+    compounds : mapping
+        Senses of calls to the senses of those that do the same together.
     """
     pairs = _pairs(origin, target, signatures)
     groups: list[Group] = []
     at_i = at_j = 0
     for i, j in [*pairs, (len(origin), len(target))]:
-        groups += gap_groups(origin[at_i:i], target[at_j:j])
+        groups += gap_groups(origin[at_i:i], target[at_j:j], compounds)
         if i < len(origin):
             groups.append(Group((origin[i],), (target[j],)))
         at_i, at_j = i + 1, j + 1
@@ -140,28 +141,65 @@ def _agreement(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[n
     return np.where(mean < _AGREEMENT_FLOOR, 0.0, mean)
 
 
-def gap_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
-    """Groups of the calls between two pairs: cut where the same shapes pass from call to call."""
+def gap_groups(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds = COMPOUNDS) -> list[Group]:
+    """Groups of the calls between two pairs: several for one where that is known, else cut where shapes tell."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
     if any(call.is_layer for call in origin) != any(call.is_layer for call in target):
-        return _without_layers(origin, target)
-    cuts = _cuts(origin, target)
+        return _without_layers(origin, target, compounds)
+    groups: list[Group] = []
+    at_i = at_j = 0
+    for (i, stop_i), (j, stop_j) in _compound_pairs(origin, target, compounds):
+        groups += _cut_groups(origin[at_i:i], target[at_j:j])
+        groups.append(Group(tuple(origin[i:stop_i]), tuple(target[j:stop_j])))
+        at_i, at_j = stop_i, stop_j
+    return groups + _cut_groups(origin[at_i:], target[at_j:])
+
+
+def _compound_pairs(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[tuple[Span, Span]]:
+    """Calls of one side with the several of the other that do the same and end in the same shapes; none cross."""
+    starts: dict[tuple[int, int], tuple[int, int]] = {}  # by where both end
+    for swapped, one, other in ((False, origin, target), (True, target, origin)):
+        senses = [call.meaning.sense for call in other]
+        for at, call in enumerate(one):
+            for parts in compounds.get(call.meaning.sense, ()):
+                for start in range(len(senses) - len(parts) + 1):
+                    end = start + len(parts)
+                    if tuple(senses[start:end]) == parts and shapes(other[end - 1].outputs) == shapes(call.outputs):
+                        starts[(end, at + 1) if swapped else (at + 1, end)] = (start, at) if swapped else (at, start)
+    if not starts:
+        return []
+
+    def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
+        return np.array([float((i + 1, j + 1) in starts) for j in range(lo, hi)])
+
+    found: list[tuple[Span, Span]] = []
+    for i, j in heaviest_chain(len(origin), len(target), row):
+        begin_i, begin_j = starts[i + 1, j + 1]
+        if not found or (begin_i >= found[-1][0][1] and begin_j >= found[-1][1][1]):
+            found.append(((begin_i, i + 1), (begin_j, j + 1)))
+    return found
+
+
+def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
+    """Cut where the same shapes pass from call to call."""
+    if not origin or not target:
+        return [Group(tuple(origin), tuple(target))] if origin or target else []
     groups, at_i, at_j = [], 0, 0
-    for i, j in [*cuts, (len(origin) - 1, len(target) - 1)]:
+    for i, j in [*_cuts(origin, target), (len(origin) - 1, len(target) - 1)]:
         groups.append(Group(tuple(origin[at_i : i + 1]), tuple(target[at_j : j + 1])))
         at_i, at_j = i + 1, j + 1
     return groups
 
 
-def _without_layers(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
+def _without_layers(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[Group]:
     """Modules of the side that names them take no part; they are put back where they were."""
     work = [[call for call in side if not call.is_layer] for side in (origin, target)]
     groups: list[Group] = []
     swapped = any(call.is_layer for call in target)
     side = list(target if swapped else origin)
     at = 0
-    for group in gap_groups(*work):
+    for group in gap_groups(work[0], work[1], compounds):
         members = group.target if swapped else group.origin
         before = at
         while members and side[at] is not members[0]:

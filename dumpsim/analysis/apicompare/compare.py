@@ -6,16 +6,17 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
-from dumpsim.analysis.apicompare.align import Group, align
-from dumpsim.analysis.apicompare.difference import Tolerance
+from dumpsim.analysis.apicompare.align import align
+from dumpsim.analysis.apicompare.convinced import convinced_groups
+from dumpsim.analysis.apicompare.namemap import Names, read_names
+from dumpsim.analysis.apicompare.options import NameMap, Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
-from dumpsim.analysis.apicompare.source import Call, Dump, open_dump
+from dumpsim.analysis.apicompare.source import Call, Dump, Group, open_dump
 from dumpsim.analysis.apicompare.table import Table
-from dumpsim.core.errors import ScriptTypeError
 
 __all__ = ["api_dump_compare", "compare_api_dumps"]
 
@@ -28,7 +29,9 @@ _STEPS = (
 )
 _NO_NPY = "npy files not found, use pkl files to compare."
 _NO_VALUES = "all the data in the pkl files are nan."
+_UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
+_DEFAULTS = Options()
 
 
 def api_dump_compare(
@@ -41,6 +44,10 @@ def api_dump_compare(
     equal_nan: bool = False,
     ignore_unmatched: bool = False,
     ignore_backward: bool = False,
+    convinced_match_method: Literal["recursion", "global", "simple"] | None = None,
+    compat: str | None = None,
+    name_map: NameMap | None = None,
+    **kwargs: Any,
 ) -> ApiComparison:
     """Compare two API dumps: print the tables, write them, and return them.
 
@@ -59,6 +66,15 @@ def api_dump_compare(
         Leave rows out that nothing answers; the mapping keeps them.
     ignore_backward : bool
         Compare the forward run alone.
+    convinced_match_method : {'recursion', 'global', 'simple'}, optional
+        Map the calls as the real tool does with this argument, of which ``recursion`` is its default: by names, shapes
+        and counts alone. Without it values decide as well.
+    compat : {None, '1.0.17'}
+        The real tool exactly: its mapping, its steps (the last is lost unless a backward run follows), cosines by the
+        BLAS of this machine, and unknown keywords pass. Ours; not in the real tool.
+    name_map : dict or path, optional
+        APIs of the origin and those of the target that do their work, one or several: ``{"Functional.linear":
+        ["Functional.matmul", "Functional.add"]}``, or a file of such lines. Ours; not in the real tool.
 
     Returns
     -------
@@ -68,7 +84,7 @@ def api_dump_compare(
     Raises
     ------
     BadInputError
-        A path holds no API dump; a ValueError with the vendor's text.
+        A path holds no API dump; a ValueError with the vendor's text. Or `name_map` holds what is no name.
     ScriptTypeError
         An argument has another type than the documented one.
     UnreadableError
@@ -76,7 +92,12 @@ def api_dump_compare(
     DumpWriteError
         The tables cannot be written.
     UnsupportedError
-        There are files of state_dicts and torch, which reads them, is not installed; the tables are written before.
+        For an unknown `convinced_match_method`, with the vendor's text; or there are files of state_dicts and torch,
+        which reads them, is not installed: then the tables are written before.
+    ScriptValueError
+        For an unknown `compat`.
+    TypeError
+        For a keyword that is not known, unless `compat` is set.
 
     Notes
     -----
@@ -84,6 +105,7 @@ def api_dump_compare(
     ``ts_api_backward_compare_N.csv`` for each step N. Without npy files on both sides the statistics are compared.
     As in troubleshooter 1.0.17, except that the last step needs no backward run, values decide between calls that names
     and shapes leave equal, modules named on one side alone never stand in for a call, and old files are replaced whole.
+    The last digit of a cosine near 1 depends on the order of the sums; here it is the same on every machine.
 
     Examples
     --------
@@ -93,16 +115,19 @@ def api_dump_compare(
     dumpsim.core.errors.BadInputError: origin_path is not a valid dump path
     ...
     """
-    result, parameters = compare_api_dumps(
-        origin_path,
-        target_path,
+    if kwargs and compat is None:
+        raise TypeError(f"api_dump_compare() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    options = Options(
         rtol=rtol,
         atol=atol,
         equal_nan=equal_nan,
         ignore_unmatched=ignore_unmatched,
         ignore_backward=ignore_backward,
-        progress=sys.stderr.isatty(),
+        convinced_match_method=convinced_match_method,
+        compat=compat,
+        name_map=name_map,
     )
+    result, parameters = compare_api_dumps(origin_path, target_path, options, progress=sys.stderr.isatty())
     for note in result.notes:
         _LOG.warning("[*User Warning*] %s", note)
     if result.steps:
@@ -119,28 +144,19 @@ def api_dump_compare(
 def compare_api_dumps(
     origin_path: "str | os.PathLike[str]",
     target_path: "str | os.PathLike[str]",
+    options: Options = _DEFAULTS,
     *,
-    rtol: float = 1e-4,
-    atol: float = 1e-4,
-    equal_nan: bool = False,
-    ignore_unmatched: bool = False,
-    ignore_backward: bool = False,
     progress: bool = False,
 ) -> tuple[ApiComparison, Callable[[], Table] | None]:
     """Compare without printing or writing; also what compares the parameters, where both nets kept theirs."""
-    for name, value in (("rtol", rtol), ("atol", atol)):
-        _check(name, value, float)
-    for name, value in (
-        ("equal_nan", equal_nan),
-        ("ignore_unmatched", ignore_unmatched),
-        ("ignore_backward", ignore_backward),
-    ):
-        _check(name, value, bool)
     dumps = open_dump(origin_path, "origin_path"), open_dump(target_path, "target_path")
+    if options.exact:
+        dumps = dumps[0].as_cut_by_1_0_17(), dumps[1].as_cut_by_1_0_17()
     style = Style(
         frameworks=(dumps[0].framework, dumps[1].framework),
         arrays=dumps[0].has_arrays and dumps[1].has_arrays,
-        tolerance=Tolerance(rtol=rtol, atol=atol, equal_nan=bool(equal_nan)),
+        tolerance=options.tolerance,
+        exact=options.exact,
     )
     counts = [len(dump.steps) for dump in dumps]
     notes = [] if counts[0] == counts[1] else [_STEPS.format(*counts, min(counts))]
@@ -151,43 +167,41 @@ def compare_api_dumps(
         notes += [] if has_values else [_NO_VALUES]
     parameters, missing = _parameters(dumps, style)
     notes += missing
-    steps = _steps(dumps, style, has_values, ignore_unmatched, ignore_backward, progress)
+    names = read_names(options.name_map)
+    if unused := names.unused([call for step in dumps[0].steps for call in step.calls]):
+        notes.append(_UNUSED.format(", ".join(unused)))
+    steps = _steps(dumps, style, has_values, options, names, progress)
     result = ApiComparison(steps=steps, first=_first(steps, dumps), notes=tuple(notes))
     return result, parameters
 
 
-def _check(name: str, value: Any, wanted: type) -> None:
-    """The vendor's check of a type; what is false passes. [spec api_dump 1.10]"""
-    if value and not isinstance(value, wanted):
-        raise ScriptTypeError(
-            f"{value!r} is not of type {wanted.__name__}",
-            where=name,
-            code="DS-API-013",
-            vendor=f"The parameter '{name}' must be {wanted}",
-        )
-
-
 def _steps(
-    dumps: tuple[Dump, Dump],
-    style: Style,
-    has_values: bool,
-    ignore_unmatched: bool,
-    ignore_backward: bool,
-    progress: bool,
+    dumps: tuple[Dump, Dump], style: Style, has_values: bool, options: Options, names: Names, progress: bool
 ) -> tuple[StepComparison, ...]:
     """All steps that both sides have."""
-    signatures = _signature(dumps[0]), _signature(dumps[1])
     aligned = [
-        (one, other, align(one.calls, other.calls, signatures))
+        (one, other, _groups(one.calls, other.calls, dumps, options, names))
         for one, other in zip(dumps[0].steps, dumps[1].steps, strict=False)
     ]
     total = sum(len(call.inputs) + len(call.outputs) + len(call.grads) for one, _, _ in aligned for call in one.calls)
     compared = []
     with _bar(total, progress and has_values) as tick:
         for number, (one, other, groups) in enumerate(aligned):
-            wants = has_values, has_values and not ignore_backward and (one.has_backward or other.has_backward)
-            compared.append(_step(number, groups, wants, dumps, style, ignore_unmatched, tick))
+            backward = not options.ignore_backward and (one.has_backward or other.has_backward)
+            wants = has_values, has_values and backward
+            compared.append(_step(number, groups, wants, dumps, style, bool(options.ignore_unmatched), tick))
     return tuple(compared)
+
+
+def _groups(
+    origin: Sequence[Call], target: Sequence[Call], dumps: tuple[Dump, Dump], options: Options, names: Names
+) -> list[Group]:
+    """Which calls are which: our way, or one of the real tool's."""
+    if options.method is not None:
+        return convinced_groups(origin, target, options.method, (dumps[0].framework, dumps[1].framework))
+    framework = dumps[1].framework
+    signatures = _signature(dumps[0]), _signature(dumps[1])
+    return align(names.applied(origin, framework), target, signatures, names.compounds(framework))
 
 
 def _step(
@@ -203,11 +217,10 @@ def _step(
     tables: list[Table | None] = []
     found: list[tuple[Finding, ...]] = []
     for direction, wanted in zip(("forward", "backward"), wants, strict=True):
-        rows = tuple(findings(paired(groups, direction), dumps, style, tick)) if wanted else ()
+        rows = tuple(findings(paired(groups, direction, exact=style.exact), dumps, style, tick)) if wanted else ()
         found.append(rows)
-        tables.append(
-            compare_table(rows, direction, style, number, ignore_unmatched=ignore_unmatched) if wanted else None
-        )
+        table = compare_table(rows, direction, style, number, ignore_unmatched=ignore_unmatched)
+        tables.append(table if table.rows else None)
     return StepComparison(
         step=number,
         mapping=mapping_table(groups, style, number),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.analysis.apicompare.align import Group, align_items
+from dumpsim.analysis.apicompare.align import align_items
 from dumpsim.analysis.apicompare.difference import (
     ArrayDifference,
     StatisticsDifference,
@@ -20,7 +20,7 @@ from dumpsim.analysis.apicompare.difference import (
     truncated,
 )
 from dumpsim.analysis.apicompare.meaning import Framework
-from dumpsim.analysis.apicompare.source import Call, Dump, Item
+from dumpsim.analysis.apicompare.source import Call, Dump, Group, Item
 from dumpsim.analysis.apicompare.table import Row, Table
 
 __all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
@@ -72,10 +72,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """Which of the four kinds of table is written, and for whom."""
+    """Which of the four kinds of table is written, and for whom; whether its numbers are those of 1.0.17 here."""
 
     frameworks: tuple[Framework, Framework]
     arrays: bool
+    exact: bool = False
     tolerance: Tolerance = field(default_factory=Tolerance)
 
     @property
@@ -126,11 +127,12 @@ def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
     return Table(title=title, header=style.sides, rows=tuple(rows), ruled=True)
 
 
-def paired(groups: Sequence[Group], direction: str) -> list[Pair]:
+def paired(groups: Sequence[Group], direction: str, *, exact: bool = False) -> list[Pair]:
     """The arrays of all groups side by side, in the order of the table."""
     if direction == "forward":
         return [pair for group in groups for pair in _forward(group)]
-    return [pair for group in groups for pair in _backward(group)][::-1]
+    backward = _backward_of_heads if exact else _backward
+    return [pair for group in groups for pair in backward(group)][::-1]
 
 
 def _forward(group: Group) -> Iterator[Pair]:
@@ -155,6 +157,19 @@ def _backward(group: Group) -> Iterator[Pair]:
     yield from ((item, None) for call in group.origin[:-1] for item in call.grads)
     yield from ((None, item) for call in group.target[:-1] for item in call.grads)
     yield from align_items(group.origin[-1].grads, group.target[-1].grads)
+
+
+def _backward_of_heads(group: Group) -> Iterator[Pair]:
+    """As 1.0.17 does: gradients of the first calls against each other, though those of the last are their peers."""
+    sides = group.origin, group.target
+    parts = [(side[:1], side[1:-1], side[1:][-1:]) for side in sides]
+    heads, *others = (
+        [[item for call in calls for item in call.grads] for calls in part] for part in zip(*parts, strict=True)
+    )
+    yield from align_items(*heads)
+    for origin, target in others:
+        yield from ((item, None) for item in origin)
+        yield from ((None, item) for item in target)
 
 
 def _all(calls: Sequence[Call]) -> Iterator[Item]:
@@ -214,9 +229,9 @@ def _array_finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Findin
     difference: ArrayDifference | None = None
     values: tuple[tuple[Any, Any], ...] = ()
     if one is not None and other is not None:
-        difference = compare_arrays(one, other, style.tolerance)
+        difference = compare_arrays(one, other, style.tolerance, exact=style.exact)
         if style.mindtorch:
-            values = tuple(zip(mean_max_min(one), mean_max_min(other), strict=True))
+            values = tuple(zip(*(mean_max_min(array, exact=style.exact) for array in (one, other)), strict=True))
     shown = [
         array.shape if array is not None else item.record.shape if item is not None else None
         for array, item in zip(arrays, pair, strict=True)

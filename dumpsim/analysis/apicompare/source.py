@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dumpsim.codecs import apidump, npy
 from dumpsim.codecs.apidump import ApiName, ApiRecord
 from dumpsim.core.errors import BadInputError
 
-__all__ = ["Call", "Dump", "Item", "Step", "open_dump"]
+__all__ = ["Call", "Dump", "Group", "Item", "Step", "open_dump"]
 
 # Of several dumps in one directory the first of these is compared. [spec api_dump 2]
 _FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
@@ -60,6 +60,14 @@ class Step:
 
     calls: tuple[Call, ...]
     has_backward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calls of the origin and calls of the target that do the same work; one side may be empty."""
+
+    origin: tuple[Call, ...]
+    target: tuple[Call, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +130,11 @@ class Dump:
             if values.size:
                 return float(values.max()), float(values.min()), float(values.mean())
         return record.max, record.min, record.mean
+
+    def as_cut_by_1_0_17(self) -> "Dump":
+        """Without the last of several steps, unless a backward run follows it; a module called again at once is one."""
+        steps = self.steps if len(self.steps) < 2 or self.steps[-1].has_backward else self.steps[:-1]
+        return replace(self, steps=tuple(replace(step, calls=_merged(step.calls)) for step in steps))
 
     def stack(self, call: str) -> tuple[str, ...]:
         """The frames from which a call was made, innermost first; empty when they were not kept."""
@@ -215,6 +228,12 @@ def _step(framework: Framework, forward: list[Item], backward: list[Item]) -> St
     calls = [_call(framework, name, items, grads.pop(name, {})) for name, items in groups]
     calls += [_call(framework, name, [], items) for name, items in reversed(grads.items())]
     return Step(calls=tuple(calls), has_backward=bool(backward))
+
+
+def _merged(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Without modules that stand beside themselves."""
+    again = (call.is_layer and at and calls[at - 1].name == call.name for at, call in enumerate(calls))
+    return tuple(call for call, same in zip(calls, again, strict=True) if not same)
 
 
 def _call(framework: Framework, name: str, items: list[Item], grads: dict[str, Item]) -> Call:

@@ -12,8 +12,9 @@ from dumpsim.analysis.apicompare import chain
 from dumpsim.analysis.apicompare.align import align, gap_groups
 from dumpsim.analysis.apicompare.chain import heaviest_chain, landmarks
 from dumpsim.analysis.apicompare.distance import name_distances
-from dumpsim.analysis.apicompare.meaning import RENAMES, meaning
+from dumpsim.analysis.apicompare.meaning import meaning
 from dumpsim.analysis.apicompare.source import Call, Item
+from dumpsim.analysis.apiname import RENAMES
 from dumpsim.codecs.apidump import ApiRecord, parse_name
 
 SEQUENCES = st.lists(st.integers(0, 4), max_size=12)
@@ -148,7 +149,8 @@ def test_pairs_by_meaning(torch, mindspore):
 
 def test_renames_lead_to_other_names():
     same = {key for key, (_, name) in RENAMES.items() if key[1] == name}
-    assert same == {("NN", "CELU")}
+    assert not same
+    assert len(RENAMES) == 34
     assert meaning("torch", "Torch", "relu").word == meaning("mindspore", "Functional", "relu").word
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
+from dumpsim.analysis.apicompare.options import Options
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "apidump"
 REFERENCE = FIXTURES / "x01_torch_vs_ms"
@@ -38,7 +39,7 @@ def test_recorded_tables(name, tmp_path, capsys):
 @pytest.mark.parametrize("name", list(RECORDED))
 def test_recorded_console(name, tmp_path):
     origin, target, arguments = cases.write_case(name, tmp_path)
-    result, _ = compare_api_dumps(origin, target, **arguments)
+    result, _ = compare_api_dumps(origin, target, Options(**arguments))
     colour = name != "dtypes_mindtorch"  # the real tool marks one of three differing infinities; ours marks them all
     tables = [table.console(colour=colour) for step in result.steps for _, table in step.tables()]
     recorded = RECORDED[name]["console"]

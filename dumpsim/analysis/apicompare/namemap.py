@@ -1,0 +1,124 @@
+"""Pairs of API names that the user knows better: a dict, or a file of one pair a line."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from dumpsim.analysis.apicompare.meaning import Framework, Meaning, meaning
+from dumpsim.analysis.apicompare.source import Call
+from dumpsim.analysis.apiname import COMPOUNDS
+from dumpsim.core.errors import BadInputError
+
+__all__ = ["Names", "read_names"]
+
+_KINDS = ("NN", "Functional", "Tensor", "Torch", "VF")
+_NAME = re.compile(rf"(?P<kind>{'|'.join(_KINDS)})[._](?P<api>\w+)", re.ASCII)
+_LINE = re.compile(r"(?P<quote>[\"']?)(?P<key>[\w.]+)(?P=quote)\s*:\s*(?P<value>.*)", re.ASCII)
+_MAX_FILE = 1 << 24
+
+Api = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """APIs of the origin, each with the one or several of the target that do its work."""
+
+    pairs: Mapping[Api, tuple[Api, ...]]
+
+    def applied(self, calls: Sequence[Call], target: Framework) -> tuple[Call, ...]:
+        """The calls of the origin under the names of their counterparts."""
+        means = {api: self._meaning(api, target) for api in self.pairs}
+        return tuple(
+            replace(call, meaning=means[call.kind, call.api]) if (call.kind, call.api) in means else call
+            for call in calls
+        )
+
+    def _meaning(self, api: Api, target: Framework) -> Meaning:
+        """Of one counterpart; several make a word that no other API has."""
+        first, *more = self.pairs[api]
+        own = "=" + "_".join(api)
+        return meaning(target, *first) if not more else Meaning(word=own, sense=own, rank=3)
+
+    def compounds(self, target: Framework) -> Mapping[str, tuple[tuple[str, ...], ...]]:
+        """What one call does where the other net takes several, these pairs included."""
+        own = {
+            "=" + "_".join(api): (tuple(meaning(target, *part).sense for part in parts),)
+            for api, parts in self.pairs.items()
+            if len(parts) > 1
+        }
+        return MappingProxyType({**COMPOUNDS, **own})
+
+    def unused(self, calls: Sequence[Call]) -> list[str]:
+        """APIs that no call is of."""
+        seen = {(call.kind, call.api) for call in calls}
+        return ["_".join(api) for api in self.pairs if api not in seen]
+
+
+def read_names(source: "Mapping[str, str | Sequence[str]] | str | os.PathLike[str] | None") -> Names:
+    """The pairs of a dict, or of a file: JSON, or the YAML of one ``Kind.api: Kind.api`` or ``: [.., ..]`` a line.
+
+    Raises
+    ------
+    BadInputError
+        Naming the line or the key.
+
+    Examples
+    --------
+    >>> read_names({"Torch.foo": "Functional.bar", "NN_Own": ["NN_Dense", "NN_ReLU"]}).pairs[("NN", "Own")]
+    (('NN', 'Dense'), ('NN', 'ReLU'))
+    """
+    if source is None:
+        return Names({})
+    where = "name_map"
+    if not isinstance(source, Mapping):
+        where = os.fspath(source)
+        source = dict(_entries(Path(source)))
+    pairs: dict[Api, tuple[Api, ...]] = {}
+    for key, value in source.items():
+        parts = [value] if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple) or not parts:
+            raise _bad(f"{key!r} has {value!r}, which is neither a name nor a list of names", where)
+        pairs[_api(key, where)] = tuple(_api(part, where) for part in parts)
+    return Names(pairs)
+
+
+def _entries(path: Path) -> Iterator[tuple[str, str | list[str]]]:
+    """Names and their counterparts in a file."""
+    try:
+        if path.stat().st_size > _MAX_FILE:
+            raise _bad(f"is larger than {_MAX_FILE} bytes", os.fspath(path))
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _bad(f"cannot be read: {error}", os.fspath(path)) from error
+    if text.lstrip().startswith("{"):
+        try:
+            yield from json.loads(text).items()
+        except ValueError as error:
+            raise _bad(f"is not JSON: {error}", os.fspath(path)) from error
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r"(^|\s)#.*", "", line).strip()
+        if not line or line == "---":
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise _bad(f"{line[:200]!r} is not 'Kind.api: Kind.api'", f"{path}:{number}")
+        value = found["value"].strip()
+        parts = [part.strip().strip("\"'") for part in value.removeprefix("[").removesuffix("]").split(",")]
+        yield found["key"], parts if value.startswith("[") else parts[0]
+
+
+def _api(name: object, where: str) -> Api:
+    """Kind and name."""
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        raise _bad(f"{name!r} is not the name of an API", where, tuple(f"{kind}.<api>" for kind in _KINDS))
+    return found["kind"], found["api"]
+
+
+def _bad(what: str, where: str, allowed: Sequence[str] = ()) -> BadInputError:
+    return BadInputError(what, where=where, allowed=allowed, code="DS-API-016")

@@ -1,0 +1,91 @@
+"""What api_dump_compare may be asked, checked as the real tool does. [spec api_dump 1.10, 2]"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dumpsim.analysis.apicompare.convinced import METHODS
+from dumpsim.analysis.apicompare.difference import Tolerance
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
+
+__all__ = ["EXACT", "NameMap", "Options"]
+
+EXACT = "1.0.17"
+
+NameMap = Mapping[str, str | Sequence[str]] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The arguments of `api_dump_compare`, which says what they mean.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError, UnsupportedError
+        For what the real tool refuses, with its text; for an unknown `compat`, and a `name_map` beside the mapping of
+        the real tool.
+    """
+
+    rtol: float = 1e-4
+    atol: float = 1e-4
+    equal_nan: bool = False
+    ignore_unmatched: bool = False
+    ignore_backward: bool = False
+    convinced_match_method: str | None = None
+    compat: str | None = None
+    name_map: NameMap | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rtol", "atol"):
+            _check(name, getattr(self, name), float)
+        for name in ("equal_nan", "ignore_unmatched", "ignore_backward"):
+            _check(name, getattr(self, name), bool)
+        if self.compat not in (None, EXACT):
+            raise ScriptValueError(
+                f"{self.compat!r} is not known",
+                where="api_dump_compare(compat=)",
+                allowed=("None", EXACT),
+                code="DS-API-015",
+            )
+        if self.method not in (None, *METHODS):
+            raise UnsupportedError(
+                f"{self.method!r} is no way to map calls",
+                where="api_dump_compare(convinced_match_method=)",
+                allowed=METHODS,
+                nearest=nearest(self.method, METHODS),
+                code="DS-API-015",
+                vendor=f"Not support {self.method} now.",
+            )
+        if self.method and self.name_map is not None:
+            raise ScriptValueError(
+                "the mapping of 1.0.17 has names of its own: leave compat and convinced_match_method out",
+                where="api_dump_compare(name_map=)",
+                code="DS-API-015",
+            )
+
+    @property
+    def exact(self) -> bool:
+        """Whether numbers and steps are those of the real tool on this machine."""
+        return self.compat is not None
+
+    @property
+    def method(self) -> str | None:
+        """The real tool's way of mapping, or None for ours."""
+        return self.convinced_match_method or (METHODS[0] if self.exact else None)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """When numbers are close."""
+        return Tolerance(rtol=self.rtol, atol=self.atol, equal_nan=bool(self.equal_nan))
+
+
+def _check(name: str, value: Any, wanted: type) -> None:
+    """The vendor's check of a type; what is false passes."""
+    if value and not isinstance(value, wanted):
+        raise ScriptTypeError(
+            f"{value!r} is not of type {wanted.__name__}",
+            where=name,
+            code="DS-API-013",
+            vendor=f"The parameter '{name}' must be {wanted}",
+        )
