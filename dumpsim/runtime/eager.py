@@ -10,7 +10,7 @@ from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.core.events import TensorRef
 from dumpsim.device.device import COMPUTE_STREAM, Device
-from dumpsim.device.halves import HALVES, floating, to_single
+from dumpsim.device.halves import HALVES, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL
 from dumpsim.device.overflow import narrow
@@ -22,6 +22,7 @@ from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
 from dumpsim.runtime.place import Array
+from dumpsim.runtime.result import finite, flat, spoil
 
 __all__ = ["run_op"]
 
@@ -63,24 +64,31 @@ def run_op(
     """
     leaves = list(_leaves(output))
     results: list[Array] = []
-    cube = dtype(device.chip.cube_dtype) if private_formats and device.chip.cube_dtype is not None else None
-    if definition.name not in device.chip.cube_ops:
-        cube = None
+    cube = _matrix_dtype(device, definition) if private_formats else None
     full_name = f"Default/{definition.name}"
+
+    def stop(task: Task, code: int) -> TaskFailure:
+        error = aicore_error(device, task, code)
+        if failing is not None:
+            failing()
+        inputs, outputs = _operand_refs(operands), _output_refs(output)
+        observers.failed(definition.name, full_name, inputs, outputs, attrs, task, str(error), code)
+        return TaskFailure(error)
 
     def work(task: Task) -> None:
         faults = injector.launch(definition.name, full_name) if injector is not None else ()
         for fault in faults:
             if fault.kind == "aicore_error":
-                error = aicore_error(device, task, fault.code)
-                if failing is not None:
-                    failing()
-                inputs, outputs = _operand_refs(operands), _output_refs(output)
-                observers.failed(definition.name, full_name, inputs, outputs, attrs, task, str(error), fault.code)
-                raise TaskFailure(error)
+                raise stop(task, fault.code)
             if fault.kind == "out_of_memory":
                 size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, TensorType))
                 raise device.memory.out_of_memory(size, full_name)
+            if fault.kind == "stomp":
+                raise DeviceError(
+                    f"{full_name} runs in PYNATIVE, whose tensors have no device memory to stomp on",
+                    where="fault plan: stomp.after",
+                    code="DS-FLT-004",
+                )
         if definition.device:
             values = list(operands)
         else:
@@ -88,32 +96,20 @@ def run_op(
         keywords = {**attrs, "counter": counter} if definition.random else attrs
         keywords = {**keywords, "device": device} if definition.device else keywords
         with np.errstate(all="ignore"):
-            exact = list(_flat(definition.kernel(*values, **keywords)))
+            exact = list(flat(definition.kernel(*values, **keywords)))
         if len(exact) != len(leaves):
             raise DeviceError(f"the kernel gave {len(exact)} results for {len(leaves)} outputs", where=definition.name)
-        overflow = False
-        for at in definition.updates:
-            held = operands[at]
-            stored, too_large = narrow(values[at], from_numpy(held.dtype), device.overflow)
-            overflow |= too_large
-            if stored is not held:
-                held[...] = stored
-        for slot, (leaf, result) in enumerate(zip(leaves, exact, strict=True)):
-            array = np.asarray(result)
-            for fault in faults:
-                if fault.kind == "overflow" and fault.output == slot and array.dtype.kind == "f":
-                    array = np.array(array)
-                    array.reshape(-1)[fault.index] = float(fault.value)
-            kind: DType = leaf.dtype
-            if cube is not None and kind.name == "float32":
-                array, too_large = narrow(array, cube, device.overflow)
-                overflow |= too_large
-            stored, too_large = narrow(array, kind, device.overflow)
+        for fault in faults:
+            if fault.kind == "overflow":
+                spoil(full_name, exact, fault)
+        overflow = _update(definition, operands, values, device)
+        for leaf, result in zip(leaves, exact, strict=True):
+            stored, too_large = _stored(np.asarray(result), leaf.dtype, cube, device)
             overflow |= too_large
             if any(np.may_share_memory(stored, held) for held in _arrays(operands)):
                 stored = stored.copy()
             results.append(np.ascontiguousarray(stored).reshape(stored.shape))
-        if overflow and all(np.isfinite(v).all() for v in _arrays(values) if floating(v)):
+        if overflow and finite([value for at, value in enumerate(values) if at not in definition.updates]):
             device.status.set()
 
     nbytes = sum(array.nbytes for array in _arrays(operands))
@@ -123,6 +119,33 @@ def run_op(
     device.stream(COMPUTE_STREAM).launch(Task(kind=kind, name=full_name, work=work, cost_ns=cost))
     device.synchronize()
     return results
+
+
+def _matrix_dtype(device: Device, definition: OpDef) -> DType | None:
+    """The number type in which the matrix unit computes the operator; None: it does not, or as it is told."""
+    chip = device.chip
+    return dtype(chip.cube_dtype) if chip.cube_dtype is not None and definition.name in chip.cube_ops else None
+
+
+def _update(definition: OpDef, operands: Sequence[Any], values: Sequence[Any], device: Device) -> bool:
+    """Write back the operands that the kernel updates in place; whether a number did not fit."""
+    overflow = False
+    for at in definition.updates:
+        held = operands[at]
+        stored, too_large = narrow(values[at], from_numpy(held.dtype), device.overflow)
+        overflow |= too_large
+        if stored is not held:
+            held[...] = stored
+    return overflow
+
+
+def _stored(array: Array, kind: DType, cube: DType | None, device: Device) -> tuple[Array, bool]:
+    """A result as the device keeps it, float32 through the number type of the matrix unit; whether one did not fit."""
+    overflow = False
+    if cube is not None and kind.name == "float32":
+        array, overflow = narrow(array, cube, device.overflow)
+    stored, too_large = narrow(array, kind, device.overflow)
+    return stored, overflow or too_large
 
 
 def _widened(operand: Any, cube: DType | None, device: Device, updated: bool) -> Any:
@@ -167,14 +190,6 @@ def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
     elif isinstance(abstract, TupleType):
         for item in abstract.items:
             yield from _leaves(item)
-
-
-def _flat(result: Any) -> Iterator[Any]:
-    if isinstance(result, (tuple, list)):
-        for item in result:
-            yield from _flat(item)
-    elif result is not None:
-        yield result
 
 
 def _arrays(operands: Sequence[Any]) -> Iterator[Array]:

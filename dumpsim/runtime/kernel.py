@@ -1,13 +1,13 @@
 """The work of one kernel task: operands, kernel, store, overflow, faults and the events around it."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.device import Device
-from dumpsim.device.halves import HALVES, floating, to_single
+from dumpsim.device.halves import HALVES, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL, Buffer
 from dumpsim.device.overflow import narrow, status_bits
@@ -19,6 +19,7 @@ from dumpsim.graph.machine import TRANS_DATA
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+from dumpsim.runtime.result import finite, flat, spoil
 
 __all__ = ["Kernels", "aicore_error"]
 
@@ -48,7 +49,7 @@ class Kernels:
         self._injector: Injector | None = None
         self._locate: Callable[[str, int], Buffer | None] | None = None
         self._memory_reuse = memory_reuse
-        self._counts: dict[int, int] = {}  # runs of random kernels, by their node
+        self._counts: dict[Node, int] = {}  # runs of random kernels
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], Buffer | None] | None) -> None:
         """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the buffer that a target names."""
@@ -134,11 +135,11 @@ class Kernels:
         if definition.device:
             attrs = {**attrs, "device": self.device}
         if definition.random:
-            count = self._counts.get(id(call.node), 0)
-            self._counts[id(call.node)] = count + 1
+            count = self._counts.get(call.node, 0)
+            self._counts[call.node] = count + 1
             attrs = {**attrs, "counter": count}
         with np.errstate(all="ignore"):
-            results = list(_flat(call.definition.kernel(*operands, **attrs)))
+            results = list(flat(call.definition.kernel(*operands, **attrs)))
         for at in call.definition.unwritten.get(self.device.chip.target, ()):
             results[at] = np.zeros_like(results[at])
         if len(results) != len(call.outputs):
@@ -148,9 +149,9 @@ class Kernels:
             )
         for fault in faults:
             if fault.kind == "overflow":
-                _spoil(call, results, fault)
+                spoil(call.node.full_name, results, fault)
         status = self._store(call, operands, results)
-        if status and not _finite([o for at, o in enumerate(operands) if at not in call.definition.updates]):
+        if status and not finite([o for at, o in enumerate(operands) if at not in call.definition.updates]):
             return 0
         return status
 
@@ -257,41 +258,3 @@ def _operand(argument: Argument, writable: bool, *, stored: bool = False) -> Any
     if argument is None:
         return None
     return tuple(_operand(item, writable, stored=stored) for item in argument)
-
-
-def _flat(result: Any) -> Iterator[Any]:
-    if isinstance(result, (tuple, list)):
-        for item in result:
-            yield from _flat(item)
-    elif result is not None:
-        yield result
-
-
-def _finite(operands: Sequence[Any]) -> bool:
-    """Whether all operands were finite: only then is a result that does not fit an overflow."""
-    for operand in operands:
-        if isinstance(operand, tuple):
-            if not _finite(operand):
-                return False
-        elif isinstance(operand, np.ndarray) and floating(operand) and not np.isfinite(operand).all():
-            return False
-    return True
-
-
-def _spoil(call: Call, results: list[Any], fault: Any) -> None:
-    """Put the fault's value into the exact result."""
-    if fault.output >= len(results):
-        raise DeviceError(
-            f"{call.node.full_name} has {len(results)} outputs, not an output {fault.output}",
-            where="fault plan: overflow.output",
-            code="DS-FLT-004",
-        )
-    exact = np.array(results[fault.output])
-    if exact.dtype.kind != "f" or fault.index >= exact.size:
-        raise DeviceError(
-            f"output {fault.output} of {call.node.full_name} is {exact.dtype} of {exact.size} elements",
-            where="fault plan: overflow.index",
-            code="DS-FLT-004",
-        )
-    exact.reshape(-1)[fault.index] = float(fault.value)
-    results[fault.output] = exact

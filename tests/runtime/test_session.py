@@ -286,3 +286,26 @@ def test_eager_faults(operators, session):
     assert s.run_op(operators("Add"), [X, X])[0][0] == np.inf
     with pytest.raises(DeviceError, match="fault kernel_name=Default/Mul"):
         s.run_op(operators("Mul"), [X, X])
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"kind": "overflow", "op": "Add", "output": 1}, "Default/Add has 1 outputs, not an output 1"),
+        ({"kind": "overflow", "op": "Add", "index": 3}, "output 0 of Default/Add is float32 of 3 elements"),
+        ({"kind": "stomp", "after": "Add"}, "Default/Add runs in PYNATIVE, whose tensors have no device memory"),
+    ],
+)
+def test_an_eager_fault_that_cannot_strike_is_refused(operators, session, fault, said):
+    s = session()
+    s.inject(make_plan([fault]))
+    with pytest.raises(DeviceError, match=said):
+        s.run_op(operators("Add"), [X, X])
+
+
+def test_an_overflow_of_an_operand_that_is_updated_in_place_raises_the_flag(operators, session):
+    s = session("910B")
+    weight, large = np.full(3, 3e38, np.float32), np.full(3, -3e38, np.float32)
+    s.run_op(operators("ApplyMomentum"), [weight, np.zeros(3, np.float32), 1.0, large, 0.0])
+    assert weight.tolist() == [np.inf] * 3
+    assert s.device.status.raised
