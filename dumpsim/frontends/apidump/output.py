@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from dumpsim.archive.sink import Sink
-from dumpsim.codecs.apidump import stack_text
+from dumpsim.codecs.apidump import stack_text, with_tail
 from dumpsim.core.errors import DumpsimError, DumpWriteError
 
 __all__ = ["Output", "npy_header"]
 
-_LINES = 1 << 16  # characters of info lines that wait before they are written together
+_LINES = 1 << 9  # info lines that wait before they are spelt and written together
 _PENDING = 256 << 20  # bytes of arrays that may wait for the disk
 
 
@@ -73,8 +73,7 @@ class Output:
         self.files = 0
         self._sink = Sink(file_mode=0o600)
         self._begun = False
-        self._text: list[str] = []
-        self._length = 0
+        self._waiting: list[tuple[str, str]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._queue = _Queue(self.array_directory, pending)
@@ -92,17 +91,12 @@ class Output:
         self._sink.make(self.array_directory)
         atexit.register(self.flush)
 
-    def line(self, text: str) -> None:
-        """One info line, newline included."""
-        self.write([text])
-
-    def write(self, lines: Sequence[str]) -> None:
-        """Info lines, newlines included."""
+    def write(self, records: Sequence[tuple[str, str]]) -> None:
+        """Records for the info file: the name, and the line from the type on, as `tail_of` spells it."""
         with self._lock:
-            self._text += lines
-            self.lines += len(lines)
-            self._length += sum(map(len, lines))
-            full = self._length > _LINES
+            self._waiting += records
+            self.lines += len(records)
+            full = len(self._waiting) >= _LINES
         if full:
             self._write_lines()
 
@@ -139,8 +133,9 @@ class Output:
 
     def _write_lines(self) -> None:
         with self._lock:
-            text, self._text, self._length = "".join(self._text), [], 0
-            if text:
+            waiting, self._waiting = self._waiting, []
+            if waiting:
+                text = "".join([with_tail(name, tail) for name, tail in waiting])
                 self._sink.append(self.rank_directory, self.info, text)
 
 

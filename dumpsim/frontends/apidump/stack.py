@@ -2,7 +2,11 @@
 
 import linecache
 import re
+import struct
 from types import CodeType, FrameType
+from typing import Any
+
+from dumpsim._ext.frames import places
 
 __all__ = ["HIDDEN", "Stacks", "layer_key"]
 
@@ -29,7 +33,7 @@ _OWN = "dumpsim/frontends/apidump/"
 _DISPATCH = "/torch/overrides.py"
 _LAYER = re.compile(r"(.*?)_(\d)(.?)")
 
-Place = tuple[int, int]  # id of a code object that is kept alive, and the offset of its instruction
+_PLACE = struct.Struct("=qq")  # id of a code object that is kept alive, and the offset of its instruction
 
 
 def layer_key(name: str) -> str:
@@ -51,46 +55,50 @@ class Stacks:
     ----------
     hidden : tuple of str
         Frames of files whose path holds one of these are left out of filtered stacks.
+
+    Attributes
+    ----------
+    changed : bool
+        Whether there is something that `texts` has not told yet.
     """
 
     def __init__(self, hidden: tuple[str, ...] = HIDDEN) -> None:
+        self.changed = False
         self._directories = hidden
-        self._keys: dict[str, tuple[tuple[Place, ...], bool]] = {}
+        self._keys: dict[str, bytes] = {}
         # by id: hashing a code object hashes all that it holds
-        self._hidden: dict[int, int] = {}
+        self._kinds: dict[int, int] = {}
         self._codes: dict[int, CodeType] = {}
-        self._distinct: dict[tuple[Place, ...], tuple[Place, ...]] = {}
-        self._texts: dict[Place, str] = {}
+        self._distinct: dict[bytes, bytes] = {}
+        self._texts: dict[tuple[Any, ...], str] = {}
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def keep(self, key: str, frame: FrameType | None, *, filtered: bool) -> None:
         """Remember the stack from `frame` outwards."""
-        places: list[Place] = []
-        hidden = self._hidden
-        while frame is not None:
-            code = frame.f_code
-            number = id(code)
-            kind = hidden.get(number)
-            if kind is None:
-                self._codes[number] = code
-                kind = hidden[number] = _kind(code, self._directories)
-            if kind == 3 and frame.f_back is not None:  # the function that asked for overrides is the API itself
-                frame = frame.f_back.f_back
-                continue
-            # 0 the user's, 1 of a hidden directory, 2 ours
-            if kind == 0 or (kind == 1 and not filtered):
-                places.append((number, frame.f_lasti))  # its line takes a search
-            frame = frame.f_back
-        key_places = tuple(places)
-        self._keys[key] = (self._distinct.setdefault(key_places, key_places), filtered)
+        self.put(key, self.places(frame, filtered=filtered))
+
+    def places(self, frame: FrameType | None, *, filtered: bool) -> bytes:
+        """The stack from `frame` outwards, for `put`."""
+        return places(frame, self._kinds, self._classify, filtered)
+
+    def put(self, key: str, stack: bytes) -> None:
+        """Remember a stack under a key."""
+        self.changed = True
+        self._keys[key] = self._distinct.setdefault(stack, stack)
 
     def texts(self) -> dict[str, list[str]]:
         """The frames by key, in the order of the first call of each key."""
-        return {key: [self._text(place) for place in places] for key, (places, _) in self._keys.items()}
+        self.changed = False
+        return {key: [self._text(place) for place in _PLACE.iter_unpack(stack)] for key, stack in self._keys.items()}
 
-    def _text(self, place: Place) -> str:
+    def _classify(self, code: CodeType) -> int:
+        self._codes[id(code)] = code
+        kind = self._kinds[id(code)] = _kind(code, self._directories)
+        return kind
+
+    def _text(self, place: tuple[Any, ...]) -> str:
         text = self._texts.get(place)
         if text is None:
             code = self._codes[place[0]]
@@ -106,6 +114,7 @@ def _line(code: CodeType, offset: int) -> int:
 
 
 def _kind(code: CodeType, hidden: tuple[str, ...]) -> int:
+    # 0 the user's, 1 of a hidden directory, 2 ours, 3 torch's way to us
     path = code.co_filename
     if path.endswith(_DISPATCH):
         return 3

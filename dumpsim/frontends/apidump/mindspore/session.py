@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
-from dumpsim.codecs.apidump import ApiRecord, info_line
+from dumpsim.codecs.apidump import tail_of
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.arrays import ArrayValues, described, npy_parts
 from dumpsim.frontends.apidump.mindspore.calls import CellCalls
@@ -103,7 +103,6 @@ class CellSession:
         self.request = Request()
         self.selection = Selection(self.request)
         self._stacks = Stacks(HIDDEN)
-        self._stacks_changed = False
         self._begun = False
         self._counts: Counter[str] = Counter()
         self._lines_at_start = 0
@@ -147,8 +146,7 @@ class CellSession:
 
     def flush(self) -> None:
         """Write what has been recorded so far; also done at stop and at the end of the process."""
-        if self._stacks_changed:
-            self._stacks_changed = False
+        if self._stacks.changed:
             self.output.stacks(self._stacks.texts())
         self.output.flush()
 
@@ -196,7 +194,6 @@ class CellSession:
             self.output.begin()
             atexit.register(self._at_exit)
         self._stacks.keep(f"{call}_forward_stack_info", sys._getframe(1), filtered=self.request.filter_stack)
-        self._stacks_changed = True
         return True
 
     def write(self, name: str, value: Any) -> bool:
@@ -228,8 +225,7 @@ class CellSession:
         except (DumpsimError, ValueError, TypeError, OverflowError) as error:  # never out of the user's forward
             self.skipped[f"{dtype}: {error}"] += 1
             return False
-        record = ApiRecord(name=name, dtype=dtype, shape=shape, max=values.max, min=values.min, mean=values.mean)
-        self.output.line(info_line(record))
+        self.output.write([(name, tail_of(dtype, shape, values))])
         if parts is not None:
             self.output.array(name, parts)
         return True

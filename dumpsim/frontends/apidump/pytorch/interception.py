@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Interception"]
 
 _HANDLE = handle_torch_function.__code__
-_OPTIMIZERS = ("/torch/optim/",)
+_OPTIMIZERS = "/torch/optim/"
 _JIT = "/torch/_jit_internal.py"  # functions that choose between two by a flag, as max_pool2d does
 _TENSOR = "/torch/_tensor.py"
 _HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase"})
@@ -192,7 +192,7 @@ class Interception:
                 else:
                     self._count_keywords(session, named)
                 outputs = session.captured(name, "output", result, single=True)
-                session.record(f"{api.path}({number}) forward", frame, inputs, outputs)
+                session.record(f"{api.path}({number}) forward", session.stack(frame), inputs, outputs)
             except Exception as error:
                 session.skip(f"record: {type(error).__name__}")
         return result
@@ -322,7 +322,7 @@ class Interception:
 
     def _is_hidden(self, session: "Session", frame: FrameType | None) -> bool:
         """Calls of optimizers; outside `exact`, those made again in backward (checkpointing)."""
-        if frame is not None and any(part in frame.f_code.co_filename for part in _OPTIMIZERS):
+        if frame is not None and _OPTIMIZERS in frame.f_code.co_filename:
             return True
         if not session.exact and torch._C._current_graph_task_id() != -1:
             session.skip("recomputed in backward")
@@ -338,7 +338,7 @@ class Interception:
         return found
 
     def _count_keywords(self, session: "Session", kwargs: dict[str, Any]) -> None:
-        number = sum(isinstance(value, torch.Tensor) for value in kwargs.values())
+        number = sum(isinstance(value, torch.Tensor) for value in kwargs.values()) if kwargs else 0
         if number:
             session.skip("keyword argument", number)
 
@@ -357,7 +357,7 @@ class Interception:
         inputs = None
         if session.catalogue.module(type(module)) is not None:
             local.depth += 1
-            if not session.exact and session.recording and getattr(module, "inplace", False):
+            if not session.exact and session.recording and module.__dict__.get("inplace"):
                 with torch._C.DisableTorchFunction():
                     inputs = session.captured("", "input", args, single=False)
         local.open.append((module, inputs, sys.exc_info()[1]))
@@ -399,8 +399,10 @@ class Interception:
             return
         with torch._C.DisableTorchFunction():
             frame = _caller(sys._getframe(2))
-            if session.recording and layer is not None:
-                session.record_layer(layer, frame)
+            stack = None
+            if session.recording and layer is not None and session.selection.takes(layer.name):
+                stack = session.stack(frame)
+                session.record_layer(layer, stack)
             if api is None:
                 return
             number = session.count(api)
@@ -412,7 +414,7 @@ class Interception:
             else:
                 inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
             outputs = session.captured(name, "output", result, single=True)
-            session.record(f"{api.path}({number}) forward", frame, inputs, outputs)
+            session.record(f"{api.path}({number}) forward", stack or session.stack(frame), inputs, outputs)
 
     def _step_begins(self, *_: Any) -> None:
         """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""
@@ -479,11 +481,11 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _inside(directories: tuple[str, ...]) -> bool:
-    """Whether a function of these directories is around us."""
+def _inside(directory: str) -> bool:
+    """Whether a function of a directory is around us."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if any(part in frame.f_code.co_filename for part in directories):
+        if directory in frame.f_code.co_filename:
             return True
         frame = frame.f_back
     return False

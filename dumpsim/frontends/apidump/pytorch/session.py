@@ -9,12 +9,13 @@ import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from dumpsim.codecs.apidump import tail_of, with_tail
+from dumpsim.codecs.apidump import tail_of
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
@@ -33,6 +34,17 @@ _LAYER_FILE = (npy_header("<f4", (1,)), bytes(4))
 _LAYER_TAILS = tuple(tail_of("torch.float32", (1,), (value,) * 3) for value in (math.nan, 0.0))
 _SWEEP = 4096  # hooks of gradients that are kept before those of finished graphs are let go
 Captured = list[tuple[str, Measured, torch.Tensor | None]]
+
+
+class Layer:
+    """A module of the network: its name, and how its records and its stack are called."""
+
+    __slots__ = ("key", "name", "record")
+
+    def __init__(self, name: str) -> None:
+        self.name = f"LAYER_{name}"
+        self.record = f"LAYER_{name}_forward_input"
+        self.key = layer_key(name)
 
 
 class Session:
@@ -73,7 +85,7 @@ class Session:
         self.retain_backward = retain_backward
         self.skipped: Counter[str] = Counter()
         self.output = Output(output_path, "torch", 0 if exact else _rank())
-        self.layers = {module: name.replace(".", "_") for name, module in net.named_modules() if name}
+        self.layers = {module: Layer(name.replace(".", "_")) for name, module in net.named_modules() if name}
         self.catalogue = Catalogue(full=self.full)
         self.neutral = Neutral(exact=exact)
         self.recording = False
@@ -81,13 +93,13 @@ class Session:
         self.selection = Selection(self.request)
         self.generation = 0
         self._stacks = Stacks()
-        self._stacks_changed = False
         self._counts: Counter[str] = Counter()
         self._layer_files: set[str] = set()
         self._handles: deque[Any] = deque()
         self._sweep_at = _SWEEP
         self._lock = threading.RLock()
         self._lines_at_start = 0
+        self._begun = False
         self._guards = may_drop(net)
         self.closed = False
         if compare_statedict:
@@ -133,8 +145,7 @@ class Session:
     def flush(self) -> None:
         """Write what has been recorded so far; also done at stop and at the end of the process."""
         with self._lock:
-            if self._stacks_changed:
-                self._stacks_changed = False
+            if self._stacks.changed:
                 self.output.stacks(self._stacks.texts())
             self.output.flush()
 
@@ -171,18 +182,17 @@ class Session:
             for position, leaf in enumerate(value):
                 if isinstance(leaf, torch.Tensor):
                     self._capture(found, f"{prefix}.{position}", leaf)
-                else:
+                elif isinstance(leaf, list | tuple | dict) or not self.request.filter_data:
                     self._capture_inside(found, f"{prefix}.{position}", leaf)
         else:
             self._capture_inside(found, prefix, value)
         return found
 
-    def record(self, key: str, frame: Any, inputs: Captured, outputs: Captured) -> None:
+    def record(self, key: str, stack: bytes, inputs: Captured, outputs: Captured) -> None:
         """One finished call."""
         with self._lock:
             self._begin()
-            self._stacks.keep(key, frame, filtered=self.request.filter_stack)
-            self._stacks_changed = True
+            self._stacks.put(key, stack)
             self._write(inputs)
             self._write(outputs)
             if self.retain_backward:
@@ -190,22 +200,22 @@ class Session:
                     if tensor is not None and tensor.requires_grad:
                         self._hook(tensor, name.replace("_forward_output", "_backward_input"))
 
-    def record_layer(self, name: str, frame: Any) -> None:
+    def record_layer(self, layer: Layer, stack: bytes) -> None:
         """A module of the network has been called."""
-        full = f"LAYER_{name}"
-        if not self.selection.takes(full):
-            return
         with self._lock:
             self._begin()
-            self._stacks.keep(layer_key(name), frame, filtered=self.request.filter_stack)
-            self._stacks_changed = True
-            record = f"{full}_forward_input"
+            self._stacks.put(layer.key, stack)
             if self.request.npy:
-                if record in self._layer_files:
+                if layer.record in self._layer_files:
                     return
-                self._layer_files.add(record)
+                self._layer_files.add(layer.record)
             file = _LAYER_FILE if self.request.npy else None
-            self._write([(record, Measured(_LAYER_TAILS[self.request.statistics], file), None)])
+            self._write([(layer.record, Measured(_LAYER_TAILS[self.request.statistics], file), None)])
+
+    def stack(self, frame: FrameType | None) -> bytes:
+        """Where a call came from."""
+        with self._lock:
+            return self._stacks.places(frame, filtered=self.request.filter_stack)
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count what was not recorded."""
@@ -238,8 +248,9 @@ class Session:
             self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
 
     def _begin(self) -> None:
-        self.output.begin()
-        if self.output.lines == 0:
+        if not self._begun:
+            self._begun = True
+            self.output.begin()
             atexit.register(self._at_exit)
 
     def _at_exit(self) -> None:
@@ -250,7 +261,7 @@ class Session:
             LOG.warning("[*User Warning*] %s", error)
 
     def _write(self, records: Captured) -> None:
-        self.output.write([with_tail(name, measured.tail) for name, measured, _ in records])
+        self.output.write([(name, measured.tail) for name, measured, _ in records])
         for name, measured, _ in records:
             if measured.npy is not None:
                 self.output.array(name, measured.npy)
