@@ -1,12 +1,12 @@
 """API dump of cells: against a dump of the real package, and what it promises beyond that."""
 
-import contextvars
 import json
 import math
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -412,6 +412,19 @@ def test_dropout_is_neutral_from_init_to_close(tmp_path):
     assert len(before) == 6  # hooks of the script run in any case
 
 
+def test_assigned_items_are_recorded_as_they_were(tmp_path):
+    def run(net):
+        x = tensor(3)
+        kept.append(x.asnumpy().copy())
+        x[0] = 7.0
+
+    kept = []
+    dumped(tmp_path, run, coverage="full")
+    [name, *_] = names(tmp_path)
+    assert name == "Tensor___setitem___0_forward_input.0"
+    np.testing.assert_array_equal(np.load(tmp_path / "rank0" / FRAMEWORK / f"{name}.npy"), kept[0])
+
+
 def test_functions_imported_before_are_seen_and_are_the_same_after(tmp_path):
     relu, add = ops.relu, ms.Tensor.__add__
     dumped(tmp_path, lambda net: relu(tensor(2)))
@@ -420,16 +433,45 @@ def test_functions_imported_before_are_seen_and_are_the_same_after(tmp_path):
     assert ms.Tensor.__add__ is add
 
 
-def test_a_context_that_outlives_the_dump_hears_no_more(tmp_path):
-    """Threads start with a copy of their maker's context."""
+def test_nets_run_in_threads_too(tmp_path):
+    """Every call has a number and a name of its own, and dropout is neutral there as well."""
     cell, x = nn.Dropout(p=0.5).set_train(), ms.Tensor(np.ones((8, 8), np.float32))
-    with CellSession(cell, tmp_path, exact=True) as session:
+    neutral, go = [], threading.Event()
+
+    def run():
+        go.wait()
+        neutral.extend(bool((ops.relu(cell(x)).asnumpy() == 1).all()) for _ in range(20))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    with CellSession(cell, tmp_path) as session:
         session.start(Request())
-        copied = contextvars.copy_context()
-        copied.run(cell, x)
+        go.set()
+        for thread in threads:
+            thread.join()
         session.stop()
-    assert calls(tmp_path) == ["NN_Dropout_0"]
-    assert not (copied.run(cell, x).asnumpy() == 1).all()
+    assert neutral == [True] * 80
+    assert sorted(calls(tmp_path)) == sorted(
+        f"{api}_{n}" for api in ("NN_Dropout", "Functional_relu") for n in range(80)
+    )
+    found = names(tmp_path)
+    assert len(set(found)) == len(found) == 320
+    assert [name.replace("_input.0", "_output") for name in found[::2]] == found[1::2]
+
+
+def test_a_dropout_that_a_script_wrote_stays_as_it_is(tmp_path):
+    class Doubling(nn.Dropout):
+        def construct(self, x):
+            return x * 2
+
+    class Renamed(nn.Dropout):
+        pass
+
+    x = ms.Tensor(np.ones((8, 8), np.float32))
+    with CellSession(nn.ReLU(), tmp_path):
+        assert (Doubling(p=0.5).set_train()(x).asnumpy() == 2).all()
+        assert (Renamed(p=0.5).set_train()(x).asnumpy() == 1).all()
 
 
 def test_nothing_is_written_without_a_record(tmp_path):

@@ -4,6 +4,7 @@ Only what runs op by op is heard: a graph has no values to look at while it is c
 """
 
 import json
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -78,6 +79,13 @@ def _covering() -> Iterator[None]:
         _inside.reset(token)
 
 
+@cache
+def _drops(kind: Any) -> bool:
+    """Whether a class has the construct of a Dropout; one that a script wrote stays as it is. [spec api_dump 1.7]"""
+    owner: type = next(cls for cls in kind.__mro__ if "construct" in vars(cls))
+    return owner.__module__.startswith(_OWN) and owner.__name__.startswith("Dropout")
+
+
 def _first(*args: Any, **kwargs: Any) -> Any:
     """Dropout that drops nothing. [spec api_dump 1.7]"""
     return args[0] if args else next(iter(kwargs.values()), None)
@@ -140,7 +148,7 @@ class CellCalls:
         self._net = net  # keeps the ids
         self._full = full
         self._exact = exact
-        self._is_over = False  # for threads that still hear: only our own context can be told to stop
+        self._lock = threading.RLock()  # nets may run in several threads; the records of a call stay together
         self._cells = {id(cell) for _, cell in net.cells_and_names()}
         self._dump = dump
         self._waiting: dict[int, tuple[weakref.ref[Tensor], list[str]]] = {}  # names by the id of the output
@@ -151,7 +159,6 @@ class CellCalls:
 
     def detach(self) -> None:
         """Hear no more."""
-        self._is_over = True
         listener.detach(self)
         self._waiting.clear()
 
@@ -164,14 +171,11 @@ class CellCalls:
         kwargs: Mapping[str, Any],
     ) -> Any:
         """See `Listener.call`."""
-        if self._is_over:
-            return proceed(*args, **kwargs)
         if kind == "cell":
             return self._cell(what, proceed, args, kwargs)
         if kind == "construct":
-            name = listed_class(type(what))
-            is_dropout = name is not None and name.startswith("Dropout")
-            return (_first if is_dropout else proceed)(*args, **kwargs)
+            of: Any = type(what)
+            return (_first if _drops(of) else proceed)(*args, **kwargs)
         if what not in listed_names()[_LABELS[kind]] and (not self._full or what in _SILENT):
             return proceed(*args, **kwargs)
         if kind == "function" and what.startswith("dropout"):
@@ -179,14 +183,17 @@ class CellCalls:
         if _inside.get() or not self._dump.is_counting:
             return proceed(*args, **kwargs)
         label = f"{_LABELS[kind]}_{what}"
-        count = self._dump.take(label)
-        given = args if self._exact else tuple(_as_it_is(arg) for arg in args)
+        with self._lock:
+            count = self._dump.take(label)
+        given = args if self._exact else tuple(_as_it_is(arg, what) for arg in args)
         with _covering():
             result = proceed(*args, **kwargs)
         if result is NotImplemented:  # Python asks the other operand: not a call that a script sees
-            self._dump.give_back(label)
+            with self._lock:
+                self._dump.give_back(label)
         else:
-            self._record(f"{label}_{count}", given, kwargs, result)
+            with self._lock:
+                self._record(f"{label}_{count}", given, kwargs, result)
         return result
 
     def _cell(self, cell: Cell, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -198,7 +205,8 @@ class CellCalls:
             result = proceed(*args, **kwargs)
         if name is not None and id(cell) in self._cells and self._dump.is_counting:
             label = f"NN_{name}"
-            self._record(f"{label}_{self._dump.take(label)}", args, kwargs, result)
+            with self._lock:
+                self._record(f"{label}_{self._dump.take(label)}", args, kwargs, result)
         return result
 
     def graph(self, name: str) -> None:
@@ -217,8 +225,9 @@ class CellCalls:
         if tensor_of is None or tensor_of() is not tensor:
             return
         del self._waiting[id(tensor)]
-        for name in reversed(names):
-            self._dump.write_gradient(name, gradient)
+        with self._lock:
+            for name in reversed(names):
+                self._dump.write_gradient(name, gradient)
 
     # -- records
 
@@ -265,8 +274,8 @@ class CellCalls:
             self._dump.skip("tensor in a dict", sum(isinstance(item, Tensor) for item in value.values()))
 
 
-def _as_it_is(value: Any) -> Any:
-    """A copy of a Parameter, which operators may write into; other tensors stay as they are."""
-    if isinstance(value, Parameter) and value._array is not None:
+def _as_it_is(value: Any, what: str) -> Any:
+    """A copy of what the call may write into: a Parameter, or the tensor with an item that is assigned."""
+    if isinstance(value, Parameter if what != "__setitem__" else Tensor) and value._array is not None:
         return Tensor._around(value._array.copy())
     return value

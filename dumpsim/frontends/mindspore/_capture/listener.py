@@ -5,7 +5,6 @@ a graph nobody is asked, because no values are there yet.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Literal, Protocol
 
@@ -53,23 +52,25 @@ class Listener(Protocol):
         ...
 
 
-_present: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
+_present: tuple[Listener, ...] = ()  # of the process, as the session is: nets may run in any thread
 
 
 def listeners() -> tuple[Listener, ...]:
-    """Those who listen in this context (thread, rank)."""
-    return _present.get()
+    """Those who listen."""
+    return _present
 
 
 def attach(listener: Listener) -> None:
     """Let `listener` hear of calls from now on; those attached later are inside of those before."""
-    if listener not in _present.get():
-        _present.set((*_present.get(), listener))
+    global _present
+    if listener not in _present:
+        _present = (*_present, listener)
 
 
 def detach(listener: Listener) -> None:
     """Undo `attach`; does nothing for one that is not attached."""
-    _present.set(tuple(other for other in _present.get() if other is not listener))
+    global _present
+    _present = tuple(other for other in _present if other is not listener)
 
 
 def called(
@@ -80,7 +81,7 @@ def called(
 
     if trace.current() is not None:
         return function(*args, **kwargs)
-    for listener in reversed(_present.get()):
+    for listener in reversed(_present):
         function = partial(_told, listener, kind, what, function)
     return function(*args, **kwargs)
 
@@ -91,12 +92,12 @@ def _told(listener: Listener, kind: Kind, what: Any, function: Callable[..., Any
 
 def hear_gradients() -> bool:
     """Whether somebody listens to gradients."""
-    return any(listener.hears_gradients for listener in _present.get())
+    return any(listener.hears_gradients for listener in _present)
 
 
 def ran_graph(name: str) -> None:
     """Tell those who listen that a graph runs."""
-    for listener in _present.get():
+    for listener in _present:
         listener.graph(name)
 
 
@@ -111,7 +112,7 @@ def heard(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..., 
 
     @wraps(function)
     def told(*args: Any, **kwargs: Any) -> Any:
-        if not _present.get():
+        if not _present:
             return function(*args, **kwargs)
         return called(kind, name, function, args, kwargs)
 
