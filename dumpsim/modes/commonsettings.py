@@ -15,7 +15,7 @@ from dumpsim.modes.conditions import (
     value_is,
     wants_statistics,
 )
-from dumpsim.modes.dialect import Field, Row, Rule, Section
+from dumpsim.modes.dialect import Effect, Field, Row, Rule, Section
 from dumpsim.modes.readers import (
     read_categories,
     read_debug_mode,
@@ -31,11 +31,13 @@ __all__ = [
     "FORCED_BY_DEBUG_MODE",
     "HEAD",
     "INITIAL_ITERATION",
+    "KERNELS_IN_VAIN",
     "MISSES_DEVICE",
     "OVERFLOW_NUMBER",
     "SAVED_DATA",
     "STATISTICS_IN_DEBUG_MODE",
     "STATISTIC_CATEGORY",
+    "STATISTIC_CATEGORY_IN_VAIN",
 ]
 
 _NO_E2E = lacks_section(E2E)
@@ -301,4 +303,16 @@ STATISTIC_CATEGORY: Row = Field(
     reads=("saved_data",),
     read=read_categories,
     about="Statistics to save, in the order of their columns.",
+)
+
+KERNELS_IN_VAIN = Effect(
+    COMMON,
+    "kernels",
+    both(isnt("dump_mode", 1), lambda draft: bool(draft.values["kernels"].rules)),
+    "dump_mode is not 1",
+    ("dump_mode",),
+)
+
+STATISTIC_CATEGORY_IN_VAIN = Effect(
+    COMMON, "statistic_category", value_is("saved_data", "tensor"), "saved_data is tensor", ("saved_data",)
 )

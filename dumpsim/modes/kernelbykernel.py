@@ -9,10 +9,12 @@ from dumpsim.modes.commonsettings import (
     FORCED_BY_DEBUG_MODE,
     HEAD,
     INITIAL_ITERATION,
+    KERNELS_IN_VAIN,
     MISSES_DEVICE,
     OVERFLOW_NUMBER,
     SAVED_DATA,
     STATISTIC_CATEGORY,
+    STATISTIC_CATEGORY_IN_VAIN,
     STATISTICS_IN_DEBUG_MODE,
 )
 from dumpsim.modes.conditions import (
@@ -261,13 +263,7 @@ ROWS: tuple[Row, ...] = (
 # fields that a config may set in vain
 EFFECTS: tuple[Effect, ...] = (
     Effect(COMMON, "file_format", always, "kernel-by-kernel dump always writes npy"),
-    Effect(
-        COMMON,
-        "kernels",
-        both(isnt("dump_mode", 1), lambda d: bool(d.values["kernels"].rules)),
-        "dump_mode is not 1",
-        ("dump_mode",),
-    ),
+    KERNELS_IN_VAIN,
     Effect(
         COMMON,
         "input_output",
@@ -276,7 +272,7 @@ EFFECTS: tuple[Effect, ...] = (
         ("op_debug_mode",),
     ),
     Effect(COMMON, "support_device", profile_is("device_filter", False), "a CPU has no device ids"),
-    Effect(COMMON, "statistic_category", value_is("saved_data", "tensor"), "saved_data is tensor", ("saved_data",)),
+    STATISTIC_CATEGORY_IN_VAIN,
     Effect(COMMON, "overflow_number", profile_is("overflow_check", "none"), "this device looks for no overflow"),
     Effect(E2E, "enable", both(off_ascend, profile_is("enable", "any")), "only Ascend dumps asynchronously"),
     Effect(E2E, "trans_flag", profile_is("trans_flag", False), "this device has no private layouts"),

@@ -58,40 +58,31 @@ _WHOLE: dict[str, Any] = {
     "memory_reuse": True,
 }
 
+# GPU and CPU: the host writes every tensor as it is, constants and parameters too [spec mindspore 3.2-3.4, 3.9-3.11]
+_BY_THE_HOST: dict[str, Any] = {
+    "sampling": False,
+    "trans_flag": False,
+    "overflow_check": "none",
+    "exception": "none",
+    "no_e2e": "alerts",
+    "constants": True,
+    "parameters": True,
+    "metadata": True,
+    "global_order": True,
+    "graph_level": "own",
+}
+
 # what a device changes in every release [spec mindspore 1.3, 3.1-3.4, 3.9-3.11] [seed 001]
 BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {},
     "ascend_o2": {**_WHOLE, "step_level": True, "acl_json": True},
     "ascend_ge": {**_WHOLE, "exception": "none", "step_grammar": "ge"},
-    "gpu": {
-        "statistics": "host",
-        "sampling": False,
-        "trans_flag": False,
-        "overflow_check": "none",
-        "exception": "none",
-        "no_e2e": "alerts",
-        "constants": True,
-        "parameters": True,
-        "metadata": True,
-        "global_order": True,
-        "graph_level": "own",
-        "skip_tables": "none",
-        "sink": "error",
-    },
+    "gpu": {**_BY_THE_HOST, "statistics": "host", "skip_tables": "none", "sink": "error"},
     "cpu": {
+        **_BY_THE_HOST,
         "device_filter": False,
         "statistics": "error",
-        "sampling": False,
-        "trans_flag": False,
         "kernel_arguments": False,
-        "overflow_check": "none",
-        "exception": "none",
-        "no_e2e": "alerts",
-        "constants": True,
-        "parameters": True,
-        "metadata": True,
-        "global_order": True,
-        "graph_level": "own",
         "segment_inputs": False,
         "skip_tables": "cpu",
     },

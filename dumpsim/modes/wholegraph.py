@@ -10,10 +10,12 @@ from dumpsim.modes.commonsettings import (
     FORCED_BY_DEBUG_MODE,
     HEAD,
     INITIAL_ITERATION,
+    KERNELS_IN_VAIN,
     MISSES_DEVICE,
     OVERFLOW_NUMBER,
     SAVED_DATA,
     STATISTIC_CATEGORY,
+    STATISTIC_CATEGORY_IN_VAIN,
     STATISTICS_IN_DEBUG_MODE,
 )
 from dumpsim.modes.conditions import (
@@ -121,14 +123,8 @@ ROWS: tuple[Row, ...] = (
 
 # fields that a config may set in vain
 EFFECTS: tuple[Effect, ...] = (
-    Effect(
-        COMMON,
-        "kernels",
-        both(isnt("dump_mode", 1), lambda draft: bool(draft.values["kernels"].rules)),
-        "dump_mode is not 1",
-        ("dump_mode",),
-    ),
-    Effect(COMMON, "statistic_category", value_is("saved_data", "tensor"), "saved_data is tensor", ("saved_data",)),
+    KERNELS_IN_VAIN,
+    STATISTIC_CATEGORY_IN_VAIN,
     Effect(COMMON, "net_name", has(COMMON, "net_name"), "directories have the names of models"),
     Effect(
         COMMON,

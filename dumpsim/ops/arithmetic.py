@@ -104,12 +104,15 @@ def _grad_mul(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
     return unbroadcast_pair(b, operands, (dx, dy))
 
 
-def _grad_real_div(
-    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
-) -> Sequence[Any]:
-    dx = b.emit("RealDiv", dout, operands[1])
-    dy = b.emit("Neg", b.emit("Mul", dx, out)) if is_variable(operands[1]) else None
-    return unbroadcast_pair(b, operands, (dx, dy))
+def _grad_quotient(op_type: str) -> Any:
+    """Gradient of a division by the same division."""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+        dx = b.emit(op_type, dout, operands[1])
+        dy = b.emit("Neg", b.emit("Mul", dx, out)) if is_variable(operands[1]) else None
+        return unbroadcast_pair(b, operands, (dx, dy))
+
+    return grad
 
 
 def _grad_div(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
@@ -119,14 +122,6 @@ def _grad_div(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
     if is_variable(y):
         negative = b.emit("Neg", dout)
         dy = b.emit("Mul", negative, b.emit("Div", out, y))
-    return unbroadcast_pair(b, operands, (dx, dy))
-
-
-def _grad_div_no_nan(
-    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
-) -> Sequence[Any]:
-    dx = b.emit("DivNoNan", dout, operands[1])
-    dy = b.emit("Neg", b.emit("Mul", dx, out)) if is_variable(operands[1]) else None
     return unbroadcast_pair(b, operands, (dx, dy))
 
 
@@ -217,8 +212,8 @@ OPS = (
     _binary("Sub", np.subtract, _grad_sub),
     _binary("Mul", np.multiply, _grad_mul),
     _binary("Div", _true_divide, _grad_div, to_float=True),
-    _binary("RealDiv", _truncating_divide, _grad_real_div),
-    _binary("DivNoNan", _divide_no_nan, _grad_div_no_nan),
+    _binary("RealDiv", _truncating_divide, _grad_quotient("RealDiv")),
+    _binary("DivNoNan", _divide_no_nan, _grad_quotient("DivNoNan")),
     _binary("FloorDiv", np.floor_divide, stop=True),
     _binary("Mod", np.fmod, _grad_modulo),
     _binary("FloorMod", np.mod, _grad_modulo),

@@ -4,20 +4,18 @@ A stage has two files, ``ge_proto_00000000_graph_1_PreRunBegin.txt`` and ``ge_on
 the first number counts the stages of the process, the second is the graph's. [seed 001; spec ge 1.5]
 """
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dumpsim.core.errors import DumpWriteError
 from dumpsim.graph.getext import LEVELS, MODES, onnx
 from dumpsim.graph.program import KernelGraph
+from dumpsim.runtime.graphfile import write_text
 
 __all__ = ["GeGraphs"]
 
 _FILE_MODE = 0o600
-_DIRECTORY_MODE = 0o700
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +64,7 @@ class GeGraphs:
                 self._count += 1
                 for name, content in ((f"ge_proto_{stem}.txt", text), (f"ge_onnx_{stem}.pbtxt", onnx(text))):
                     path = self.directory / name
-                    _write(path, content)
+                    write_text(path, content, _FILE_MODE)
                     written.append(path)
         return written
 
@@ -78,13 +76,3 @@ def _checked(environment: Mapping[str, str], name: str, allowed: tuple[str, ...]
     shown = "is off" if not default else f"is {default}"
     print(f"dumpsim: {name}={value} means nothing (allowed: {', '.join(allowed)}); it {shown}", file=sys.stderr)
     return default
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as problem:
-        raise DumpWriteError(f"the graph could not be saved: {problem.strerror}", where=str(path)) from problem

@@ -4,19 +4,17 @@ Level 1 and 2 write IR text, level 3 also ``.dot``; in the documents' age level 
 """
 
 import html
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dumpsim.codecs.irtext import render
-from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.irdoc import IrDoc, IrNode, NodeRef, ParamRef
+from dumpsim.runtime.graphfile import write_text
 
 __all__ = ["GraphSaver", "dot"]
 
 _FILE_MODE = 0o400
-_DIRECTORY_MODE = 0o700
 # level from which .dot is written [seed 004: True gives .ir and .dot; observed 2.10: level 3]
 _DOT_LEVEL = {"seed": 2, "2.7": 3, "2.10": 3}
 
@@ -60,18 +58,9 @@ class GraphSaver:
         for suffix, text in texts.items():
             path = self.directory / f"{stage}_{self._count:04d}{suffix}"
             self._count += 1
-            self._write(path, text)
+            write_text(path, text, _FILE_MODE)
             written.append(path)
         return written
-
-    def _write(self, path: Path, text: str) -> None:
-        try:
-            path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as problem:
-            raise DumpWriteError(f"the graph could not be saved: {problem.strerror}", where=str(path)) from problem
 
 
 def dot(doc: IrDoc) -> str:

@@ -294,8 +294,10 @@ def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
     return None
 
 
-def bytes_ref(flat: Bytes, kind: DType, shape: tuple[int, ...], slot: int) -> TensorRef:
-    """The reference to a tensor of PYNATIVE: it lies on the host and has no address on the device."""
+def bytes_ref(
+    flat: Bytes, kind: DType, shape: tuple[int, ...], slot: int, *, origin: str = "device", name: str = ""
+) -> TensorRef:
+    """The reference to a tensor that lies on the host, as those of PYNATIVE do: it has no address on the device."""
     return TensorRef(
         slot=slot,
         dtype=kind,
@@ -306,6 +308,8 @@ def bytes_ref(flat: Bytes, kind: DType, shape: tuple[int, ...], slot: int) -> Te
         address=0,
         nbytes=flat.size,
         read=lambda: flat,
+        origin=origin,
+        name=name,
     )
 
 
@@ -313,20 +317,7 @@ def host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") -> 
     """The reference to a constant that lies in no device memory."""
     array, kind = content if content is not None else (_NOTHING, _BYTE)
     flat: Bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    shape = tuple(array.shape)
-    return TensorRef(
-        slot=slot,
-        dtype=kind,
-        shape=shape,
-        device_dtype=kind,
-        device_format=PLAIN,
-        device_shape=shape,
-        address=0,
-        nbytes=flat.size,
-        read=lambda: flat,
-        origin="none" if content is None else "constant",
-        name=name,
-    )
+    return bytes_ref(flat, kind, tuple(array.shape), slot, origin="none" if content is None else "constant", name=name)
 
 
 def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]:
