@@ -12,7 +12,10 @@ from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.sequence import Floats, increasing, pair
 from dumpsim.core.errors import DumpsimError
 
-__all__ = ["Match", "align"]
+__all__ = ["PUT_IN", "Match", "align"]
+
+
+PUT_IN = ("transdata", "cast", "tensormove")  # by compilers, in places of their own, under names that say nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +51,13 @@ def align(left: Sequence[Operator], right: Sequence[Operator]) -> list[Match]:
     calls = any(one.api for one in left) or any(one.api for one in right)
     if not calls:
         state.groups(_provenance, "line")
-        state.groups(lambda one: one.stem, "name")
+        state.groups(_named, "name")
         state.fused()
     else:
         state.groups(_module, "scope")
         state.gaps(lambda one: not one.backward)
         state.backward()
-    state.gaps(lambda one: True)
+    state.gaps(lambda one: canonical(one.op_type) not in PUT_IN)
     return state.matches()
 
 
@@ -251,6 +254,11 @@ def _provenance(one: Operator) -> Hashable | None:
     return (line.path.rpartition("/")[2], line.code.strip(), one.stem, one.op_type)
 
 
+def _named(one: Operator) -> Hashable:
+    """The name without its number; a parameter has its file after the step, a Data operator before it. [seed 001]"""
+    return (one.stem, one.op_type == "Parameter")
+
+
 def _module(one: Operator) -> Hashable | None:
     """The module whose forward an API dump told of, and its class."""
     return (one.module, canonical(one.op_type)) if one.module and not one.backward else None
@@ -272,6 +280,6 @@ def _fingerprint(one: Operator) -> tuple[float, float, float]:
     try:
         found = [entry.statistic(name) if name in entry.row or entry.path else None for name in ("max", "min")]
         third = entry.statistic("avg" if "avg" in entry.row and "l2norm" not in entry.row else "l2norm")
-    except DumpsimError:
+    except (DumpsimError, OSError):
         return (nan, nan, nan)
     return tuple(nan if value is None else float(value) for value in (*found, third))  # type: ignore[return-value]

@@ -83,11 +83,17 @@ def api_entries(place: Place) -> Iterator[Entry]:
     Raises
     ------
     UnreadableError
-        With file and line, for a line that is no record.
+        With file and line, for a line that is no record, behind the tensors of those before it.
     """
     stem = f"{place.api}_api_dump"
     info = next(path for path in map(place.path.joinpath, (f"{stem}_info.pkl", f"{stem}_info.csv")) if path.is_file())
-    records = [(record, _name(record, info, number)) for number, record in enumerate(read_info(info), 1)]
+    records: list[tuple[ApiRecord, ApiName]] = []
+    damage: UnreadableError | None = None
+    try:
+        for number, record in enumerate(read_info(info), 1):
+            records.append((record, _name(record, info, number)))
+    except UnreadableError as error:
+        damage = error
     measured = any(name.kind != LAYER and not is_statistics_free(record) for record, name in records)
     arrays = _arrays(place.path / stem)
     stacks = StackIndex(place.path / f"{stem}_stack.json")
@@ -110,6 +116,8 @@ def api_entries(place: Place) -> Iterator[Entry]:
         )
         row = _row(record, measured=measured) if name.kind != LAYER else {}
         yield Entry(name=told, place=here, path=path, row=row, graphs=stacks)
+    if damage is not None:
+        raise damage
 
 
 def _name(record: ApiRecord, info: Path, number: int) -> ApiName:

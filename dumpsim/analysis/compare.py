@@ -2,42 +2,26 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import groupby, islice
-from operator import attrgetter
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dumpsim.analysis.align import Match, align
+from dumpsim.analysis.align import align
 from dumpsim.analysis.dumpset import DumpSet
-from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.operator import Operator, Series, series
+from dumpsim.analysis.pairing import Accuracy, Pair, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
-from dumpsim.analysis.tolerance import Rule, Tolerance, rule, tolerance_of
-from dumpsim.analysis.verdict import AGREEING, Outcome, Task, judge_all, side_of
-from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError, nearest
+from dumpsim.analysis.tolerance import Tolerance, rule
+from dumpsim.analysis.verdict import AGREEING, FINDINGS, Outcome, Task, judge_all, side_of
+from dumpsim.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "FINDINGS",
-    "MATCHING",
-    "Accuracy",
-    "Comparison",
-    "Pair",
-    "Plan",
-    "Row",
-    "compare",
-    "pairs_of",
-    "prepare",
-    "together",
-]
+__all__ = ["Comparison", "Plan", "Row", "compare", "prepare"]
 
-FINDINGS = ("differs", "shape")
-MATCHING = ("number", "order")
 LONELY = ("only_a", "only_b")
 _PIECE = 128  # pairs that a process gets at once
 
@@ -60,6 +44,7 @@ class Row:
     outside, count : int
         Elements beyond the tolerance, of how many; of statistics likewise.
     rtol, atol : float
+        The tolerance that held, also where a default was made for elements of this size.
     cosine, max_absolute, ... : float or None
         Measures of `dumpsim.tensor.metrics.Distance`; those of equal tensors are 1 and 0.
     note : str
@@ -117,15 +102,6 @@ _MEASURES = COLUMNS[COLUMNS.index("cosine") : COLUMNS.index("note")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two tensors of matched operators, or one that has no counterpart."""
-
-    left: Entry | None
-    right: Entry | None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
     """A row to be: what is known before the tensors are read."""
 
@@ -143,6 +119,8 @@ class Plan:
     lines: tuple[_Line, ...]
     equal_nan: bool
     unmatched: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    roots: tuple[Path, ...]
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -161,7 +139,8 @@ class Plan:
         if jobs is None and not worth(len(self.lines), (line.pair.left.path for line in self.lines if line.pair.left)):
             jobs = 1
         tasks = (task for line in self.lines if (task := self._task(line)) is not None)
-        outcomes = (one for piece in spread(judge_all, _pieces(tasks), jobs=jobs, scheduler=scheduler) for one in piece)
+        pieces = spread(judge_all, _pieces(tasks), jobs=jobs, scheduler=scheduler, files=self.roots)
+        outcomes = (one for piece in pieces for one in piece)
         for line in self.lines:
             yield self._row(line, next(outcomes) if line.tolerance is not None else None)
 
@@ -188,7 +167,8 @@ class Plan:
             values |= {"verdict": LONELY[left is None], "note": line.pair.note, "matched_by": ""}
             values |= {f"{prefix}dtype": one.name.dtype, f"{prefix}shape": one.name.shape or None}
             return Row(**values)
-        assert line.tolerance is not None
+        tolerance = outcome.tolerance or line.tolerance
+        assert tolerance is not None
         return Row(
             **values,
             verdict=outcome.verdict,
@@ -199,8 +179,8 @@ class Plan:
             other_shape=outcome.shapes[1],
             outside=outcome.outside,
             count=outcome.count,
-            rtol=line.tolerance.rtol,
-            atol=line.tolerance.atol,
+            rtol=tolerance.rtol,
+            atol=tolerance.atol,
             note=outcome.note,
             **_measures(outcome),
         )
@@ -233,10 +213,13 @@ class Comparison:
     rows : tuple of Row
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
+    unreadable : tuple of str
+        What is wrong with files that say which tensors there are, and could not be read.
     """
 
     rows: tuple[Row, ...]
     unmatched: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -261,8 +244,9 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether something was compared, and all that was compared agrees."""
-        return bool(self.compared) and not self.findings
+        """Whether something was compared, all that was compared agrees, and nothing was unreadable."""
+        unreadable = self.unreadable or any(row.verdict == "unreadable" for row in self.rows)
+        return bool(self.compared) and not self.findings and not unreadable
 
     def to_csv(self, path: "str | Path") -> None:
         """Write all rows, a line each, below their columns' names."""
@@ -311,8 +295,9 @@ def compare(
         Of whatever `dumpsim.open` reads; `b` is the golden one, whose values relative tolerances refer to.
     tol : sequence of str
         ``PATTERN:RTOL[:ATOL]``; the pattern is a glob on name, type or label of either side; the last one that
-        matches holds. Without one the wider default of the two number types (`tolerance.DEFAULTS`), and behind a pair
-        of float16 and float32 that of float16; whole numbers must be equal.
+        matches holds. Without one the wider default of the two number types (`tolerance.DEFAULTS`), whose ATOL counts
+        in the size of the golden tensor's elements; behind a pair of float16 and float32 that of float16; whole numbers
+        must be equal.
     match : str
         Iterations by ``number`` or by ``order``.
     equal_nan : bool
@@ -354,7 +339,7 @@ def compare(
         rows.append(row)
         if progress is not None:
             progress(len(rows), len(plan))
-    return Comparison(rows=tuple(rows), unmatched=plan.unmatched)
+    return Comparison(rows=tuple(rows), unmatched=plan.unmatched, unreadable=plan.unreadable)
 
 
 def prepare(
@@ -368,13 +353,8 @@ def prepare(
     """Align two dumps; nothing but names, and headers where names do not tell, is read."""
     rules = tuple(rule(text) for text in tol)
     lines: list[_Line] = []
-    unmatched: list[str] = []
-    for left, right in together(a, b, match=match):
-        if left is None or right is None:
-            one = left if left is not None else right
-            assert one is not None
-            iteration = "" if one.iteration is None else f", iteration {one.iteration}"
-            unmatched.append(f"rank {one.rank}{iteration}: in {'B' if left is None else 'A'} only")
+    both = together(a, b, match=match)
+    for left, right in both.pairs:
         own = left if left is not None else right
         assert own is not None
         accuracy = Accuracy(rules)
@@ -382,110 +362,10 @@ def prepare(
             for pair in pairs_of(found):
                 tolerance = accuracy.of(pair.left, pair.right) if pair.left and pair.right else None
                 lines.append(_Line(rank=own.rank, iteration=own.iteration, by=found.by, pair=pair, tolerance=tolerance))
-    return Plan(lines=tuple(lines), equal_nan=equal_nan, unmatched=tuple(unmatched))
-
-
-class Accuracy:
-    """Tolerances along an iteration.
-
-    Once two tensors that belong together are of different floating types, what is computed from them has the accuracy
-    of the narrower one, whatever its own type: later defaults are not below that type's.
-    """
-
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self._rules = tuple(rules)
-        self._types: set[str] = set()
-
-    def of(self, left: Entry, right: Entry) -> Tolerance:
-        """The tolerance of the next pair."""
-        names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
-        types = {_dtype(left), _dtype(right)}
-        floats = {name for name in types if "float" in name}
-        if len(floats) == 2:
-            self._types |= floats
-        return tolerance_of(names, types | self._types if floats else types, self._rules)
-
-
-def _dtype(entry: Entry) -> str:
-    """Number type, empty for a file that cannot be read: comparing it tells."""
-    try:
-        return entry.dtype
-    except (DumpsimError, OSError):
-        return ""
-
-
-def together(
-    a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number"
-) -> "list[tuple[Series | None, Series | None]]":
-    """The iterations of two dumps, rank by rank; by number, or the first with the first."""
-    if match not in MATCHING:
-        raise BadInputError(
-            f"{match!r} is no way to match", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
-        )
-    left, right = (list(series(one if isinstance(one, DumpSet) else open_dump(one))) for one in (a, b))
-    if match == "order":
-        ours, theirs = _counted(left), _counted(right)
-    else:
-        ours, theirs = ({(one.rank, one.iteration): one for one in side} for side in (left, right))
-    keys = [*ours, *(key for key in theirs if key not in ours)]
-    order = sorted(keys, key=lambda key: (key[0], key[1] is not None, key[1] or 0))
-    return [(ours.get(key), theirs.get(key)) for key in order]
-
-
-def _counted(side: Sequence[Series]) -> dict[tuple[int, int | None], Series]:
-    found: dict[tuple[int, int | None], Series] = {}
-    for rank, members in groupby(side, attrgetter("rank")):
-        found |= {(rank, n): one for n, one in enumerate(members)}
-    return found
-
-
-def pairs_of(match: Match) -> list[Pair]:
-    """The tensors of matched operators side by side: by number, then by shape in order; the rest alone."""
-    if not match.left or not match.right:
-        alone = [entry for one in (*match.left, *match.right) for entry in one.entries]
-        return [Pair(left=one if match.left else None, right=None if match.left else one) for one in alone]
-    if len(match.left) == len(match.right) == 1:
-        one, other = match.left[0], match.right[0]
-        return [*_side_by_side(one.inputs, other.inputs), *_side_by_side(one.outputs, other.outputs)]
-    return _fused(match.left, match.right)
-
-
-def _side_by_side(left: Sequence[Entry], right: Sequence[Entry]) -> list[Pair]:
-    theirs = {entry.slot: entry for entry in right}
-    both = {entry.slot: theirs[entry.slot] for entry in left if entry.slot in theirs}
-    used = {id(entry) for entry in both.values()}
-    rest = [entry for entry in right if id(entry) not in used]
-    found = []
-    for entry in left:
-        other = both.get(entry.slot)
-        if other is None and rest:
-            other = next((one for one in rest if _shape(one) == _shape(entry)), None)
-            if other is not None:
-                rest.remove(other)
-        found.append(Pair(left=entry, right=other))
-    return [*found, *(Pair(left=None, right=entry) for entry in rest)]
-
-
-def _shape(entry: Entry) -> tuple[int, ...]:
-    return tuple(dim for dim in entry.shape if dim != 1)
-
-
-def _fused(left: Sequence[Operator], right: Sequence[Operator]) -> list[Pair]:
-    """A fused operator and its parts: inputs in order by shape, results of the last part."""
-    swapped = len(left) == 1
-    whole, parts = (left[0], right) if swapped else (right[0], left)
-    queue = [entry for one in parts for entry in one.inputs]
-    last = parts[-1].outputs
-    pairs: list[tuple[Entry | None, Entry | None]] = []
-    for entry in whole.inputs:
-        found = next((one for one in queue if _shape(one) == _shape(entry)), None)
-        if found is not None:
-            del queue[: queue.index(found) + 1]
-        pairs.append((found, entry))
-    used = {id(one) for one, _ in pairs if one is not None}
-    inner = [entry for one in parts for entry in one.entries if id(entry) not in used and entry not in last]
-    note = f"inside {whole.op_name}"
-    results = _side_by_side(whole.outputs, last) if swapped else _side_by_side(last, whole.outputs)
-    ordered = [Pair(left=b, right=a) if swapped else Pair(left=a, right=b) for a, b in pairs]
-    alone = [Pair(left=None if swapped else one, right=one if swapped else None, note=note) for one in inner]
-    return [*ordered, *alone, *results]
+    return Plan(
+        lines=tuple(lines),
+        equal_nan=equal_nan,
+        unmatched=both.unmatched,
+        unreadable=tuple(both.unreadable),
+        roots=both.roots,
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,7 @@ def open(path: "str | Path") -> "DumpSet":
 
 
 Test = Callable[[Entry], bool]
+Broken = Callable[[UnreadableError], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ class DumpSet:
     root: Path
     tests: tuple[Test, ...] = ()
     near: tuple[Callable[[Place], bool], ...] = field(default=())
+    broken: Broken | None = None
 
     def __iter__(self) -> Iterator[Entry]:
         for entry in self._all():
@@ -92,23 +94,23 @@ class DumpSet:
         return sum(1 for _ in self)
 
     def _all(self) -> Iterator[Entry]:
-        index = cache(GraphIndex)
+        index = cache(partial(GraphIndex, broken=self.broken))
         if self.root.is_file():
             place = place_of(self.root.parent)
             if found := API_INFO.fullmatch(self.root.name):
                 yield from self._steps(replace(place, api=found[1]))
                 return
-            yield from entries(place, index(_graphs_of(place)), only=self.root)
+            yield from entries(place, index(_graphs_of(place)), only=self.root, broken=self.broken)
             return
         for place in places(self.root):
             if place.api:
                 yield from self._steps(place)
             elif all(test(place) for test in self.near):
-                yield from entries(place, index(_graphs_of(place)))
+                yield from entries(place, index(_graphs_of(place)), broken=self.broken)
 
     def _steps(self, place: Place) -> Iterator[Entry]:
         """An API dump, whose steps are told by its records."""
-        for entry in entries(place, GraphIndex(place.path)):
+        for entry in entries(place, GraphIndex(place.path), broken=self.broken):
             if all(test(entry.place) for test in self.near):
                 yield entry
 
@@ -173,6 +175,17 @@ class DumpSet:
         if where is not None:
             tests.append(where)
         return replace(self, tests=tuple(tests), near=tuple(near))
+
+    def lenient(self, broken: Broken) -> "DumpSet":
+        """The same dump, of which damaged files hide nothing but themselves.
+
+        Parameters
+        ----------
+        broken : callable
+            Hears of each file that says which tensors there are (a bin file, statistic.csv, an info file, a graph) and
+            cannot be read. What it tells before the damage is there.
+        """
+        return replace(self, broken=broken)
 
     def overflows(self) -> Iterator[Overflow]:
         """The overflows that the dump tells of, by directory and time; `filter` narrows by rank, graph and iteration.

@@ -6,22 +6,27 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from dumpsim.analysis.align import Match, align
-from dumpsim.analysis.compare import FINDINGS, Accuracy, pairs_of, together
 from dumpsim.analysis.condition import Condition, conditions
 from dumpsim.analysis.dumpset import DumpSet
-from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.finding import Finding, Run, Tensor
 from dumpsim.analysis.operator import Operator, Series, series
-from dumpsim.analysis.scan import INTENDED, Finding, Run, Scan, Tensor
+from dumpsim.analysis.pairing import Accuracy, lenient, pairs_of, together
+from dumpsim.analysis.scan import INTENDED, Scan
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import rule
-from dumpsim.analysis.verdict import Outcome, Side, Task, judge_all, side_of
+from dumpsim.analysis.verdict import FINDINGS, Outcome, Side, Task, judge_all, side_of
 
 __all__ = ["Search", "first"]
 
+T = TypeVar("T")
+
 _PIECE = 32  # operators that are looked at together
+_ALONE = ("in A only", "in B only")
+_UNJUDGED = {"unreadable": "unreadable", "unknown": "neither values nor common statistics"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,17 +36,24 @@ class Search:
     Attributes
     ----------
     findings : tuple of Finding
-    operators : int
-        Operators that were looked at.
+    operators, tensors : int
+        How many were looked at; of two dumps, in both.
     passed_on : int
         Operators with bad results that only pass on what they got.
+    skipped : tuple of (str, int)
+        Tensors that were passed and could not be looked at, by reason.
+    unmatched : tuple of str
+        Ranks and iterations that one dump alone has, in words.
     unreadable : tuple of str
         What is wrong with files that could not be read.
     """
 
     findings: tuple[Finding, ...]
     operators: int
+    tensors: int = 0
     passed_on: int = 0
+    skipped: tuple[tuple[str, int], ...] = ()
+    unmatched: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
@@ -84,7 +96,7 @@ def first(
     tol, match, jobs, scheduler
         As in `dumpsim.compare`.
     everything : bool
-        Search on behind the first maker, and count who passes on.
+        Search on behind the first maker, and in later iterations, and count who passes on.
     progress : callable
         ``progress(operators)`` that were looked at so far.
 
@@ -119,7 +131,7 @@ def first(
         pair=b is not None,
     )
     stream = _alone(a, scan, jobs, scheduler) if b is None else _both(a, b, scan, tuple(tol), match, jobs, scheduler)
-    count = 0
+    operators = tensors = 0
     group: _Group | None = None
     heard = False  # enough of this rank and iteration
     with closing(stream):
@@ -128,19 +140,23 @@ def first(
                 if scan.enough and (group is None or here.iteration != group.iteration or scan.ranks == 1):
                     break
                 group, heard = here, False
-                scan.open_rank(here.rank, here.operators)
+                scan.open_rank(here.rank, here.iteration, here.operators)
             if heard:
                 continue
-            count += 1
+            operators += bool(run.tensors)
+            tensors += len(run.tensors)
             if progress is not None:
-                progress(count)
+                progress(operators)
             heard = scan.take(run)
             if heard and scan.ranks == 1:
                 break
     return Search(
         findings=scan.findings,
-        operators=count,
+        operators=operators,
+        tensors=tensors,
         passed_on=scan.passed_on,
+        skipped=tuple(sorted(scan.skipped.items())),
+        unmatched=scan.unmatched,
         unreadable=tuple(dict.fromkeys(scan.unreadable)),
     )
 
@@ -163,7 +179,8 @@ Stream = Generator[tuple[_Group, Run], None, None]
 
 def _alone(a: "str | Path | DumpSet", scan: Scan, jobs: int | None, scheduler: str | None) -> Stream:
     """The operators of one dump, iteration by iteration and rank by rank, with the condition of their tensors."""
-    every = sorted(series(a if isinstance(a, DumpSet) else open_dump(a)), key=lambda one: one.iteration or 0)
+    dump = lenient(a, scan.unreadable)
+    every = sorted(series(dump), key=lambda one: one.iteration or 0)
     scan.ranks = len({one.rank for one in every})
     asked: deque[tuple[_Group, Sequence[Operator]]] = deque()
 
@@ -175,7 +192,7 @@ def _alone(a: "str | Path | DumpSet", scan: Scan, jobs: int | None, scheduler: s
                 yield [side_of(entry) for operator in piece for entry in operator.entries]
 
     jobs = _jobs(jobs, every)
-    for found in spread(conditions, pieces(), jobs=jobs, scheduler=scheduler):
+    for found in spread(conditions, pieces(), jobs=jobs, scheduler=scheduler, files=[dump.root]):
         group, piece = asked.popleft()
         answers = iter(found)
         for one in piece:
@@ -189,6 +206,8 @@ def _condition_run(one: Operator, answers: Iterator[Condition], scan: Scan) -> R
         state = next(answers)
         if state.error:
             scan.unreadable.append(state.error)
+            scan.skipped["unreadable"] += 1
+            continue
         kinds = _kinds(state)
         rest = kinds - scan.allowed(entry, state) if kinds else kinds
         tolerated |= kinds - rest
@@ -204,8 +223,8 @@ def _jobs(jobs: int | None, every: Iterable[Series]) -> int | None:
     return None if worth(len(entries), (entry.path for entry in entries)) else 1
 
 
-def _cut(operators: Sequence[Operator]) -> Iterator[Sequence[Operator]]:
-    rest = iter(operators)
+def _cut(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    rest = iter(items)
     while piece := list(islice(rest, _PIECE)):
         yield piece
 
@@ -233,30 +252,40 @@ def _both(
 ) -> Stream:
     """The matched operators of two dumps, with the verdicts on their tensors."""
     rules = tuple(rule(text) for text in tol)
-    every = [(left, right) for left, right in together(a, b, match=match) if left is not None and right is not None]
+    both = together(a, b, match=match)
+    scan.unreadable, scan.unmatched = both.unreadable, both.unmatched
+    every = [(left, right) for left, right in both.pairs if left is not None and right is not None]
     every.sort(key=lambda pair: pair[0].iteration or 0)
     scan.ranks = len({left.rank for left, _ in every})
-    asked: deque[tuple[_Group, list[tuple[Match, list[tuple[Entry, Entry]]]]]] = deque()
+    asked: deque[tuple[_Group, list[tuple[Match, list[tuple[Entry, Entry]]]], list[Task]]] = deque()
 
     def pieces() -> Iterator[list[Task]]:
         for left, right in every:
             group = _Group(rank=left.rank, iteration=left.iteration, operators=left.operators)
             accuracy = Accuracy(rules)
-            matches = iter([one for one in align(left.operators, right.operators) if one.left and one.right])
-            while piece := [(one, _pairs(one)) for one in islice(matches, _PIECE)]:
-                asked.append((group, piece))
-                yield [_task(own, other, accuracy) for _, pairs in piece for own, other in pairs]
+            for matches in _cut(align(left.operators, right.operators)):
+                piece = [(one, _pairs(one)) for one in matches]
+                tasks = [_task(own, other, accuracy) for _, pairs in piece for own, other in pairs]
+                asked.append((group, piece, tasks))
+                yield tasks
 
     jobs = _jobs(jobs, (left for left, _ in every))
-    for outcomes in spread(judge_all, pieces(), jobs=jobs, scheduler=scheduler):
-        group, piece = asked.popleft()
-        answers = iter(outcomes)
+    for outcomes in spread(judge_all, pieces(), jobs=jobs, scheduler=scheduler, files=both.roots):
+        group, piece, tasks = asked.popleft()
+        answers = iter(zip(tasks, outcomes, strict=True))
         for one, pairs in piece:
-            yield group, _verdict_run(one, pairs, answers, scan)
+            if one.left and one.right:
+                yield group, _verdict_run(one, pairs, answers, scan)
+                continue
+            scan.skipped[_ALONE[not one.left]] += sum(len(operator.entries) for operator in (*one.left, *one.right))
+            for operator in (*one.left, *one.right):
+                yield group, Run(operator=operator, partner=None, tensors=(), alone="A" if one.left else "B")
 
 
 def _pairs(match: Match) -> list[tuple[Entry, Entry]]:
     """The tensors that both sides have."""
+    if not match.left or not match.right:
+        return []
     return [(one.left, one.right) for one in pairs_of(match) if one.left is not None and one.right is not None]
 
 
@@ -264,14 +293,27 @@ def _task(left: Entry, right: Entry, accuracy: Accuracy) -> Task:
     return Task(left=side_of(left), right=side_of(right), tolerance=accuracy.of(left, right), measures=False)
 
 
-def _verdict_run(match: Match, pairs: Sequence[tuple[Entry, Entry]], answers: Iterator[Outcome], scan: Scan) -> Run:
+def _verdict_run(
+    match: Match, pairs: Sequence[tuple[Entry, Entry]], answers: Iterator[tuple[Task, Outcome]], scan: Scan
+) -> Run:
     tensors = []
     for left, right in pairs:
-        outcome = next(answers)
-        if outcome.verdict == "unreadable":
-            scan.unreadable.append(outcome.note)
-        kinds = frozenset({"difference"} if outcome.verdict in FINDINGS else ())
-        tensors.append(Tensor(entry=left, other=right, kinds=kinds, detail=_distance(outcome)))
+        task, outcome = next(answers)
+        if outcome.verdict in _UNJUDGED:
+            scan.skipped[_UNJUDGED[outcome.verdict]] += 1
+            if outcome.verdict == "unreadable":
+                scan.unreadable.append(outcome.note)
+            continue
+        bad = outcome.verdict in FINDINGS
+        kinds = frozenset({"difference"} if bad else ())
+        measurable = bad and outcome.verdict == "differs" and outcome.basis == "values"
+        tensors.append(
+            Tensor(entry=left, other=right, kinds=kinds, detail=_distance(outcome), task=task if measurable else None)
+        )
+    for side, name, count in ((match.left, _ALONE[0], 0), (match.right, _ALONE[1], 1)):
+        rest = sum(len(operator.entries) for operator in side) - len({id(pair[count]) for pair in pairs})
+        if rest:
+            scan.skipped[name] += rest
     return Run(operator=match.left[-1], partner=match.right[-1], tensors=tuple(tensors))
 
 
@@ -279,5 +321,6 @@ def _distance(outcome: Outcome) -> str:
     if outcome.verdict == "shape":
         return f"shapes {outcome.note}"
     what = "elements" if outcome.basis == "values" else "statistics"
-    said = f"{outcome.outside} of {outcome.count} {what} beyond the tolerance"
+    allowed = f" (rtol {outcome.tolerance.rtol:.3g}, atol {outcome.tolerance.atol:.3g})" if outcome.tolerance else ""
+    said = f"{outcome.outside} of {outcome.count} {what} beyond the tolerance{allowed}"
     return f"{said}; {outcome.note}" if outcome.note else said

@@ -1,11 +1,13 @@
 """From the operator name in a file to its node in the IR, and so to the script's line."""
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
 from dumpsim.archive.naming import escape
 from dumpsim.codecs import irproto, irtext
+from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import IrDoc, IrNode, SourceLine
 
 __all__ = ["GraphIndex"]
@@ -20,10 +22,13 @@ class GraphIndex:
     ----------
     directory : Path
         ``rank_{r}/graphs``; may be absent.
+    broken : callable
+        Hears of a graph that cannot be read, which then is not there; None: it is an error.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, broken: Callable[[UnreadableError], None] | None = None) -> None:
         self.directory = directory
+        self.broken = broken
 
     @cached_property
     def documents(self) -> dict[int, IrDoc]:
@@ -33,7 +38,15 @@ class GraphIndex:
             for path in sorted(self.directory.iterdir()):
                 if match := _FILE.fullmatch(path.name):
                     found.setdefault(int(match.group(1)), {})[match.group(2)] = path
-        return {graph: self._read(files) for graph, files in sorted(found.items())}
+        read: dict[int, IrDoc] = {}
+        for graph, files in sorted(found.items()):
+            try:
+                read[graph] = self._read(files)
+            except UnreadableError as error:
+                if self.broken is None:
+                    raise
+                self.broken(error)
+        return read
 
     @staticmethod
     def _read(files: dict[str, Path]) -> IrDoc:

@@ -1,10 +1,10 @@
 """The tensors of one directory, by time: npy files, parts of bin files, rows of statistics."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dumpsim.analysis.apitree import api_entries
 from dumpsim.analysis.bintensor import BinTensor
@@ -22,6 +22,7 @@ __all__ = ["entries", "files", "small_text"]
 _MAPPING_LIMIT = 1 << 26  # bytes; a line has some 500
 _CSV_LIMIT = 1 << 28  # bytes of statistics that are read at once
 
+T = TypeVar("T")
 Key = tuple[str, str, int, int]
 
 
@@ -75,8 +76,19 @@ def files(place: Place) -> Iterator[tuple[Path, str]]:
             yield place.path / name, original
 
 
-def entries(place: Place, graphs: GraphIndex, only: Path | None = None) -> Iterator[Entry]:
+def entries(
+    place: Place,
+    graphs: GraphIndex,
+    only: Path | None = None,
+    broken: Callable[[UnreadableError], None] | None = None,
+) -> Iterator[Entry]:
     """The tensors of a directory, or of one of its files, by time; rows of statistics joined to their files.
+
+    Parameters
+    ----------
+    broken : callable
+        Hears of each file that is not what its name says; what it tells before the damage is there. None: it is an
+        error.
 
     Raises
     ------
@@ -84,24 +96,38 @@ def entries(place: Place, graphs: GraphIndex, only: Path | None = None) -> Itera
         With file and offset, where a file is not what its name says.
     """
     if place.api:
-        yield from api_entries(place)
+        yield from _sound(api_entries(place), broken)
         return
     rows = _Rows()
     csv_path = place.path / "statistic.csv"
     if only is None or only == csv_path:
-        for record, values in statcsv.parse(small_text(csv_path, _CSV_LIMIT), str(csv_path)):
+        for record, values in _sound(_csv_rows(csv_path), broken):
             rows.add(record, values)
     known = dict(files(place))
     wanted = known if only is None else {only: known.get(only, only.name)}
     found: list[_Found] = []
     for path, name in wanted.items():
-        found.extend(_file(path, name, rows, loose=only is not None))
+        found.extend(_sound(_file(path, name, rows, loose=only is not None), broken))
     found.extend(_Found(record=record, path=None, values=values) for record, values in rows.rest())
     for item in sorted(found, key=lambda item: item.order):
         if item.bin:
-            yield from _tensors(item, place, graphs)
+            yield from _sound(_tensors(item, place, graphs), broken)
         else:
             yield Entry(name=item.record, place=place, path=item.path, row=item.values, graphs=graphs)
+
+
+def _sound(items: Iterator[T], broken: Callable[[UnreadableError], None] | None) -> Iterator[T]:
+    """The items up to the first that cannot be read, of which `broken` hears."""
+    try:
+        yield from items
+    except UnreadableError as error:
+        if broken is None:
+            raise
+        broken(error)
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
+    yield from statcsv.parse(small_text(path, _CSV_LIMIT), str(path))
 
 
 def _file(path: Path, name: str, rows: _Rows, *, loose: bool) -> Iterator[_Found]:

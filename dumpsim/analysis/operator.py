@@ -8,9 +8,10 @@ from functools import cached_property
 from dumpsim.analysis.entry import Entry
 from dumpsim.archive.naming import OPDEBUG, escape
 from dumpsim.codecs.apidump import LAYER
+from dumpsim.core.errors import DumpsimError
 from dumpsim.core.irdoc import SourceLine
 
-__all__ = ["Operator", "Series", "operators", "series"]
+__all__ = ["Operator", "Series", "operators", "series", "squeezed"]
 
 # names of fused operators are those of their parts in a row: Default/MatMul-op0Default/BiasAdd-op0 [spec ge 4.6]
 _SEAM = re.compile(r"(?<=-op)(\d+)(?=[A-Za-z])", re.ASCII)
@@ -99,14 +100,18 @@ class Operator:
     @cached_property
     def shapes(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
         """Shapes of inputs and outputs, without dimensions of 1."""
-        return tuple(_squeezed(entry) for entry in self.inputs), tuple(_squeezed(entry) for entry in self.outputs)
+        return tuple(squeezed(entry) for entry in self.inputs), tuple(squeezed(entry) for entry in self.outputs)
 
     def __repr__(self) -> str:
         return f"<{self.op_type} {self.op_name}, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
 
-def _squeezed(entry: Entry) -> tuple[int, ...]:
-    return tuple(dim for dim in entry.shape if dim != 1)
+def squeezed(entry: Entry) -> tuple[int, ...]:
+    """The shape without dimensions of 1; that of a scalar for a file that cannot be read."""
+    try:
+        return tuple(dim for dim in entry.shape if dim != 1)
+    except (DumpsimError, OSError):
+        return ()
 
 
 @dataclass(slots=True)

@@ -1,19 +1,23 @@
 """Follows badness through the operators of a dump: who made it, who was given it, who passes it on."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
+from dumpsim.analysis.align import PUT_IN
 from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.operator import Operator
+from dumpsim.analysis.finding import Finding, Run, Tensor
+from dumpsim.analysis.operator import Operator, squeezed
+from dumpsim.analysis.tolerance import Tolerance
+from dumpsim.analysis.verdict import Task, judge, side_of
 from dumpsim.archive.naming import escape
 from dumpsim.core.irdoc import IrNode, NodeRef, ParamRef
 
-__all__ = ["INTENDED", "Finding", "Run", "Scan", "Tensor"]
+__all__ = ["INTENDED", "Scan"]
 
 # Operators whose result may hold -inf because it was put there: attention masks are filled so, and what selects or
 # cuts out of such a mask keeps it. NaN and +inf are never intended. [users 23]
@@ -45,84 +49,19 @@ _COLLECTIVE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """An operator where something bad begins.
-
-    Attributes
-    ----------
-    kind : str
-        ``made``: its inputs are good and its output is not. ``received``: an input is bad that no operator of the dump
-        made; ``given``: a parameter or input of the network is.
-    what : str
-        ``nan``, ``inf``, ``nan, inf`` or ``difference``.
-    rank, iteration, op_type, op_name
-    tensor : str
-        The bad tensor: ``output.0``.
-    basis : str
-        How the inputs were judged: ``inputs`` that were dumped, ``graph`` (results of the operators that the graph
-        names), or ``order`` (nothing tells; no operator before it was bad).
-    detail : str
-        How bad: counts of NaN and infinities, or the largest difference.
-    source, code : str
-        ``train.py:175`` and the text of the line, empty where the dump does not tell.
-    path, other_path : str or None
-        Files of the bad tensor.
-    other_name : str
-        The operator of the second dump.
-    note : str
-    next : str
-        A command that shows more.
-    """
-
-    kind: str
-    what: str
-    rank: int
-    iteration: int | None
-    op_type: str
-    op_name: str
-    tensor: str
-    basis: str
-    detail: str = ""
-    source: str = ""
-    code: str = ""
-    path: str | None = None
-    other_path: str | None = None
-    other_name: str = ""
-    note: str = ""
-    next: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by field name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+# calls of modules, whose weights an API dump does not have; the first is the name of torch's [spec api_dump 1.3]
+_MODULES = ("NN_", "LAYER_")
+_LOOKED_BACK = 64  # operators of one dump alone among which the sender of a difference is looked for
+_EXACT = Tolerance(rtol=0.0, atol=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
-    """What is known of one tensor: kinds of badness, and words about them."""
+class _Node:
+    """An operator in its graph."""
 
-    entry: Entry
-    other: Entry | None
-    kinds: frozenset[str]
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """An operator with its tensors judged."""
-
-    operator: Operator
-    partner: Operator | None
-    tensors: tuple[Tensor, ...]
-    tolerated: frozenset[str] = frozenset()
-
-    def kinds(self, io: str) -> frozenset[str]:
-        return frozenset(kind for one in self.tensors if one.entry.io == io for kind in one.kinds)
-
-    def worst(self, kinds: Iterable[str], io: str) -> Tensor:
-        """The first tensor of these kinds."""
-        wanted = set(kinds)
-        return next(one for one in self.tensors if one.entry.io == io and one.kinds & wanted)
+    node: IrNode
+    nodes: dict[int | None, IrNode]
+    params: tuple[str, ...]
 
 
 class Scan:
@@ -136,27 +75,36 @@ class Scan:
         self.ranks = 1
         self._found: list[tuple[int, Finding]] = []
         self.unreadable: list[str] = []
+        self.unmatched: tuple[str, ...] = ()
+        self.skipped: Counter[str] = Counter()
         self.passed_on = 0
         self._known: dict[int, set[str]] = {}
-        self._enough = False
         self._here: set[str] = set()
         self._bad: dict[str, frozenset[str]] = {}
         self._seen: set[str] = set()
         self._nodes: dict[int, dict[int | None, IrNode]] = {}
         self._has_inputs = True
         self._before: Operator | None = None
+        self._alone: list[Run] = []
+        self._last: dict[int, int | None] = {}
+        self._gap = ""
 
-    def open_rank(self, rank: int, operators: Sequence[Operator]) -> None:
+    def open_rank(self, rank: int, iteration: int | None, operators: Sequence[Operator]) -> None:
         """The next operators are this rank's, in the next iteration of it."""
         self._here = self._known.setdefault(rank, set())
         self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
         self._before = None
+        self._alone = []
+        last = self._last.get(rank)
+        gap = last is not None and iteration is not None and iteration - last > 1
+        self._gap = f"; the iterations between {last} and {iteration} were not dumped" if gap else ""
+        self._last[rank] = iteration
 
     @property
     def enough(self) -> bool:
-        """Whether no later iteration need be looked at."""
-        return self._enough and not self._everything
+        """Whether no later iteration need be looked at: what was bad in one is bad in the weights of the next."""
+        return bool(self._found) and not self._everything
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -177,6 +125,9 @@ class Scan:
 
     def take(self, run: Run) -> bool:
         """Look at the next operator; True once enough is known of this rank's iteration."""
+        if run.alone:
+            self._alone.append(run)
+            return False
         known = set(self._here)
         self._here |= run.tolerated
         inputs, outputs = run.kinds("input") | run.tolerated, run.kinds("output")
@@ -207,7 +158,7 @@ class Scan:
             return False
         self._here |= outputs | run.kinds("input")
         if made:
-            note = "from infinite inputs" if "nan" in made and "inf" in inputs else ""
+            note = "from infinite inputs" if "nan" in made and "inf" in inputs else self._caveat(one, basis)
             if entered and not self._pair:
                 self._report(run, "received", entered, "inputs", "input", self._sender(run, entered))
             return self._report(run, "made", made, basis, "output", note)
@@ -216,6 +167,8 @@ class Scan:
                 return self._report(
                     run, "made", entered, "order", "output", "works in place: its input was dumped after it ran"
                 )
+            if self._pair and (source := self._from_alone(run.worst(entered, "input"))) is not None:
+                return self._blame(source, run, entered)
             self._report(run, "received", entered, "inputs", "input", self._sender(run, entered))
         elif outputs:
             self.passed_on += 1
@@ -227,32 +180,33 @@ class Scan:
         dumped = one.inputs if not self._pair else [t for t in run.tensors if t.entry.io == "input"]
         if dumped:
             return "inputs", frozenset()
-        names = self._producers(one.entries[0])
+        names = _producers(self._node_of(one.entries[0]))
         if names is not None and self._seen.issuperset(names):
             return "graph", frozenset(kind for name in names for kind in self._bad.get(name, ()))
         return ("inputs", frozenset()) if self._has_inputs and not self._pair else ("order", frozenset())
 
-    def _producers(self, entry: Entry) -> list[str] | None:
-        """Names of the operators whose results an operator reads, None where no graph tells."""
+    def _node_of(self, entry: Entry) -> "_Node | None":
+        """The node of an operator in its graph, None where no graph tells."""
         graph = entry.graph_id
         doc = entry.graphs.documents.get(graph) if graph is not None else None
         node = entry.graphs.node(entry.name.op_name, graph)
         if graph is None or doc is None or node is None:
             return None
         nodes = self._nodes.setdefault(graph, {one.index: one for one in doc.nodes})
-        names: list[str] = []
-        waiting, heard = [node], {node.index}
-        while waiting:
-            for operand in waiting.pop().operands:
-                producer = nodes.get(operand.index) if isinstance(operand, NodeRef) else None
-                if producer is None or producer.index in heard or producer.op_type in _MONADS:
-                    continue
-                heard.add(producer.index)
-                if producer.op_type in _THROUGH:
-                    waiting.append(producer)
-                else:
-                    names.append(escape(producer.full_name))
-        return names
+        return _Node(node=node, nodes=nodes, params=tuple(param.name for param in doc.params))
+
+    def _caveat(self, one: Operator, basis: str) -> str:
+        """What the operator read that was not dumped."""
+        if basis == "graph" and (node := self._node_of(one.entries[0])) is not None:
+            names = [name for slot in range(len(node.node.operands)) if (name := _parameter(node, slot))]
+            names = [name for name in names if escape(name) not in self._seen]
+            if names:
+                return f"not dumped, and perhaps bad before: {_some(names)}"
+        if basis == "order" and (others := self._others()):
+            return f"ran before it in one dump alone: {_some(others)}"
+        if self._pair and one.api and one.op_name.startswith(_MODULES):
+            return "an API dump does not have its weights: they may differ"
+        return ""
 
     def _gradient(self, run: Run, before: Operator | None, known: set[str]) -> bool:
         """A call's backward: what flows in is what the backward before it made."""
@@ -269,16 +223,42 @@ class Scan:
 
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
         """Where a bad input comes from, as far as a graph tells."""
-        tensor = run.worst(kinds, "input")
-        entry = tensor.entry
-        node = entry.graphs.node(entry.name.op_name, entry.graph_id)
-        if node is None or entry.slot >= len(node.operands):
-            return "no operator before it in the dump has it"
-        operand = node.operands[entry.slot]
-        doc = entry.graphs.documents.get(entry.graph_id if entry.graph_id is not None else -1)
-        if isinstance(operand, ParamRef) and doc is not None and operand.index < len(doc.params):
-            return f"it is {doc.params[operand.index].name}"
-        return "no operator before it in the dump has it"
+        entry = run.worst(kinds, "input").entry
+        node = self._node_of(entry)
+        name = _parameter(node, entry.slot) if node is not None else ""
+        said = f"it is {name}" if name else "no operator before it in the dump has it"
+        if not name and (others := self._others()):
+            said += f"; ran before it in one dump alone: {_some(others)}"
+        return said + self._gap
+
+    def _others(self) -> list[str]:
+        """Operators that one dump alone has, the latest first, without those that compilers put in."""
+        return [one.operator.op_name for one in self._alone[::-1] if canonical(one.operator.op_type) not in PUT_IN]
+
+    def _from_alone(self, bad: Tensor) -> tuple[Run, list[str]] | None:
+        """The first of the operators of one dump alone through which a bad tensor came, and the names of the others."""
+        chain: list[Run] = []
+        for side, entry in (("A", bad.entry), ("B", bad.other)):
+            wanted = [entry] if entry is not None else []
+            candidates = [one for one in self._alone if one.alone == side][-_LOOKED_BACK:]
+            while candidates and wanted:
+                one = candidates.pop()
+                if any(_same(mine, want) for want in wanted for mine in one.operator.outputs):
+                    chain.append(one)
+                    wanted = list(one.operator.inputs)
+            if chain:
+                break
+        if not chain or canonical(chain[-1].operator.op_type) in PUT_IN:
+            return None
+        return chain[-1], [one.operator.op_name for one in chain[-2::-1]]
+
+    def _blame(self, source: tuple[Run, list[str]], run: Run, kinds: Iterable[str]) -> bool:
+        """Report the operator of one dump alone whose result came here."""
+        maker, through = source
+        bad = run.worst(kinds, "input")
+        note = f"{'B' if maker.alone == 'A' else 'A'} has no such operator; its result comes to {bad.entry.label}"
+        note += f" through {_some(through)}" if through else ""
+        return self._report(run, "made", kinds, "alone", "input", note, by=maker.operator)
 
     def _report(
         self,
@@ -293,6 +273,8 @@ class Scan:
         bad = run.worst(kinds, io)
         one = by if by is not None else run.operator
         line = one.line
+        if kind == "given":
+            note += self._gap.removeprefix("; ")
         finding = Finding(
             kind=kind,
             what=", ".join(sorted(set(kinds), reverse=True)),
@@ -300,20 +282,19 @@ class Scan:
             iteration=one.iteration,
             op_type=one.op_type if by is not None else bad.entry.op_type,
             op_name=one.op_name if by is not None else bad.entry.op_name,
-            tensor=f"{bad.entry.io}.{bad.entry.slot}",
+            tensor=f"{bad.entry.io}.{bad.entry.slot}" if by is None else bad.entry.label,
             basis=basis,
-            detail=bad.detail,
+            detail=_measured(bad),
             source=f"{line.path}:{line.line}" if line is not None else "",
             code=line.code.strip() if line is not None else "",
             path=str(bad.entry.path) if bad.entry.path is not None else None,
             other_path=str(bad.other.path) if bad.other is not None and bad.other.path is not None else None,
-            other_name=run.partner.op_name if run.partner is not None else "",
+            other_name=run.partner.op_name if run.partner is not None and by is None else "",
             note=note,
             next=self._next(one if by is not None else bad.entry),
         )
         self._found.append((one.entries[0].timestamp, finding))
         if kind == "made":
-            self._enough = True
             return not self._everything
         return False
 
@@ -334,3 +315,60 @@ def _in_place(one: Operator) -> bool:
     return one.api and (
         (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name.endswith("__"))
     )
+
+
+def _producers(found: _Node | None) -> list[str] | None:
+    """Names of the operators whose results an operator reads, None where no graph tells."""
+    if found is None:
+        return None
+    names: list[str] = []
+    waiting, heard = [found.node], {found.node.index}
+    while waiting:
+        for operand in waiting.pop().operands:
+            producer = found.nodes.get(operand.index) if isinstance(operand, NodeRef) else None
+            if producer is None or producer.index in heard or producer.op_type in _MONADS:
+                continue
+            heard.add(producer.index)
+            if producer.op_type in _THROUGH:
+                waiting.append(producer)
+            else:
+                names.append(escape(producer.full_name))
+    return names
+
+
+def _parameter(found: _Node, slot: int) -> str:
+    """The parameter that an operator reads there, empty for anything else."""
+    operands = found.node.operands
+    operand = operands[slot] if slot < len(operands) else None
+    heard = set()
+    while isinstance(operand, NodeRef) and operand.index not in heard:
+        heard.add(operand.index)
+        node = found.nodes.get(operand.index)
+        operand = node.operands[0] if node is not None and node.op_type in _THROUGH[:2] and node.operands else None
+    if isinstance(operand, ParamRef) and operand.index < len(found.params):
+        return found.params[operand.index]
+    return ""
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    """Whether two tensors of one dump are the same."""
+    if squeezed(one) != squeezed(other):
+        return False
+    return judge(Task(left=side_of(one), right=side_of(other), tolerance=_EXACT, measures=False)).verdict == "equal"
+
+
+def _measured(bad: Tensor) -> str:
+    """How bad a tensor is; of a pair the largest difference too, which was not asked for before it mattered."""
+    if bad.task is None:
+        return bad.detail
+    distance = judge(replace(bad.task, measures=True)).distance
+    if distance is None:
+        return bad.detail
+    measures = (distance.max_absolute, distance.relative_euclidean, distance.cosine)
+    return f"{bad.detail}; largest difference {measures[0]:.4g}, relative {measures[1]:.4g}, cosine {measures[2]:.6f}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names for a line."""
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique[:3]) + (f" and {len(unique) - 3} more" if len(unique) > 3 else "")

@@ -1,8 +1,9 @@
 """Work in pieces on several processes or on a Dask cluster; results come in the order of the pieces."""
 
 import os
+import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
@@ -15,13 +16,21 @@ __all__ = ["spread", "worth"]
 
 WORTH = (4000, 1 << 28)  # tensors or bytes from which on other processes are worth their start
 
+_ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d+")
+_TIMEOUT = 10  # seconds until a scheduler must have answered
+
 P = TypeVar("P")
 R = TypeVar("R")
 Submit = Callable[[Callable[[P], R], P], Any]
 
 
 def spread(
-    work: Callable[[P], R], pieces: Iterable[P], *, jobs: int | None = 1, scheduler: str | None = None
+    work: Callable[[P], R],
+    pieces: Iterable[P],
+    *,
+    jobs: int | None = 1,
+    scheduler: str | None = None,
+    files: "Sequence[Path]" = (),
 ) -> Iterator[R]:
     """``work(piece)`` of each piece, in order; only a few pieces are under way at a time.
 
@@ -35,18 +44,21 @@ def spread(
     scheduler : str
         Address of a Dask scheduler (extra ``dask``), whose workers see the dumps under the same paths; `jobs` is not
         heeded then.
+    files : sequence of Path
+        What all workers of a cluster must see.
 
     Raises
     ------
     BadInputError, UnsupportedError
-        For less than one job; where Dask is not installed or nobody answers at the address.
+        For less than one job; where Dask is not installed, nobody answers at the address, or a worker cannot do the
+        work or does not see the files.
     """
     if jobs is not None and jobs < 1:
         raise BadInputError(f"{jobs} processes", where="jobs", allowed=("1 or more",))
     count = jobs or os.cpu_count() or 1
     if scheduler is None and count == 1:
         return map(work, pieces)
-    return _ordered(_cluster(scheduler) if scheduler is not None else _processes(count), work, pieces)
+    return _ordered(_cluster(scheduler, files) if scheduler is not None else _processes(count), work, pieces)
 
 
 def worth(count: int, paths: "Iterable[Path | None]") -> bool:
@@ -90,20 +102,35 @@ def _processes(count: int) -> "Iterator[tuple[Submit[Any, Any], int]]":
         pool.shutdown(cancel_futures=True)
 
 
+def missing(paths: Sequence[str]) -> list[str]:
+    """Those of some paths that this process does not see."""
+    return [path for path in paths if not os.path.exists(path)]
+
+
 @contextmanager
-def _cluster(address: str) -> "Iterator[tuple[Submit[Any, Any], int]]":
+def _cluster(address: str, files: "Sequence[Path]") -> "Iterator[tuple[Submit[Any, Any], int]]":
     try:
         from distributed import Client
     except ImportError:
         raise UnsupportedError("Dask is not installed: pip install 'dumpsim[dask]'", where="scheduler") from None
+    where = f"scheduler {address}"
+    if not _ADDRESS.fullmatch(address):
+        raise BadInputError("is no address", where=where, allowed=("tcp://HOST:PORT", "HOST:PORT"))
     try:
-        client = Client(address, timeout=10, set_as_default=False)
+        client = Client(address, timeout=_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise BadInputError(f"no Dask scheduler answers: {error}", where=f"scheduler {address}") from None
+        raise BadInputError(f"no Dask scheduler answers: {error}", where=where) from None
     with client:
         threads = sum(client.nthreads().values())
         if not threads:
-            raise BadInputError("the Dask cluster has no workers", where=f"scheduler {address}")
+            raise BadInputError("the Dask cluster has no workers", where=where)
+        try:
+            blind = client.run(missing, [os.path.abspath(path) for path in files])
+        except Exception as error:  # whatever keeps a worker from importing this
+            raise BadInputError(f"a worker cannot run dumpsim: {error}", where=where) from None
+        for worker, paths in sorted(blind.items()):
+            if paths:
+                raise BadInputError(f"the worker {worker} does not see {paths[0]}", where=where)
 
         def submit(work: Callable[[Any], Any], piece: Any) -> Any:
             return client.submit(work, piece, pure=False)

@@ -64,7 +64,7 @@ def compare(
     if op is not None:
         plan = plan.of(lambda name: fnmatchcase(name.lower(), op.lower()))
     rows = progress(plan.rows(jobs=jobs, scheduler=scheduler), what="compare", total=len(plan))
-    result = Comparison(rows=tuple(rows), unmatched=plan.unmatched)
+    result = Comparison(rows=tuple(rows), unmatched=plan.unmatched, unreadable=plan.unreadable)
     if csv is not None:
         result.to_csv(csv)
     if as_json:
@@ -74,7 +74,7 @@ def compare(
         _print(result.rows, every)
     _summary(result, every or as_json)
     lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
-    if any(row.verdict == "unreadable" for row in result):
+    if result.unreadable or any(row.verdict == "unreadable" for row in result):
         raise typer.Exit(3)
     if not result.ok or (strict and lonely):
         raise typer.Exit(1)
@@ -119,7 +119,9 @@ def _summary(result: Any, every: bool) -> None:
                 lines.append(f"in {side} only: {sum(names.values())} tensors of {some}{more}")
             if inside:
                 lines.append(f"in {side} only: {inside} tensors inside operators that are fused on the other side")
-    lines += [f"not compared: {said}" for said in result.unmatched]
+    lines += [f"not compared: {said}" for said in (*result.unmatched, *result.unreadable)]
+    if result.unmatched and not result.compared:
+        lines.append("--match order compares the first iteration with the first, whatever their numbers")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result.counts.items()) or "no tensors"
     lines.append(f"{result.compared} pairs compared: {counts}")
     for line in lines:

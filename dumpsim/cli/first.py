@@ -11,16 +11,19 @@ from dumpsim.cli.output import print_json
 from dumpsim.cli.selection import Json
 
 if TYPE_CHECKING:
-    from dumpsim.analysis.scan import Finding
+    from dumpsim.analysis.finding import Finding
+    from dumpsim.analysis.first import Search
 
 __all__ = ["first"]
 
 _KINDS = {"made": "made by", "received": "received by", "given": "given by"}
+_GOOD = ("are finite", "agree")
 _BASES = {
-    "inputs": "its inputs are good",
-    "graph": "its inputs were not dumped; the graph says that those who made them were good",
-    "order": "its inputs were not dumped; nothing before it was bad",
+    "inputs": "its inputs {}",
+    "graph": "its inputs were not dumped; the graph names the operators that made them, whose results {}",
+    "order": "its inputs were not dumped; all results before it {}",
 }
+_SHOWN = 4  # findings that are printed; the others are counted
 
 
 def first(
@@ -63,36 +66,63 @@ def first(
             scheduler=scheduler,
             progress=count,
         )
-    for finding in found:
-        if as_json:
+    if as_json:
+        for finding in found:
             print_json(finding.as_dict())
-        else:
-            print("\n".join(_lines(finding)))
+    else:
+        _print(found, pair=b is not None, every=every)
+    for line in _coverage(found, pair=b is not None):
+        print(line, file=sys.stderr if as_json else sys.stdout)
     for said in found.unreadable:
         print(f"dumpsim: {said}", file=sys.stderr)
-    if not as_json:
-        what = "difference" if b is not None else "NaN, no infinity that is not intended"
-        end = f"; {found.passed_on} pass it on" if found.passed_on else ""
-        print(f"{found.operators} operators{end}" if found.findings else f"{found.operators} operators: no {what}")
     if found.unreadable:
         raise typer.Exit(3)
-    if found.findings or not found.operators:
+    if found.findings or not found.tensors:
         raise typer.Exit(1)
 
 
-def _lines(finding: "Finding") -> list[str]:
+def _print(found: "Search", *, pair: bool, every: bool) -> None:
+    """Findings, at most a screen of them and the maker among them."""
+    maker = found.maker
+    shown = [one for n, one in enumerate(found) if every or n < _SHOWN - 1 or one is maker]
+    for finding in shown:
+        print("\n".join(_lines(finding, pair)))
+    if len(shown) < len(found):
+        print(f"{len(found) - len(shown)} more, received or given before that: see --all or --json")
+
+
+def _coverage(found: "Search", *, pair: bool) -> list[str]:
+    """What was looked at, and what was not."""
+    nothing = "no difference" if pair else "no NaN, no infinity that is not intended"
+    said = f"{found.operators} operators, {found.tensors} tensors {'compared' if pair else 'looked at'}"
+    if not found.findings and found.tensors:
+        said += f": {nothing}"
+    elif found.passed_on:
+        said += f"; {found.passed_on} operators pass it on"
+    lines = [said]
+    if found.skipped:
+        reasons = ", ".join(f"{count} tensors {reason}" for reason, count in found.skipped)
+        lines.append(f"not {'compared' if pair else 'looked at'}: {reasons}")
+    if found.unmatched:
+        lines.append("not compared: " + "; ".join(found.unmatched[:4]) + (" ..." if len(found.unmatched) > 4 else ""))
+    if pair and not found.tensors:
+        lines.append("nothing could be compared" + ("; try --match order" if found.unmatched else ""))
+    return lines
+
+
+def _lines(finding: "Finding", pair: bool) -> list[str]:
     """A finding for people."""
     where = f"rank {finding.rank}" + ("" if finding.iteration is None else f", iteration {finding.iteration}")
     lines = [f"{finding.what} {_KINDS[finding.kind]} {finding.op_type}  {finding.op_name}  ({where})"]
     lines.append(f"  {finding.tensor}: {finding.detail}" if finding.detail else f"  {finding.tensor}")
-    if finding.kind == "made":
-        lines.append(f"  {_BASES[finding.basis]}")
+    if finding.kind == "made" and finding.basis in _BASES:
+        lines.append("  " + _BASES[finding.basis].format(_GOOD[pair]))
     if finding.note:
         lines.append(f"  {finding.note}")
     if finding.other_name and finding.other_name != finding.op_name:
         lines.append(f"  in B {finding.other_name}")
     if finding.source:
-        lines.append(f"  made at {finding.source}  {finding.code}")
+        lines.append(f"  script line {finding.source}  {finding.code}")
     lines += [f"  {path}" for path in (finding.path, finding.other_path) if path]
     return [*lines, f"  next: {finding.next}"]
 

@@ -72,7 +72,10 @@ def test_first_says_who_where_and_what_next(dumps):
     both = run("first", a, b, "--json")
     assert json.loads(both.stdout)["op_name"] == "Default_Add-op1"
     clean = run("first", b)
-    assert (clean.exit_code, clean.stdout) == (0, "4 operators: no NaN, no infinity that is not intended\n")
+    assert (clean.exit_code, clean.stdout) == (
+        0,
+        "4 operators, 8 tensors looked at: no NaN, no infinity that is not intended\n",
+    )
 
 
 def test_the_next_command_works(dumps):

@@ -1,0 +1,171 @@
+"""What of two dumps is compared with what: iterations, then the tensors of matched operators; and how accurately."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import attrgetter
+from pathlib import Path
+
+from dumpsim.analysis.align import Match
+from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.analysis.dumpset import open as open_dump
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.operator import Operator, Series, series, squeezed
+from dumpsim.analysis.tolerance import Rule, Tolerance, tolerance_of
+from dumpsim.core.errors import BadInputError, DumpsimError, nearest
+
+__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "lenient", "pairs_of", "together"]
+
+MATCHING = ("number", "order")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two tensors of matched operators, or one that has no counterpart."""
+
+    left: Entry | None
+    right: Entry | None
+    note: str = ""
+
+
+class Accuracy:
+    """Tolerances along an iteration.
+
+    Once two tensors that belong together are of different floating types, what is computed from them has the accuracy
+    of the narrower one, whatever its own type: later defaults are not below that type's.
+    """
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = tuple(rules)
+        self._types: set[str] = set()
+
+    def of(self, left: Entry, right: Entry) -> Tolerance:
+        """The tolerance of the next pair."""
+        names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
+        types = {_dtype(left), _dtype(right)}
+        floats = {name for name in types if "float" in name}
+        if len(floats) == 2:
+            self._types |= floats
+        return tolerance_of(names, types | self._types if floats else types, self._rules)
+
+
+def _dtype(entry: Entry) -> str:
+    """Number type, empty for a file that cannot be read: comparing it tells."""
+    try:
+        return entry.dtype
+    except (DumpsimError, OSError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The iterations of two dumps side by side.
+
+    Attributes
+    ----------
+    pairs : list
+        By rank and iteration; None for what one dump does not have.
+    unreadable : list of str
+        What is wrong with files that say which tensors there are; reading an operator's line may add to it.
+    roots : tuple of Path
+    """
+
+    pairs: list[tuple[Series | None, Series | None]]
+    unreadable: list[str]
+    roots: tuple[Path, ...]
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Ranks and iterations that one dump alone has, in words."""
+        said = []
+        for left, right in self.pairs:
+            one = left if right is None else right if left is None else None
+            if one is not None:
+                iteration = "" if one.iteration is None else f", iteration {one.iteration}"
+                said.append(f"rank {one.rank}{iteration}: in {'A' if right is None else 'B'} only")
+        return tuple(said)
+
+
+def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:
+    """A dump whose damaged files are told in words, and do not hide the others."""
+    opened = dump if isinstance(dump, DumpSet) else open_dump(dump)
+    return opened.lenient(lambda error: unreadable.append(str(error)))
+
+
+def together(a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number") -> Together:
+    """Rank by rank, or the only rank with the only one; iterations by number, or the first with the first."""
+    if match not in MATCHING:
+        raise BadInputError(
+            f"{match!r} is no way to match", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
+        )
+    unreadable: list[str] = []
+    dumps = lenient(a, unreadable), lenient(b, unreadable)
+    left, right = (list(series(one)) for one in dumps)
+    ranks = {one.rank for one in left}, {one.rank for one in right}
+    same = len(ranks[0]) == len(ranks[1]) == 1
+    ours, theirs = (_keyed(side, 0 if same else None, match) for side in (left, right))
+    keys = [*ours, *(key for key in theirs if key not in ours)]
+    order = sorted(keys, key=lambda key: (key[0], key[1] is not None, key[1] or 0))
+    pairs = [(ours.get(key), theirs.get(key)) for key in order]
+    return Together(pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps))
+
+
+def _keyed(side: Sequence[Series], rank: int | None, match: str) -> dict[tuple[int, int | None], Series]:
+    """Iterations by rank, which may be given for all, and number."""
+    found: dict[tuple[int, int | None], Series] = {}
+    for own, members in groupby(side, attrgetter("rank")):
+        for n, one in enumerate(members):
+            found[own if rank is None else rank, n if match == "order" else one.iteration] = one
+    return found
+
+
+def pairs_of(match: Match) -> list[Pair]:
+    """The tensors of matched operators side by side: by number, then by shape in order; the rest alone."""
+    if not match.left or not match.right:
+        alone = [entry for one in (*match.left, *match.right) for entry in one.entries]
+        return [Pair(left=one if match.left else None, right=None if match.left else one) for one in alone]
+    if len(match.left) == len(match.right) == 1:
+        one, other = match.left[0], match.right[0]
+        return [*_side_by_side(one.inputs, other.inputs), *_side_by_side(one.outputs, other.outputs)]
+    return _fused(match.left, match.right)
+
+
+def _side_by_side(left: Sequence[Entry], right: Sequence[Entry]) -> list[Pair]:
+    theirs = {entry.slot: entry for entry in right}
+    both = {entry.slot: theirs[entry.slot] for entry in left if entry.slot in theirs}
+    used = {id(entry) for entry in both.values()}
+    rest = [entry for entry in right if id(entry) not in used]
+    found = []
+    for entry in left:
+        other = both.get(entry.slot)
+        if other is None and rest:
+            other = next((one for one in rest if squeezed(one) == squeezed(entry)), None)
+            if other is not None:
+                rest.remove(other)
+        found.append(Pair(left=entry, right=other))
+    return [*found, *(Pair(left=None, right=entry) for entry in rest)]
+
+
+def _fused(left: Sequence[Operator], right: Sequence[Operator]) -> list[Pair]:
+    """A fused operator and its parts: inputs in order by shape, results of the last part."""
+    swapped = len(left) == 1
+    whole, parts = (left[0], right) if swapped else (right[0], left)
+    queue = list(parts[0].inputs)
+    for before, one in pairwise(parts):
+        made = [squeezed(entry) for entry in before.outputs]
+        within = next((entry for entry in one.inputs if squeezed(entry) in made), None)
+        queue += [entry for entry in one.inputs if entry is not within]
+    last = parts[-1].outputs
+    pairs: list[tuple[Entry | None, Entry | None]] = []
+    for entry in whole.inputs:
+        found = next((one for one in queue if squeezed(one) == squeezed(entry)), None)
+        if found is not None:
+            del queue[: queue.index(found) + 1]
+        pairs.append((found, entry))
+    used = {id(one) for one, _ in pairs if one is not None}
+    inner = [entry for one in parts for entry in one.entries if id(entry) not in used and entry not in last]
+    note = f"inside {whole.op_name}"
+    results = _side_by_side(whole.outputs, last) if swapped else _side_by_side(last, whole.outputs)
+    ordered = [Pair(left=b, right=a) if swapped else Pair(left=a, right=b) for a, b in pairs]
+    alone = [Pair(left=None if swapped else one, right=one if swapped else None, note=note) for one in inner]
+    return [*ordered, *alone, *results]
