@@ -25,8 +25,9 @@ __all__ = ["Interception"]
 _HANDLE = handle_torch_function.__code__
 _OPTIMIZERS = "/torch/optim/"
 _JIT = "/torch/_jit_internal.py"  # functions that choose between two by a flag, as max_pool2d does
-_TENSOR = "/torch/_tensor.py"
-_HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase"})
+_OWN_CALLERS = ("/torch/_tensor.py", "/torch/nn/functional.py", "/torch/functional.py")
+_HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase", "_VF"})
+_WITH_INDICES = "_with_indices"
 _VARARGS = 0x04
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 _DESCRIPTOR = type(torch._C.TensorBase.add)
@@ -49,6 +50,7 @@ class _Mode(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is 
     def __init__(self, owner: "Interception") -> None:
         super().__init__()
         self.owner = owner
+        self.plain: set[Any] = set()  # functions met that are never recorded
 
     def __torch_function__(
         self,
@@ -57,6 +59,8 @@ class _Mode(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is 
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if func in self.plain:
+            return func(*args, **kwargs) if kwargs else func(*args)
         return self.owner.called(func, args, kwargs or {}, self)
 
 
@@ -90,7 +94,6 @@ class Interception:
         self._identities = session.neutral.identities
         self._probabilities = session.neutral.probabilities
         self._operators = {*self._dunders, *self._raw_dunders, *self._identities, *self._probabilities}
-        self._plain: set[Any] = set()  # functions met that are never recorded
         self._active = False
 
     def install(self, *, modules: bool) -> None:
@@ -125,8 +128,6 @@ class Interception:
 
     def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode) -> Any:
         """A call of torch: do it, and record it if it is a listed one and the outermost."""
-        if function in self._plain:
-            return function(*args, **kwargs)
         session = self._session()
         if session is None or not self._active:
             return function(*args, **kwargs)
@@ -135,14 +136,14 @@ class Interception:
             args, kwargs = session.neutral.without(function, args, kwargs)
         local = self._local
         if local.depth or local.hidden or not (session.recording or session.exact) or os.getpid() != self._pid:
-            return _first(args, kwargs) if dropped else function(*args, **kwargs)
+            return first(args, kwargs) if dropped else function(*args, **kwargs)
         api = None
         frame = None
         given, named = args, kwargs
         try:
             inner = sys._getframe(2)
-            frame = _caller(inner)
-            api = self._identify(session, function, args, frame)
+            frame = caller(inner)
+            api, frame = self._identify(session, function, args, frame)
             if api is not None and frame is not inner and frame is not None:
                 given, named = self._given(api, args, kwargs, inner, frame)
             if api is not None and self._is_hidden(session, frame):
@@ -155,7 +156,7 @@ class Interception:
             local_hidden = False
         if api is None:
             if dropped:
-                return _first(args, kwargs)
+                return first(args, kwargs)
             return self._pass(session, function, args, kwargs, mode, frame, hidden=local_hidden)
         return self._record(session, api, function, args, kwargs, frame, dropped, given, named)
 
@@ -176,23 +177,23 @@ class Interception:
         wanted = session.recording and session.selection.takes(name)
         inputs: Any = []
         if wanted and not session.exact:  # before the call: it may write into its inputs
-            inputs = session.captured(name, "input", given, single=False)
+            inputs = session.captured(f"{name}_forward_input", given, single=False)
         local = self._local
         local.depth += 1
         try:
-            result = _first(args, kwargs) if dropped else function(*args, **kwargs)
+            result = first(args, kwargs) if dropped else function(*args, **kwargs)
         finally:
             local.depth -= 1
         if wanted and session.recording:
             try:
                 if session.exact:
-                    inputs = session.captured(name, "input", given, single=False)
+                    inputs = session.captured(f"{name}_forward_input", given, single=False)
                 elif session.full:
                     inputs += self._keywords(session, name, named)
                 else:
                     self._count_keywords(session, named)
-                outputs = session.captured(name, "output", result, single=True)
-                session.record(f"{api.path}({number}) forward", session.stack(frame), inputs, outputs)
+                outputs = session.captured(f"{name}_forward_output", result, single=True)
+                session.record(api.key(number), session.stack(frame), inputs, outputs)
             except Exception as error:
                 session.skip(f"record: {type(error).__name__}")
         return result
@@ -218,15 +219,24 @@ class Interception:
         body = transparent(function)
         if body is None:
             if not session.catalogue.candidates(function) and function not in self._operators:
-                self._plain.add(function)
+                mode.plain.add(function)
             return function(*args, **kwargs)
         with mode:
             return body(*args, **kwargs)
 
     def _identify(
         self, session: "Session", function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
+    ) -> tuple[Api | None, FrameType | None]:
+        """The API that was called, None for one that is not recorded; and who called it."""
+        silent = session.catalogue.silent.get(id(frame.f_code)) if frame is not None else None
+        if silent is not None and frame is not None:
+            return silent, frame.f_back
+        return self._named(session, function, args, frame), frame
+
+    def _named(
+        self, session: "Session", function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
     ) -> Api | None:
-        """The API that was called, None for one that is not recorded."""
+        """By which name the caller called a function, None for one that is not recorded."""
         catalogue = session.catalogue
         operators = self._raw_dunders.get(function)
         if operators is None and function in self._dunders and function in catalogue:
@@ -238,11 +248,17 @@ class Interception:
             if name is not None:
                 return catalogue.operator(name)
         if len(candidates) < 2:
-            if candidates and frame is not None and frame.f_code.co_filename.endswith(_TENSOR):
-                site = self._sites.find(frame)
-                if site.callee is not None and not _HIDDEN_BASES.isdisjoint(site.callee.attributes):
-                    return None  # torch's own methods call these by another name than the one that is listed
-            return candidates[0] if candidates else None
+            if not candidates:
+                return None
+            if frame is not None and frame.f_code.co_filename.endswith(_OWN_CALLERS):
+                callee = self._sites.find(frame).callee
+                if callee is not None and not _HIDDEN_BASES.isdisjoint((callee.root, *callee.attributes)):
+                    return None  # torch's own functions call these by another name than the one that is listed
+            if candidates[0].name.endswith(_WITH_INDICES) and frame is not None:
+                # one function for two, told apart by a flag: it is called by the name of both
+                if self._sites.find(frame).name != candidates[0].name:
+                    return Api("Functional", candidates[0].name.removesuffix(_WITH_INDICES))
+            return candidates[0]
         site = self._sites.find(frame) if frame is not None else CallSite(False)
         called = site.name
         module = base_module(site.callee, frame) if frame is not None else None
@@ -332,9 +348,7 @@ class Interception:
     def _keywords(self, session: "Session", name: str, kwargs: dict[str, Any]) -> Any:
         found: list[Any] = []
         for word, value in kwargs.items():
-            for part, measured, tensor in session.captured(name, "input", value, single=True):
-                head, _, tail = part.partition("_forward_input")
-                found.append((f"{head}_forward_input.{word}{tail}", measured, tensor))
+            found += session.captured(f"{name}_forward_input.{word}", value, single=True)
         return found
 
     def _count_keywords(self, session: "Session", kwargs: dict[str, Any]) -> None:
@@ -359,7 +373,7 @@ class Interception:
             local.depth += 1
             if not session.exact and session.recording and module.__dict__.get("inplace"):
                 with torch._C.DisableTorchFunction():
-                    inputs = session.captured("", "input", args, single=False)
+                    inputs = session.captured("_forward_input", args, single=False)
         local.open.append((module, inputs, sys.exc_info()[1]))
 
     def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], result: Any) -> None:
@@ -398,7 +412,7 @@ class Interception:
         if self._local.hidden:
             return
         with torch._C.DisableTorchFunction():
-            frame = _caller(sys._getframe(2))
+            frame = caller(sys._getframe(2))
             stack = None
             if session.recording and layer is not None and session.selection.takes(layer.name):
                 stack = session.stack(frame)
@@ -410,11 +424,11 @@ class Interception:
             if not session.recording or not session.selection.takes(name):
                 return
             if inputs is None:
-                inputs = session.captured(name, "input", args, single=False)
+                inputs = session.captured(f"{name}_forward_input", args, single=False)
             else:
                 inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
-            outputs = session.captured(name, "output", result, single=True)
-            session.record(f"{api.path}({number}) forward", stack or session.stack(frame), inputs, outputs)
+            outputs = session.captured(f"{name}_forward_output", result, single=True)
+            session.record(api.key(number), stack or session.stack(frame), inputs, outputs)
 
     def _step_begins(self, *_: Any) -> None:
         """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""
@@ -472,9 +486,14 @@ class Interception:
         self._stance = stance
 
 
-def _caller(frame: FrameType | None) -> FrameType | None:
+def caller(frame: FrameType | None) -> FrameType | None:
     """The frame that called a function of torch, past torch's own way to us."""
-    while frame is not None and frame.f_code is _HANDLE and frame.f_back is not None:
+    while frame is not None and frame.f_back is not None:
+        if frame.f_code.co_name == "__torch_function__":  # a mode of the user's above ours
+            frame = frame.f_back
+            continue
+        if frame.f_code is not _HANDLE:
+            break
         frame = frame.f_back.f_back
         if frame is not None and frame.f_code.co_filename.endswith(_JIT):
             frame = frame.f_back
@@ -496,6 +515,6 @@ def _owner(callee: Load | None) -> Load | None:
     return Load(callee.op, callee.root, callee.attributes[:-1]) if callee is not None and callee.attributes else None
 
 
-def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a dropout without effect returns."""
     return args[0] if args else kwargs["input"]

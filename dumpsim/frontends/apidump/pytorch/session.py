@@ -20,8 +20,9 @@ from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
+from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
 from dumpsim.frontends.apidump.pytorch.interception import Interception
-from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, scalar
+from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, outline, scalar
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks, layer_key
 
@@ -63,6 +64,8 @@ class Session:
         The APIs of 1.0.17, or more of torch, with keyword arguments and leaves of dicts.
     exact : bool
         As 1.0.17 in everything that shows in names, order and numbers.
+    previous : Session, optional
+        An exact one that this takes the place of.
 
     Attributes
     ----------
@@ -79,7 +82,9 @@ class Session:
         compare_statedict: bool = False,
         coverage: Coverage = "listed",
         exact: bool = False,
+        previous: "Session | None" = None,
     ) -> None:
+        carried = Carried() if previous is None else previous.hand_over()
         self.exact = exact
         self.full = coverage == "full"
         self.retain_backward = retain_backward
@@ -104,7 +109,8 @@ class Session:
         self.closed = False
         if compare_statedict:
             _save(net, f"{self.output.rank_directory}/pt_net.pth")
-        self._interception = Interception(self)
+        self._carried = carried
+        self._interception = ExactInterception(self, net, carried) if exact else Interception(self)
         self._finalizer = weakref.finalize(self, Interception.remove, self._interception)
         self._intercept()
 
@@ -118,7 +124,9 @@ class Session:
         """Record from here; counters go on where they were."""
         self._check_open()
         self.request = request
-        self.selection = Selection(request, exact=self.exact)
+        self.selection = Selection(
+            request, exact=self.exact, memory=self._carried.memory if self.exact else None
+        )
         self.recording = True
         self.generation += 1
         self._lines_at_start = self.output.lines
@@ -164,7 +172,19 @@ class Session:
             self.output.close()
             atexit.unregister(self._at_exit)
 
+    def hand_over(self) -> Carried:
+        """Close, and leave to the next session what 1.0.17 never takes back."""
+        self._carried.current = None
+        self.close()
+        return self._carried
+
     # what interception reports
+
+    def touch(self) -> None:
+        """A call is seen, whether it is selected or not. [spec api_dump 1.2]"""
+        if self.recording and not self._begun:
+            with self._lock:
+                self._begin()
 
     def count(self, api: Api) -> int:
         """The number of this call of an API."""
@@ -172,29 +192,28 @@ class Session:
         self._counts[api.base] = number + 1
         return number
 
-    def captured(self, name: str, io: str, value: Any, *, single: bool) -> Captured:
-        """What will be recorded of arguments or results, as they are now."""
+    def captured(self, name: str, value: Any, *, single: bool) -> Captured:
+        """What will be recorded of arguments or results, as they are now; `name` is the record's without positions."""
         found: Captured = []
-        prefix = f"{name}_forward_{io}"
         if single and not isinstance(value, list | tuple | dict):
-            self._capture(found, prefix, value)
+            self._capture(found, name, value)
         elif isinstance(value, list | tuple):
             for position, leaf in enumerate(value):
                 if isinstance(leaf, torch.Tensor):
-                    self._capture(found, f"{prefix}.{position}", leaf)
+                    self._capture(found, f"{name}.{position}", leaf)
                 elif isinstance(leaf, list | tuple | dict) or not self.request.filter_data:
-                    self._capture_inside(found, f"{prefix}.{position}", leaf)
+                    self._capture_inside(found, f"{name}.{position}", leaf)
         else:
-            self._capture_inside(found, prefix, value)
+            self._capture_inside(found, name, value)
         return found
 
     def record(self, key: str, stack: bytes, inputs: Captured, outputs: Captured) -> None:
         """One finished call."""
         with self._lock:
-            self._begin()
+            if not self._begun:
+                self._begin()
             self._stacks.put(key, stack)
-            self._write(inputs)
-            self._write(outputs)
+            self._write(inputs + outputs)
             if self.retain_backward:
                 for name, _, tensor in outputs:
                     if tensor is not None and tensor.requires_grad:
@@ -203,7 +222,8 @@ class Session:
     def record_layer(self, layer: Layer, stack: bytes) -> None:
         """A module of the network has been called."""
         with self._lock:
-            self._begin()
+            if not self._begun:
+                self._begin()
             self._stacks.put(layer.key, stack)
             if self.request.npy:
                 if layer.record in self._layer_files:
@@ -235,8 +255,7 @@ class Session:
             if isinstance(leaf, torch.Tensor):
                 if request.filter_data and not is_data(leaf):
                     return
-                kept = measure(leaf, statistics=request.statistics, npy=request.npy, exact=self.exact)
-                found.append((name, kept, leaf))
+                found.append((name, self._measure(leaf, request), leaf))
             elif isinstance(leaf, bool | int | float):
                 if not request.filter_data:
                     found.append((name, scalar(leaf, npy=request.npy, statistics=request.statistics), None))
@@ -247,11 +266,15 @@ class Session:
         except Exception as error:  # never out of the user's forward
             self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
 
+    def _measure(self, tensor: torch.Tensor, request: Request) -> Measured:
+        if request.dump_type == "stack":
+            return outline(tensor)
+        return measure(tensor, statistics=request.statistics, npy=request.npy, exact=self.exact)
+
     def _begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            self.output.begin()
-            atexit.register(self._at_exit)
+        self._begun = True
+        self.output.begin()
+        atexit.register(self._at_exit)
 
     def _at_exit(self) -> None:
         """A process that ends without stop, by an error too, leaves whole files."""
@@ -279,7 +302,7 @@ class Session:
             if request.filter_data and not is_data(gradient):
                 return
             try:
-                measured = measure(gradient, statistics=request.statistics, npy=request.npy, exact=self.exact)
+                measured = self._measure(gradient, request)
             except Skip as skip:
                 self.skipped[skip.reason] += 1
                 return

@@ -14,7 +14,7 @@ from dumpsim.frontends.apidump.output import npy_header
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.stats import CODES
 
-__all__ = ["Measured", "Skip", "measure", "scalar"]
+__all__ = ["Measured", "Skip", "measure", "outline", "scalar"]
 
 _NONE = (math.nan, math.nan, math.nan)
 
@@ -43,6 +43,8 @@ _PLAIN: dict[torch.dtype, tuple[np.dtype[Any], int]] = {
     )
     if hasattr(torch, name)
 }
+_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
 _NAMES = {kind: str(kind) for kind in _PLAIN}
 
@@ -54,6 +56,12 @@ def _single(value: float) -> float:
 
 def refuse(tensor: torch.Tensor) -> None:
     """Skip what has no bytes of its own to look at."""
+    if (
+        type(tensor) in _TENSORS
+        and tensor.layout is torch.strided
+        and not (tensor.is_meta or tensor.is_quantized or tensor.is_nested or _is_wrapped(tensor))
+    ):
+        return
     if tensor.is_meta:
         raise Skip("meta tensor")
     if tensor.layout is not torch.strided:
@@ -62,12 +70,11 @@ def refuse(tensor: torch.Tensor) -> None:
         raise Skip("quantised tensor")
     if tensor.is_nested:
         raise Skip("nested tensor")
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if _is_wrapped(tensor):
         raise Skip("tensor inside vmap or grad")
-    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
-        name = type(tensor).__name__
-        if name in ("FakeTensor", "FunctionalTensor"):
-            raise Skip(name)
+    name = type(tensor).__name__
+    if name in ("FakeTensor", "FunctionalTensor"):
+        raise Skip(name)
 
 
 def is_data(tensor: torch.Tensor) -> bool:
@@ -92,14 +99,29 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
         For what cannot be recorded.
     """
     refuse(tensor)
-    if not (statistics or npy):
-        return _outline(tensor.dtype, tensor.shape)
     if torch._C._len_torch_dispatch_stack():
         from torch.utils._python_dispatch import _disable_current_modes
 
         with _disable_current_modes():
             return _measure(tensor, statistics, npy, exact)
     return _measure(tensor, statistics, npy, exact)
+
+
+def outline(tensor: torch.Tensor) -> Measured:
+    """What there is to say of a tensor without looking at its values.
+
+    Raises
+    ------
+    Skip
+        As `measure`.
+    """
+    refuse(tensor)
+    return _outline(tensor.dtype, tensor.shape)
+
+
+@lru_cache(maxsize=4096)
+def _outline(kind: torch.dtype, shape: torch.Size) -> Measured:
+    return Measured(tail_of(str(kind), shape, _NONE))
 
 
 def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> Measured:
@@ -137,12 +159,6 @@ def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> 
         total, _, high, low, count, *_ = _stats.measure(array.reshape(-1).view(np.uint8), code, level_number(None))
         values = (_single(high), _single(low), _single(total / count))
     return Measured(tail_of(text, shape, values), _file(data, array, shape) if npy else None)
-
-
-@lru_cache(maxsize=4096)
-def _outline(kind: torch.dtype, shape: torch.Size) -> Measured:
-    """What there is to say of a tensor without looking at its values."""
-    return Measured(tail_of(str(kind), shape, _NONE))
 
 
 def _reductions(data: torch.Tensor) -> tuple[float, float, float]:
