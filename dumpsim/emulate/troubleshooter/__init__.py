@@ -7,8 +7,25 @@ from dumpsim.emulate.troubleshooter import migrator
 
 __all__ = ["migrator"]
 
+__version__ = "1.0.17"  # the release whose functions these are
+
 # [recorded: dir() of troubleshooter 1.0.17]
-_ABSENT = frozenset({"fix_random", "proposal", "proposer", "save", "save_grad", "tracker", "tracking", "widget"})
+_ABSENT = frozenset(
+    [
+        "FRAMEWORK_TYPE",
+        "common",
+        "fix_random",
+        "log",
+        "proposal",
+        "proposer",
+        "save",
+        "save_grad",
+        "tracker",
+        "tracking",
+        "version",
+        "widget",
+    ]
+)
 
 
 def __getattr__(name: str) -> Any:

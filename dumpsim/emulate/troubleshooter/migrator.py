@@ -10,6 +10,8 @@ __all__ = ["api_dump_compare", "api_dump_init", "api_dump_start", "api_dump_stop
 # [recorded: dir() of troubleshooter.migrator 1.0.17]
 _ABSENT = frozenset(
     [
+        "FRAMEWORK_TYPE",
+        "api_dump",
         "cal_algorithm",
         "cal_cosine_sim",
         "compare_dict_dir",
