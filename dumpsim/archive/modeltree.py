@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dumpsim.archive.naming import escape, parse_bin, parse_npy
-from dumpsim.archive.tree import MAPPING, STATISTIC
-from dumpsim.codecs import mapping
-from dumpsim.core.errors import UnreadableError
+from dumpsim.archive.naming import escape
+from dumpsim.archive.tree import newest_stamp
 
 __all__ = ["ModelTree"]
 
@@ -70,11 +68,7 @@ class ModelTree:
 
     def newest_stamp(self) -> int:
         """The greatest time stamp in names and rows of this device, 0 where there is none."""
-        newest = 0
-        for device in self.devices():
-            for directory, _, names in os.walk(device):
-                newest = max([newest, *(stamp for name in names for stamp in _stamps(directory, name))])
-        return newest
+        return max((newest_stamp(device) for device in self.devices()), default=0)
 
 
 def _levels(path: str, depth: int) -> Iterator[str]:
@@ -85,22 +79,3 @@ def _levels(path: str, depth: int) -> Iterator[str]:
     for name in sorted(os.listdir(path)) if os.path.isdir(path) else ():
         if name.isdigit():
             yield from _levels(f"{path}/{name}", depth - 1)
-
-
-def _stamps(directory: str, name: str) -> Iterator[int]:
-    """The time stamps that a file's name or its lines tell."""
-    if name in (MAPPING, STATISTIC):
-        with open(f"{directory}/{name}", encoding="utf-8") as file:
-            if name == MAPPING:
-                for original in mapping.parse(file.read()).values():
-                    yield from _stamps(directory, original)
-            else:
-                cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5)
-                yield from (int(cell) for cell in cells if cell.isdigit())
-        return
-    try:
-        # the facts of an overflow stand in a JSON file whose name goes on as an npy file's does
-        bare = name.partition(".output.")[0] if name.endswith(".json") else name
-        yield parse_npy(name).timestamp if name.endswith(".npy") else parse_bin(bare).timestamp
-    except UnreadableError:
-        return

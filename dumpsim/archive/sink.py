@@ -95,8 +95,8 @@ class Sink:
             # born with its final mode: that binds later openers, not this descriptor
             descriptor = self._create(temporary, self._file_mode if mode is None else mode)
             _write_all(descriptor, parts, size)
-            os.close(descriptor)
-            descriptor = -2
+            finished, descriptor = descriptor, -2  # a failing close, as of a full NFS server, closes all the same
+            os.close(finished)
             before = _size(path) if mode is not None else None
             os.rename(temporary, path)
         except OSError as error:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dumpsim.archive.naming import parse_npy
+from dumpsim.archive.naming import parse_bin, parse_npy
 from dumpsim.codecs import mapping
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
@@ -127,30 +127,30 @@ def _directory(directory: str, rank: int, graph_id: int, iteration: int | None) 
     return iter(sorted(found, key=lambda pair: (pair[1].timestamp, pair[1].io, pair[1].slot)))
 
 
-def newest_stamp(rank_path: str) -> int:
+def newest_stamp(top: str) -> int:
     """The greatest time stamp in the names below a directory, 0 where there is none.
 
     Rows of statistic.csv and lines of mapping.csv count, too, so that a run that goes on writes no stamp twice.
     """
-    newest = 0
-    for directory, _, names in os.walk(rank_path):
-        for name in names:
-            path = f"{directory}/{name}"
-            if name.endswith(".npy"):
-                newest = max(newest, _stamp_of(name))
-            elif name == MAPPING:
-                with open(path, encoding="utf-8") as file:
-                    newest = max([newest, *(_stamp_of(original) for original in mapping.parse(file.read()).values())])
-            elif name == STATISTIC:
-                with open(path, encoding="utf-8") as file:
-                    cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5)
-                    newest = max([newest, *(int(cell) for cell in cells if cell.isdigit())])
-    return newest
+    return max(
+        (stamp for where, _, names in os.walk(top) for name in names for stamp in _stamps(where, name)), default=0
+    )
 
 
-def _stamp_of(name: str) -> int:
-    """The time stamp of a file name, 0 where it has none."""
+def _stamps(directory: str, name: str) -> Iterator[int]:
+    """The time stamps that a file's name or its lines tell."""
+    if name in (MAPPING, STATISTIC):
+        with open(f"{directory}/{name}", encoding="utf-8") as file:
+            if name == MAPPING:
+                for original in mapping.parse(file.read()).values():
+                    yield from _stamps(directory, original)
+            else:
+                cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5)
+                yield from (int(cell) for cell in cells if cell.isdecimal())
+        return
     try:
-        return parse_npy(name).timestamp
+        # the facts of an overflow stand in a JSON file whose name goes on as an npy file's does
+        bare = name.partition(".output.")[0] if name.endswith(".json") else name
+        yield parse_npy(name).timestamp if name.endswith(".npy") else parse_bin(bare).timestamp
     except UnreadableError:
-        return 0
+        return

@@ -206,7 +206,7 @@ def _read_param(line: str, where: str) -> IrParam:
     abstract = parse_type(f"<{type_name}>", where)
     if not isinstance(abstract, TensorType):
         raise UnreadableError(f"{type_name!r} is not a parameter's type", where=where, code="DS-IR-002")
-    ios = parse_kernel_ios(f"<{device}>") if device else ()
+    ios = parse_kernel_ios(f"<{device}>", where) if device else ()
     return IrParam(
         name=abstract.ref_key or label,
         label=label,
@@ -263,7 +263,7 @@ def _read_node(block: list[str], params: tuple[IrParam, ...], where: str) -> IrN
             left, _, right = line[2:].partition(") -> (")
             left, right = left[1:].removesuffix(")") if not right else left[1:], right[:-1]
             if "[const vector]" in line and re.search(r"x[A-Za-z0-9_]{1,60}\[const vector\]", line):
-                kernel = (parse_kernel_ios(left), parse_kernel_ios(right))
+                kernel = (parse_kernel_ios(left, where), parse_kernel_ios(right, where))
             elif "<" in line:
                 operand_types = parse_types(left, where)
                 output = (parse_types(right, where) or (None,))[0] if right else None
@@ -281,10 +281,10 @@ def _read_node(block: list[str], params: tuple[IrParam, ...], where: str) -> IrN
         operand_types=operand_types,
         output=output,
         full_name=full_name,
-        instance_name=_braces(tail, "{instance name: ") or None,
-        primitive_attrs=_read_pairs(_braces(tail, "primitive_attrs: {")),
-        node_attrs=_read_pairs(_braces(tail, "cnode_attrs: {")),
-        primal_attrs=_read_pairs(_braces(tail, "cnode_primal_attrs: {")),
+        instance_name=_braces(tail, "{instance name: ", where) or None,
+        primitive_attrs=_read_pairs(_braces(tail, "primitive_attrs: {", where)),
+        node_attrs=_read_pairs(_braces(tail, "cnode_attrs: {", where)),
+        primal_attrs=_read_pairs(_braces(tail, "cnode_primal_attrs: {", where)),
         kernel_in=kernel[0] if kernel else None,
         kernel_out=kernel[1] if kernel else None,
         object_in=objects[0] if objects else None,
@@ -339,20 +339,15 @@ def _closing(text: str, opening: int, where: str) -> int:
     raise UnreadableError("a bracket is never closed", where=where, code="DS-IR-005")
 
 
-def _braces(text: str, opening: str) -> str:
+def _braces(text: str, opening: str, where: str) -> str:
     """What stands in the braces that `opening` begins."""
     start = text.find(opening)
     if start < 0:
         return ""
     brace = start + opening.index("{")
-    return text[start + len(opening) : _closing(text, brace, "ir")]
+    return text[start + len(opening) : _closing(text, brace, where)]
 
 
 def _read_pairs(text: str) -> tuple[tuple[str, Text], ...]:
     pairs = (part.split(": ", 1) for part in split_list(text))
     return tuple((pair[0], Text(pair[1])) for pair in pairs if len(pair) == 2)
-
-
-def shape_of(abstract: Abstract) -> str:
-    """The shape of a tensor as the text spells it, empty for other values."""
-    return shape_text(abstract.shape) if isinstance(abstract, TensorType) else ""

@@ -54,11 +54,10 @@ def split_list(text: str, separator: str = ", ") -> list[str]:
     return parts
 
 
-def parse_kernel_ios(text: str) -> tuple[KernelIo, ...]:
+def parse_kernel_ios(text: str, where: str) -> tuple[KernelIo, ...]:
     """Device types: ``<Float32xDefaultFormat[const vector]{2, 3}>, ...``."""
     return tuple(
-        KernelIo(dtype=kind, format=layout, shape=tuple(int(d) for d in dims.split(",") if d.strip()))
-        for kind, layout, dims in _KERNEL_IO.findall(text)
+        KernelIo(dtype=kind, format=layout, shape=_dims(dims, where)) for kind, layout, dims in _KERNEL_IO.findall(text)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 
-__all__ = ["COMMON", "TITLES", "Dialect", "header", "number", "parse", "row"]
+__all__ = ["COMMON", "FIELDS", "TITLES", "Dialect", "header", "number", "parse", "row"]
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
@@ -47,7 +47,7 @@ FIELDS = {
     "zero count": "zero",
     "l2norm": "l2norm",
 }
-_REAL = ("max", "min", "avg", "l2norm")
+_COUNTS = frozenset(FIELDS.values()) - {"max", "min", "avg", "l2norm"}
 _BY_TITLE = {title: name for name, title in TITLES.items() if name in FIELDS}
 
 
@@ -77,9 +77,7 @@ def number(value: float | int | None) -> str:
     """
     if value is None:
         return "null"
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, int):
+    if isinstance(value, int):  # True and False, too
         return str(value)
     if math.isnan(value):
         return "nan"
@@ -127,35 +125,43 @@ def parse(text: str, where: str = "statistic.csv") -> Iterator[tuple[Record, dic
         With the line, for a row that is not a tensor's.
     """
     rows = csv.reader(io.StringIO(text))
-    titles = next(rows, None)
-    if titles is None:
-        return
-    if tuple(titles[: len(COMMON)]) != COMMON:
-        raise UnreadableError("first line is not the header of a statistic.csv", where=f"{where}:1", code="DS-CSV-001")
-    extra = titles[len(COMMON) :]
-    for fields in rows:
-        place = f"{where}:{rows.line_num}"
-        if len(fields) < len(titles):
-            raise UnreadableError(f"{len(fields)} fields for {len(titles)} columns", where=place, code="DS-CSV-002")
-        try:
-            op_type, op_name, task, stream, stamp, io_name, slot, size, kind, shape = fields[: len(COMMON)]
-            dims = tuple(int(dim) for dim in shape.strip("()[]").split(",") if dim.strip())
-            record = Record(
-                op_type=op_type,
-                op_name=op_name,
-                task_id=int(task),
-                stream_id=int(stream),
-                timestamp=int(stamp),
-                io=io_name,
-                slot=int(slot),
-                nbytes=int(size),
-                dtype=kind,
-                shape=dims,
+    try:
+        titles = next(rows, None)
+        if titles is None:
+            return
+        if tuple(titles[: len(COMMON)]) != COMMON:
+            raise UnreadableError(
+                "first line is not the header of a statistic.csv", where=f"{where}:1", code="DS-CSV-001"
             )
-            values = dict(_value(title, cell) for title, cell in zip(extra, fields[len(COMMON) :], strict=False))
-        except ValueError as error:
-            raise UnreadableError(str(error), where=place, code="DS-CSV-003") from None
-        yield record, values
+        extra = titles[len(COMMON) :]
+        for fields in rows:
+            place = f"{where}:{rows.line_num}"
+            if len(fields) < len(titles):
+                raise UnreadableError(f"{len(fields)} fields for {len(titles)} columns", where=place, code="DS-CSV-002")
+            try:
+                found = _record(fields), dict(_value(*pair) for pair in zip(extra, fields[len(COMMON) :], strict=False))
+            except ValueError as error:
+                raise UnreadableError(str(error), where=place, code="DS-CSV-003") from None
+            yield found
+    except csv.Error as error:
+        raise UnreadableError(str(error), where=f"{where}:{rows.line_num}", code="DS-CSV-003") from None
+
+
+def _record(fields: Sequence[str]) -> Record:
+    """The tensor of a row."""
+    op_type, op_name, task, stream, stamp, io_name, slot, size, kind, shape = fields[: len(COMMON)]
+    return Record(
+        op_type=op_type,
+        op_name=op_name,
+        task_id=int(task),
+        stream_id=int(stream),
+        timestamp=int(stamp),
+        io=io_name,
+        slot=int(slot),
+        nbytes=int(size),
+        dtype=kind,
+        shape=tuple(int(dim) for dim in shape.strip("()[]").split(",") if dim.strip()),
+    )
 
 
 def _value(title: str, cell: str) -> tuple[str, Any]:
@@ -167,7 +173,4 @@ def _value(title: str, cell: str) -> tuple[str, Any]:
         return name, None
     if cell in ("True", "False"):
         return name, cell == "True"
-    number_type = (
-        int if name in ("count", "negative", "positive", "zero", "nan", "negative_inf", "positive_inf") else float
-    )
-    return name, number_type(cell)
+    return name, int(cell) if name in _COUNTS else float(cell)

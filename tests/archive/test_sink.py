@@ -1,5 +1,6 @@
 """The sink: whole files, whole lines, clear errors, nothing half written."""
 
+import errno
 import os
 import resource
 import shutil
@@ -112,6 +113,21 @@ def test_full_disk_in_the_middle_of_a_file(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["rows", "small"]
     assert (tmp_path / "small").read_bytes() == b"x" * 999
     assert (tmp_path / "rows").read_text() == "r" * 900 + "\n"
+
+
+def test_a_server_that_reports_its_full_disk_when_the_file_is_closed(tmp_path, monkeypatch):
+    really = os.close
+
+    def close(descriptor):
+        really(descriptor)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    sink = Sink()
+    monkeypatch.setattr(os, "close", close)
+    with pytest.raises(DumpWriteError, match=r"x\.npy: cannot be written: the disk quota is used up"):
+        sink.write(str(tmp_path), "x.npy", [b"data"])
+    assert os.listdir(tmp_path) == []
+    assert sink.written == {}
 
 
 def test_vanished_directory(tmp_path):

@@ -59,6 +59,8 @@ def test_the_documents_older_form_is_read():
         "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1, (\n}\n",
         "# IR entry: @g\n%para1_x: <Tensor[Float99], (2)>\nsubgraph @g() {\n}\n",
         "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1)\n      # In file nonsense\n}\n",
+        "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1)\n      : (<Int8xNCHW[const vector]{a}>) -> ()\n}\n",
+        "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1) primitive_attrs: {a: (1\n}\n",
     ],
 )
 def test_what_is_not_a_graph_is_a_clear_error(text):

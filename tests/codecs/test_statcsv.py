@@ -65,7 +65,12 @@ def test_scalars_and_missing_cells():
 
 @pytest.mark.parametrize(
     "text",
-    ["a,b\n", statcsv.header([]) + "Add,a\n", statcsv.header([]) + 'Add,a,x,0,1,input,0,1,bool,"()"\n'],
+    [
+        "a,b\n",
+        statcsv.header([]) + "Add,a\n",
+        statcsv.header([]) + 'Add,a,x,0,1,input,0,1,bool,"()"\n',
+        statcsv.header([]) + "Add," + "a" * 200_000 + "\n",
+    ],
 )
 def test_broken_rows_name_their_line(text):
     with pytest.raises(UnreadableError, match=r"s\.csv:\d"):
