@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dumpsim.codecs.irtype import parse_kernel_ios, parse_type, parse_types, split_list
-from dumpsim.codecs.irvalue import Text, attr_text, constant_text, shape_text, type_text
+from dumpsim.codecs.irvalue import Text, attr_text, constant_text, type_text
 from dumpsim.core.abstract import Abstract, NoneType, TensorType
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef, SourceLine

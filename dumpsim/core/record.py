@@ -53,6 +53,13 @@ class Record:
     statistics : Statistics or None
     digests : mapping of str to str, given as pairs
         ``(("md5", "…"),)``
+
+    Examples
+    --------
+    >>> record = Record(op_type="Add", op_name="Default/Add-op0", io="output", slot=0, dtype="bfloat16", shape=(2, 3),
+    ...                 timestamp=1_700_000_000_000_001, stored_dtype="float32", nbytes=12)
+    >>> record.op_name.rpartition("/")[2], record.nbytes, record.graph_id
+    ('Add-op0', 12, None)
     """
 
     op_type: str

@@ -32,7 +32,13 @@ SUPPORTED: dict[tuple[str, str], frozenset[np.dtype[Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatistics:
-    """Four cells of a device-mode row: a numpy scalar of the result's type, or None where the row says ``null``."""
+    """Four cells of a device-mode row: a numpy scalar of the result's type, or None where the row says ``null``.
+
+    Examples
+    --------
+    >>> device_statistics(np.array([1, 2], np.int8))
+    DeviceStatistics(max=np.int8(2), min=np.int8(1), avg=np.float32(1.5), l2norm=None)
+    """
 
     max: Any
     min: Any

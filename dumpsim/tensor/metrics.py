@@ -21,6 +21,7 @@ from dumpsim._ext import metrics as _kernel
 from dumpsim.core.errors import BadInputError, DtypeError, nearest
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import slabs
+from dumpsim.tensor.threads import thread_count
 
 __all__ = ["METRICS", "Distance", "Metric", "distance", "metrics", "selected"]
 
@@ -51,7 +52,13 @@ _EMPTY_NOTE = "There is no element to compare."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measure as the tool prints it: ``1.000000``, and what it says beside it, empty for nothing."""
+    """A measure as the tool prints it: ``1.000000``, and what it says beside it, empty for nothing.
+
+    Examples
+    --------
+    >>> metrics([1.0], [1.0], ["CosineSimilarity"])["CosineSimilarity"]
+    Metric(text='1.000000', note='This tensor is scalar.')
+    """
 
     text: str
     note: str = ""
@@ -115,6 +122,12 @@ class Distance:
         NaN for what no elements have; `kullback_leibler` is NaN if it was not asked for.
     own_mean, own_deviation, golden_mean, golden_deviation : float
         Of each side; the deviation is that of the population.
+
+    Examples
+    --------
+    >>> found = distance([1.0, 2.0], [1.0, 4.0])
+    >>> found.max_absolute, found.max_relative, found.own_mean, found.golden_deviation
+    (2.0, 0.5, 1.5, 1.5)
     """
 
     count: int
@@ -166,7 +179,7 @@ def metrics(
     Raises
     ------
     BadInputError
-        For an unknown measure, or tensors of different shapes.
+        For an unknown measure, tensors of different shapes, or a number of threads that is none.
     DtypeError
         For tensors that are not of numbers.
 
@@ -232,10 +245,9 @@ def distance(
     if left.shape != right.shape:
         raise BadInputError(f"{left.shape} and {right.shape} are different shapes", where="own, golden")
     for where, array in (("own", left), ("golden", right)):
-        if array.dtype.kind not in "biufc" and array.dtype.kind != "V":
+        if array.dtype.kind not in "biufcV" or array.dtype.type is np.void:  # V are the types of ml_dtypes, too
             raise DtypeError(f"no measures of {array.dtype}", where=where, code="DS-TYP-002")
-    if threads < 1:
-        raise BadInputError(f"{threads} threads", where="threads", allowed=("1 or more",))
+    threads = thread_count(threads)
     if left.dtype.kind == "c" or right.dtype.kind == "c":
         left, right = _parts(left), _parts(right)
     level = level_number(_level)
@@ -453,6 +465,16 @@ _TEXTS: MappingProxyType[str, Callable[[Distance], Metric]] = MappingProxyType(
 def selected(choice: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Measures of a list such as ``0,MaxAbsoluteError,4`` or ``all``, and the words that name none.
 
+    Parameters
+    ----------
+    choice : str
+        Names and indices of `METRICS` between commas, or ``all``.
+
+    Returns
+    -------
+    (tuple of str, tuple of str)
+        Each word once, in the order of the list.
+
     Examples
     --------
     >>> selected("0,MaxAbsoluteError,MyOwn")
@@ -463,7 +485,7 @@ def selected(choice: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     known: list[str] = []
     unknown: list[str] = []
     for word in _words(choice):
-        name = METRICS[int(word)] if word.isdigit() and int(word) < len(METRICS) else word
+        name = METRICS[int(word)] if word.isdecimal() and int(word) < len(METRICS) else word
         target = known if name in METRICS else unknown
         if name not in target:
             target.append(name)

@@ -27,7 +27,13 @@ _LIMIT = 1 << 62  # bytes; larger shapes are forged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A device layout with everything that it depends on besides shape and number type; see `to_device`."""
+    """A device layout with everything that it depends on besides shape and number type; see `to_device`.
+
+    Examples
+    --------
+    >>> Layout(format="FRACTAL_Z", groups=2).c0 is None
+    True
+    """
 
     format: str
     groups: int = 1
@@ -40,7 +46,15 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Where every element of a host tensor lies on the device."""
+    """Where every element of a host tensor lies on the device.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        On the device, padding included.
+    regions : list of Piece
+        Rectangles that together hold every element once.
+    """
 
     shape: Shape
     regions: list[Piece]
@@ -88,6 +102,7 @@ _MATRIX_Z = _rule("k1 n1 n0 k0", k=0, n=FRACTAL)  # FRACTAL_Z of a matrix, GE on
 
 _PADDED = {4: ("", "c", "ch", "chw", "nchw"), 5: ("", "c", "cd", "cdh", "cdhw", "ncdhw")}  # [spec mindspore 10.1]
 _ANY_RANK = ("ND", "DefaultFormat")
+_RECURRENT = ("FRACTAL_ZN_RNN", "ND_RNN_BIAS")  # layouts that need the sizes of their cell
 
 
 def _up(a: int, b: int) -> int:
@@ -95,7 +110,21 @@ def _up(a: int, b: int) -> int:
 
 
 def strides(shape: Sequence[int]) -> Shape:
-    """Strides of a contiguous array, in elements."""
+    """Strides of a contiguous array, in elements.
+
+    Parameters
+    ----------
+    shape : sequence of int
+
+    Returns
+    -------
+    tuple of int
+
+    Examples
+    --------
+    >>> strides((2, 3, 4))
+    (12, 4, 1)
+    """
     out: list[int] = []
     step = 1
     for extent in reversed(shape):
@@ -399,11 +428,9 @@ def _host_axes(
     return axes
 
 
-@lru_cache(maxsize=256)  # the tensors of a dump have few shapes, and planning takes longer than copying a small one
-def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Plan:
-    """The plan of a layout for a host shape with strides in elements, after every check that needs no data."""
-    fmt, rules = find(layout.format), dialect(layout.dialect)
-    groups, c0, host_format = layout.groups, layout.c0, layout.host_format
+def _check(shape: Shape, dtype: np.dtype[Any], fmt: Format, layout: Layout) -> None:
+    """Refuse what no layout can do, and options that this one has no use for."""
+    groups = layout.groups
     if dtype.itemsize not in (1, 2, 4, 8) or dtype.hasobject:
         raise FormatError(
             f"elements of type {dtype} have no device layout",
@@ -419,16 +446,46 @@ def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Pl
         raise FormatError(f"{groups!r} is not a number of groups", where="groups", nearest="1", code="DS-FMT-004")
     if groups > 1 and fmt.name != "FRACTAL_Z":
         raise FormatError(f"{fmt.name} has no groups", where="groups", allowed=(1,), nearest="1", code="DS-FMT-004")
-    recurrent = fmt.name in ("FRACTAL_ZN_RNN", "ND_RNN_BIAS")
-    if not recurrent and (layout.input_size is not None or layout.hidden_size is not None):
+    if fmt.name not in _RECURRENT and (layout.input_size is not None or layout.hidden_size is not None):
         raise FormatError(
             f"{fmt.name} has no use for input_size and hidden_size",
             where="input_size, hidden_size",
-            allowed=("FRACTAL_ZN_RNN", "ND_RNN_BIAS"),
+            allowed=_RECURRENT,
             code="DS-FMT-006",
         )
-    if c0 is not None and not fmt.blocked:
+    if layout.c0 is not None and not fmt.blocked:
         raise FormatError(f"{fmt.name} has no C0", where="c0", code="DS-FMT-003")
+
+
+@lru_cache(maxsize=256)  # the tensors of a dump have few shapes, and planning takes longer than copying a small one
+def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Plan:
+    """The plan of a layout, after every check that needs no data.
+
+    Parameters
+    ----------
+    shape, steps : tuple of int
+        Host shape, and its strides in elements.
+    dtype : dtype
+    layout : Layout
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    FormatError
+        As in `dumpsim.tensor.layout.to_device`.
+
+    Examples
+    --------
+    >>> found = plan((17, 16), (16, 1), np.dtype(np.float16), Layout(format="FRACTAL_NZ"))
+    >>> found.shape, found.padded, found.regions[0]
+    ((1, 2, 16, 16), True, (0, 0, ((272, 1, 1),)))
+    """
+    fmt, rules = find(layout.format), dialect(layout.dialect)
+    groups, c0, host_format = layout.groups, layout.c0, layout.host_format
+    _check(shape, dtype, fmt, layout)
     fixed = fmt.c0
     if fmt.name == "FRACTAL_Z_C04" and rules == "mindspore":
         fixed = FRACTAL  # 16 x 16 whatever the type [spec mindspore 10.2]
@@ -446,7 +503,7 @@ def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Pl
                 nearest=nearest(host_format, [*_ANY_RANK, *HOST_ORDERS]),
                 code="DS-FMT-007",
             )
-        if recurrent:
+        if fmt.name in _RECURRENT:
             return _rnn(shape, steps, block, fmt, layout)
         if fmt.name == "FRACTAL_NZ":
             return _nz(shape, steps, block, rules)

@@ -30,6 +30,11 @@ def simd_levels() -> tuple[str, ...]:
 def active_level() -> str:
     """The level in use: the highest that the CPU has, or the one that ``DUMPSIM_SIMD`` names.
 
+    Returns
+    -------
+    str
+        One of `simd_levels`.
+
     Raises
     ------
     BadInputError
@@ -44,7 +49,27 @@ def active_level() -> str:
 
 
 def level_number(level: str | None = None) -> int:
-    """Number of a level for the compiled modules; None is the active one."""
+    """Number of a level for the compiled modules.
+
+    Parameters
+    ----------
+    level : str, optional
+        By default the active one.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    BadInputError
+        For a name that is no level, or one that this CPU lacks.
+
+    Examples
+    --------
+    >>> level_number("baseline")
+    0
+    """
     where = "level"
     if level is None:
         level = os.environ.get(VARIABLE)

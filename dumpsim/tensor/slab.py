@@ -10,14 +10,50 @@ __all__ = ["raw", "slabs"]
 
 
 def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The bytes of a C-contiguous array, not copied."""
+    """The bytes of a C-contiguous array, not copied.
+
+    Parameters
+    ----------
+    array : ndarray
+        Of any number type.
+
+    Returns
+    -------
+    ndarray
+        uint8, of one dimension.
+
+    Examples
+    --------
+    >>> raw(np.array([[1, 2]], "<u2")).tolist()
+    [1, 0, 2, 0]
+    """
     return array.reshape(-1).view(np.uint8)
 
 
 def slabs(array: NDArray[Any], dtype: np.dtype[Any], size: int, start: int, stop: int) -> Iterator[NDArray[Any]]:
-    """Elements `start` to `stop` in C order as contiguous arrays of `size` elements of `dtype`, the last maybe shorter.
+    """Elements of an array in C order as contiguous arrays of one dimension.
 
-    All share one buffer: each is valid until the next is asked for.
+    Parameters
+    ----------
+    array : ndarray
+        Of any strides and byte order.
+    dtype : dtype
+        Number type of the slabs.
+    size : int
+        Elements of a slab; the last one may have fewer.
+    start, stop : int
+        The elements, counted in C order.
+
+    Yields
+    ------
+    ndarray
+        All share one buffer: each is valid until the next is asked for.
+
+    Examples
+    --------
+    >>> across = np.arange(6, dtype=">i2").reshape(2, 3).T
+    >>> [slab.tolist() for slab in slabs(across, np.dtype(np.int16), 2, 1, 6)]
+    [[3, 1], [4, 2], [5]]
     """
     buffer = np.empty(min(size, stop - start), dtype)
     pieces: Any = np.nditer(  # numpy's stub has no setter of iterrange

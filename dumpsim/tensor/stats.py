@@ -67,6 +67,15 @@ class Statistics:
         Elements; those below zero (with -inf); zeros of either sign; NaN; infinities by sign.
     avg, l2norm, positive : float, float, int
         Follow from the others.
+
+    Examples
+    --------
+    >>> halves = statistics([3.0, -1.0]), statistics([4.0, 0.0])
+    >>> whole = halves[0].merge(halves[1])
+    >>> whole.max, whole.avg, whole.negative, whole.zero, whole.positive
+    (4.0, 1.5, 1, 1, 2)
+    >>> whole == statistics([3.0, -1.0, 4.0, 0.0])
+    True
     """
 
     sum: float

@@ -8,6 +8,14 @@ __all__ = ["thread_count"]
 def thread_count(threads: int) -> int:
     """The number, after a look at it.
 
+    Parameters
+    ----------
+    threads : int
+
+    Returns
+    -------
+    int
+
     Raises
     ------
     BadInputError

@@ -220,10 +220,12 @@ def test_what_is_refused():
         distance(np.ones(2), np.ones(3))
     with pytest.raises(BadInputError, match="did you mean 'MaxAbsoluteError'"):
         metrics([1.0], [1.0], ["MaxAbsolutError"])
-    with pytest.raises(DtypeError):
-        distance(["a"], ["b"])
-    with pytest.raises(BadInputError, match="threads"):
-        distance([1.0], [1.0], threads=0)
+    for array in (np.array(["a"]), np.zeros(2, [("a", "i4"), ("b", "i4")]), np.zeros(2, "V4")):
+        with pytest.raises(DtypeError, match="no measures of"):
+            distance(array, array)
+    for threads in (0, 257, "2", True):
+        with pytest.raises(BadInputError, match="is not a number of threads"):
+            distance([1.0], [1.0], threads=threads)
 
 
 def test_lists_of_measures():
