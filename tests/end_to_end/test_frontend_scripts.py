@@ -29,6 +29,10 @@ HALF = {"mixed_precision": 2e-3}
 
 # where we do not do as 2.10 does, and why; a case that becomes equal has to leave this list
 DIFFERENT = {
+    "adaptive_optimizers": {
+        "adagrad-slots": "2.10's CPU kernel adds to the slots all the same",
+        "ftrl-set": "2.10's CPU kernel subtracts l1 whatever the sign",
+    },
     "context": {
         "get-runtime_num_threads": "the machine's number of cores",
         "set-{'jit_level': 'O9'}": "refused, as jit_config refuses it",
