@@ -4,6 +4,7 @@ Headers, texts, orders and widths are what the real tables have. [spec api_dump 
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,8 @@ _SUSPECT_RATIO = 0.95  # below it a ratio or a cosine is marked
 _SUSPECT_PART = 0.05  # above it a pair of means, maxima or minima is marked
 _INCONSISTENT = "Shape is inconsistent"
 _NAN = "nan"
+_BEFORE_NUMBER = re.compile(r"_(?=\d)")
+_FIRST_NUMBER = re.compile(r"(.*?)_(\d)(.?)")
 
 Pair = tuple[Item | None, Item | None]
 
@@ -312,7 +315,9 @@ def _mindtorch_row(finding: Finding, style: Style) -> Row:
     """MindTorch's columns; what deserves a look is marked."""
     sides = (finding.origin, finding.target)
     if finding.is_layer:
-        names = tuple(None if item is None else f"LAYER: {_module(item)}".center(_NAME_WIDTH, "-") for item in sides)
+        names = tuple(
+            None if item is None else f"LAYER: {_module(item, style)}".center(_NAME_WIDTH, "-") for item in sides
+        )
         return Row((*names, *style.rule[2:]))
     names = tuple(None if item is None else _torch_name(item) for item in sides)
     shape, same_shape = _both(finding.shapes)
@@ -356,9 +361,12 @@ def _both(pair: tuple[Any, Any]) -> tuple[str, bool]:
     return (str(pair[0]) if same else f"{pair[0]}, {pair[1]}"), same
 
 
-def _module(item: Item) -> str:
-    """The module's name on a line of dashes."""
-    return item.name.api
+def _module(item: Item, style: Style) -> str:
+    """The module's name on a line of dashes: numbers follow a dot again; 1.0.17 ends after the first. [observed]"""
+    path = item.name.api
+    if style.exact and (start := _FIRST_NUMBER.match(path)):
+        return "{}.{}{}".format(*start.groups())
+    return _BEFORE_NUMBER.sub(".", path)
 
 
 _PREFIX = {
