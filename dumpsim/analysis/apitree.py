@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -36,16 +36,23 @@ class StackIndex(GraphIndex):
 
     Parameters
     ----------
-    path : Path
-        ``{framework}_api_dump_stack.json``; may be absent.
+    directory : Path
+        ``{framework}_api_dump_stack.json``, no directory here; may be absent.
+    broken : callable
+        As of `GraphIndex`.
     """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
 
     @cached_property
     def _stacks(self) -> dict[str, tuple[str, ...]]:
-        return read_stack(self.directory) if self.directory.is_file() else {}
+        if not self.directory.is_file():
+            return {}
+        try:
+            return read_stack(self.directory)
+        except UnreadableError as error:
+            if self.broken is None:
+                raise
+            self.broken(error)
+            return {}
 
     def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
         """The script's lines of a call, outermost first; those of a backward call are its forward call's."""
@@ -74,11 +81,11 @@ def _line(frame: str) -> SourceLine | None:
     return SourceLine(path=found["path"], line=line, end_line=line, column=-1, end_column=-1, code=found["code"])
 
 
-def api_entries(place: Place) -> Iterator[Entry]:
+def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None = None) -> Iterator[Entry]:
     """The tensors that a rank's API dump tells of, in the order of the info file.
 
     A step begins with the first forward record behind a backward one; the place's iteration counts the steps, the time
-    stamp the records. [spec api_dump 2.1]
+    stamp the records. [spec api_dump 2.1] `broken` hears of a stack file that cannot be read.
 
     Raises
     ------
@@ -96,7 +103,7 @@ def api_entries(place: Place) -> Iterator[Entry]:
         damage = error
     measured = any(name.kind != LAYER and not is_statistics_free(record) for record, name in records)
     arrays = _arrays(place.path / stem)
-    stacks = StackIndex(place.path / f"{stem}_stack.json")
+    stacks = StackIndex(place.path / f"{stem}_stack.json", broken)
     slots = _slots([name for _, name in records])
     step, backward, here = 0, False, replace(place, iteration=0)
     for number, (record, name) in enumerate(records):

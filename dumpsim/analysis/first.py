@@ -24,7 +24,7 @@ __all__ = ["Search", "first"]
 
 T = TypeVar("T")
 
-_PIECE = 32  # operators that are looked at together
+_PIECE = 64  # operators that are looked at together
 _ALONE = ("in A only", "in B only")
 _UNJUDGED = {"unreadable": "unreadable", "unknown": "neither values nor common statistics"}
 

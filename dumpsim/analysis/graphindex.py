@@ -70,6 +70,8 @@ class GraphIndex:
         and type name one node only. [spec observed 0.17] So is a name without its scope, as the documents' samples have
         it. [seed 001]
         """
+        if not self.documents:
+            return None
         name = escape(op_name)
         found = self._nodes.get(name, [])
         here = [node for graph, node in found if graph == graph_id] or [node for _, node in found]

@@ -96,7 +96,7 @@ def entries(
         With file and offset, where a file is not what its name says.
     """
     if place.api:
-        yield from _sound(api_entries(place), broken)
+        yield from _sound(api_entries(place, broken), broken)
         return
     rows = _Rows()
     csv_path = place.path / "statistic.csv"

@@ -41,7 +41,9 @@ class Accuracy:
 
     def of(self, left: Entry, right: Entry) -> Tolerance:
         """The tolerance of the next pair."""
-        names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
+        names: list[str] = []
+        if self._rules:
+            names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
         types = {_dtype(left), _dtype(right)}
         floats = {name for name in types if "float" in name}
         if len(floats) == 2:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from math import isfinite
 
 from dumpsim.analysis.align import PUT_IN
 from dumpsim.analysis.apiname import canonical
@@ -362,7 +363,7 @@ def _measured(bad: Tensor) -> str:
     if bad.task is None:
         return bad.detail
     distance = judge(replace(bad.task, measures=True)).distance
-    if distance is None:
+    if distance is None or not isfinite(distance.max_absolute):
         return bad.detail
     measures = (distance.max_absolute, distance.relative_euclidean, distance.cosine)
     return f"{bad.detail}; largest difference {measures[0]:.4g}, relative {measures[1]:.4g}, cosine {measures[2]:.6f}"

@@ -10,13 +10,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dumpsim.core.errors import BadInputError, UnsupportedError
+from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError
 
 __all__ = ["spread", "worth"]
 
-WORTH = (4000, 1 << 28)  # tensors or bytes from which on other processes are worth their start
+WORTH = (40_000, 1 << 28)  # tensors or bytes from which on other processes are worth their start
 
 _ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d+")
+_DIED = ("BrokenProcessPool", "KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 _TIMEOUT = 10  # seconds until a scheduler must have answered
 
 P = TypeVar("P")
@@ -81,12 +82,22 @@ def _ordered(
             for piece in pieces:
                 waiting.append(submit(work, piece))
                 if len(waiting) >= width:
-                    yield waiting.popleft().result()
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _result(future: Any) -> Any:
+    """What the work gave; that its process died is told in words."""
+    try:
+        return future.result()
+    except Exception as error:
+        if type(error).__name__ not in _DIED:
+            raise
+        raise DumpsimError(f"a process that worked for this one died: {error}") from None
 
 
 @contextmanager

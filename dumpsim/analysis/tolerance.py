@@ -40,7 +40,7 @@ class Tolerance:
         return Tolerance(rtol=self.rtol, atol=self.atol * max(size, _LEAST)) if self.scaled else self
 
 
-_LEAST = 1e-3  # smaller elements may be what is left of larger ones that cancelled out
+_LEAST = 1e-5  # smaller elements may be what is left of larger ones that cancelled out
 
 
 # RTOL of float32 as in api_dump_compare [spec api_dump 2]; float16 and bfloat16 have 11 and 8 bits, and a sum of many

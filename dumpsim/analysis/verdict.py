@@ -40,7 +40,6 @@ class Side:
 
     Attributes
     ----------
-    label : str
     path : str or None
         Its file; None where only statistics were dumped.
     binary : bool
@@ -55,7 +54,6 @@ class Side:
         Statistics that were dumped.
     """
 
-    label: str
     path: str | None
     binary: bool
     io: str
@@ -74,10 +72,10 @@ class Side:
 
 
 def side_of(entry: Entry) -> Side:
-    """What another process needs to know of a tensor."""
+    """What another process, perhaps in another directory, needs to know of a tensor."""
+    path = str(entry.path) if entry.path is not None else None
     return Side(
-        label=entry.label,
-        path=os.path.abspath(entry.path) if entry.path is not None else None,
+        path=path if path is None or os.path.isabs(path) else os.path.join(os.getcwd(), path),
         binary=entry.part is not None,
         io=entry.io,
         slot=entry.slot,

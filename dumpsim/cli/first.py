@@ -101,7 +101,7 @@ def _coverage(found: "Search", *, pair: bool) -> list[str]:
         said += f"; {found.passed_on} operators pass it on"
     lines = [said]
     if found.skipped:
-        reasons = ", ".join(f"{count} tensors {reason}" for reason, count in found.skipped)
+        reasons = ", ".join(f"{count} tensor{'s' * (count != 1)} {reason}" for reason, count in found.skipped)
         lines.append(f"not {'compared' if pair else 'looked at'}: {reasons}")
     if found.unmatched:
         lines.append("not compared: " + "; ".join(found.unmatched[:4]) + (" ..." if len(found.unmatched) > 4 else ""))

@@ -1,6 +1,7 @@
 """Comparing trees whose differences are known, against numpy's own formulas."""
 
 import csv
+import dataclasses
 
 import inprocess
 import ml_dtypes
@@ -27,7 +28,6 @@ def side(array, tmp_path, name, layout="DefaultFormat", row=None):
         path = tmp_path / f"{name}.npy"
         np.save(path, array)
     return Side(
-        label=name,
         path=str(path) if path else None,
         binary=False,
         io="output",
@@ -336,3 +336,97 @@ def test_bfloat16_against_float32(tmp_path):
     task = judged(x, short, tmp_path, DEFAULTS["bfloat16"].rtol, DEFAULTS["bfloat16"].atol)
     assert task.verdict == "close"
     assert judged(x, short, tmp_path, DEFAULTS["float32"].rtol, DEFAULTS["float32"].atol).verdict == "differs"
+
+
+def test_default_tolerances_are_for_the_size_of_the_elements(tmp_path):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=4000).astype(np.float32)
+    noise = (rng.normal(size=4000) * 1e-5).astype(np.float32)
+
+    def verdict(a, b, dtype="float32"):
+        return judge(Task(left=side(a, tmp_path, "a"), right=side(b, tmp_path, "b"), tolerance=DEFAULTS[dtype])).verdict
+
+    for size in (1e-5, 1.0, 1e4):
+        assert verdict((x + noise) * np.float32(size), x * np.float32(size)) == "close"
+        assert verdict(x * np.float32(1.01 * size), x * np.float32(size)) == "differs"
+    masked = np.where(rng.random(4000) < 0.4, np.float32(-1e9), x)  # must not stretch the tolerance of the others
+    assert verdict(np.where(masked > -1e8, masked * 1.01, masked), masked) == "differs"
+    half = x.astype(np.float16).reshape(50, 80)
+    product = half.astype(np.float32) @ half.astype(np.float32).T
+    assert verdict(x.reshape(50, 80) @ x.reshape(50, 80).T, product, "float16") == "close"
+
+
+def test_a_few_elements_may_be_a_little_off_and_one_far_off_is_found(tmp_path):
+    x = np.linspace(1, 2, 100_000, dtype=np.float32)
+
+    def verdict(change, tolerance=DEFAULTS["float32"]):
+        other = x.copy()
+        other[777] += change
+        return judge(Task(left=side(other, tmp_path, "a"), right=side(x, tmp_path, "b"), tolerance=tolerance)).verdict
+
+    assert verdict(1e-3) == "close"
+    assert [verdict(change) for change in (1.0, np.nan, np.inf)] == ["differs"] * 3
+    assert verdict(1e-3, rule("*:1e-4").tolerance) == "differs"
+
+
+def test_statistics_have_six_digits(tmp_path):
+    """Of whole numbers too, which must be equal."""
+    labels = np.arange(1, 9, dtype=np.int32)
+    norm = float(np.sqrt((labels.astype(float) ** 2).sum()))
+    row = {"max": 8.0, "min": 1.0, "avg": 4.5, "l2norm": float(f"{norm:.6g}")}
+    exact = Tolerance(rtol=0, atol=0)
+    task = Task(left=side(labels, tmp_path, "a"), right=side(None, tmp_path, "b", row=row), tolerance=exact)
+    assert judge(task).verdict == "close"
+    far = Task(
+        left=side(labels, tmp_path, "a"), right=side(None, tmp_path, "b", row=row | {"max": 9.0}), tolerance=exact
+    )
+    assert judge(far).verdict == "differs"
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("NC1HWC0", (2, 3, 4, 5)), ("FRACTAL_NZ", (20, 33))])
+def test_statistics_of_a_padded_tensor_are_those_of_the_host(tmp_path, layout, shape):
+    host = np.random.default_rng(2).normal(1.0, 0.1, shape).astype(np.float16)  # no zero among them
+    device = to_device(host, layout).astype(np.float64)
+    row = {"max": device.max(), "min": device.min(), "avg": device.mean(), "l2norm": float(np.linalg.norm(device))}
+    measured = dataclasses.replace(side(None, tmp_path, "b", row=row), shape=device.shape)
+    task = Task(left=side(host, tmp_path, "a"), right=measured, tolerance=DEFAULTS["float16"])
+    assert judge(task).verdict in ("equal", "close")
+    wrong = dataclasses.replace(task, left=side(host * np.float16(1.2), tmp_path, "a"))
+    assert judge(wrong).verdict == "differs"
+    other = dataclasses.replace(task, right=dataclasses.replace(measured, shape=(7, 91)))
+    assert judge(other).verdict == "shape"
+
+
+def test_what_a_part_makes_for_the_next_is_no_input_of_the_fused_operator(tmp_path):
+    """Mul and ReluGrad in one: its third tensor is ReluGrad's second."""
+    rng = np.random.default_rng(0)
+    dout, relu = rng.normal(size=(2, 8, 4)).astype(np.float32)
+    half = np.float32(0.5)
+    a = [("Mul", "Default/Mul-op0", [dout, half], [dout * half]),
+         ("ReluGrad", "Default/ReluGrad-op0", [dout * half, relu], [dout * half * (relu > 0)])]  # fmt: skip
+    b = [("Mul", "Default/Mul-op0Default/ReluGrad-op0", [dout, half, relu], [dout * half * (relu > 0)])]
+    found = dumpsim.compare(write(tmp_path / "a", a), write(tmp_path / "b", b))
+    assert found.counts == {"equal": 4, "only_a": 2}
+    assert [(row.op_type, row.slot, row.other_slot) for row in found if row.verdict == "equal"] == [
+        ("Mul", 0, 0),
+        ("Mul", 1, 1),
+        ("ReluGrad", 1, 2),
+        ("ReluGrad", 0, 0),
+    ]
+
+
+def test_a_parameter_after_the_step_is_not_the_one_before_it(tmp_path):
+    v = np.ones(3, np.float32)
+    a = write(tmp_path / "a", [("Data", "fc.bias", [], [v]), *chain(v, v)])
+    b = write(tmp_path / "b", [*chain(v, v), ("Parameter", "fc.bias", [], [v + 1])])
+    assert dumpsim.compare(a, b).counts == {"equal": 2, "only_a": 1, "only_b": 1}
+
+
+def test_a_damaged_header_does_not_stop_an_alignment_by_shapes(tmp_path):
+    v = np.ones((2, 3), np.float32)
+    a = write(tmp_path / "a", [("Add", "Default/Add-op0", [v], [v])])
+    b = write(tmp_path / "b", [("Add", "Other/sum-op5", [v], [v])])
+    next(b.rglob("*input*.npy")).write_bytes(b"\x93NUMPY")
+    found = dumpsim.compare(a, b)
+    assert {row.verdict for row in found} & {"unreadable", "only_b"}
+    assert not found.ok

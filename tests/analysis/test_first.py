@@ -202,3 +202,110 @@ def test_files_that_cannot_be_read_are_told_and_do_not_hide_the_rest(tmp_path):
     assert len(found.unreadable) == 1
     with pytest.raises(UnreadableError):
         dumpsim.first(tmp_path / "nowhere")
+
+
+def steps(scale, extra=()):
+    """Values that operators hand on; `extra` are put in behind the second one."""
+    v = [np.random.default_rng(n).normal(size=(4, 4)).astype(np.float32) for n in range(4)]
+    ops = chain(*v[:3], kind="MatMul")
+    at = v[2]
+    for kind in extra:
+        ops.append((kind, f"Default/{kind}-op0", [at], [at * scale]))
+        at = at * scale
+    return [*ops, ("ReLU", "Default/ReLU-op0", [at], [v[3] * (scale if extra else 1)])]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("extra", [("Mul",), ("Mul", "Exp")])
+def test_an_operator_that_one_dump_alone_has_is_named(tmp_path, swapped, extra):
+    dumps = [write(tmp_path / "with", steps(1.5, extra)), write(tmp_path / "without", steps(1.5))]
+    found = dumpsim.first(*(dumps[::-1] if swapped else dumps))
+    assert told(found) == [("made", "difference", "Default_Mul-op0", "Default_ReLU-op0:input.0", "alone")]
+    assert found.maker.note == (
+        f"{'BA'[swapped]} has no such operator; its result comes to Default_ReLU-op0:input.0"
+        + (" through Default_Exp-op0" if len(extra) > 1 else "")
+    )
+    assert found.skipped == ((f"in {'AB'[swapped]} only", 2 * len(extra)),)
+
+
+def test_what_compilers_put_in_made_nothing(tmp_path):
+    """A cast that one dump alone has hands on what came from elsewhere."""
+    v = [np.full((2, 2), float(n), np.float32) for n in range(3)]
+    a = write(tmp_path / "a", [("Cast", "Default/Cast-op7", [v[1]], [v[1]]), *chain(v[1], v[1])])
+    b = write(tmp_path / "b", chain(v[2], v[2]))
+    assert told(dumpsim.first(a, b)) == [("received", "difference", "Default_Add-op0", "input.0", "inputs")]
+
+
+def test_later_iterations_are_not_to_blame(tmp_path):
+    """A weight that no dump shows went bad in iteration 0; what differs in iteration 3 comes from there."""
+    v = [np.full(3, float(n), np.float32) for n in range(3)]
+    for name, shift in (("a", 0), ("b", 1)):
+        write(tmp_path / name, chain(v[0] + shift, v[1] + shift))
+        write(tmp_path / name, chain(v[0], v[1] + shift), iteration=3)
+    a, b = tmp_path / "a", tmp_path / "b"
+    assert [(one.kind, one.iteration) for one in dumpsim.first(a, b)] == [("received", 0)]
+    assert [one.kind for one in dumpsim.first(a, b, everything=True)] == ["received", "made"]
+    gap = dumpsim.first(write(write(tmp_path / "c", chain(v[0], v[1])), chain(NAN, NAN), iteration=3))
+    assert gap.findings[0].note.endswith("the iterations between 0 and 3 were not dumped")
+
+
+def test_dumps_that_have_nothing_in_common_do_not_agree(tmp_path):
+    a = write(tmp_path / "a", [("Add", "Default/Add-op0", [GOOD], [])])
+    b = write(tmp_path / "b", [("Add", "Default/Add-op0", [], [NAN])])
+    found = dumpsim.first(a, b)
+    assert (found.tensors, found.operators, found.findings) == (0, 0, ())
+    assert found.skipped == (("in A only", 1), ("in B only", 1))
+    other = write(tmp_path / "other", [("Add", "Default/Add-op0", [GOOD], [])], iteration=4)
+    assert dumpsim.first(a, other).unmatched == ("rank 0, iteration 0: in A only", "rank 0, iteration 4: in B only")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_both_orders_of_a_pair_name_the_same_operator(tmp_path, swapped):
+    v = [np.full((3, 3), float(n + 1), np.float32) for n in range(5)]
+    dumps = [write(tmp_path / "a", chain(*v)), write(tmp_path / "b", chain(*v[:2], v[2] * 1.01, *v[3:]))]
+    assert dumpsim.first(*(dumps[::-1] if swapped else dumps)).maker.op_name == "Default_Add-op1"
+
+
+def test_a_difference_that_shrinks_is_still_told_where_it_began(tmp_path):
+    v = [np.full((3, 3), float(n + 1), np.float32) for n in range(5)]
+    a = write(tmp_path / "a", chain(*v))
+    b = write(tmp_path / "b", chain(v[0], v[1] + 1, v[2] + 0.1, v[3], v[4] + 1))
+    assert [one.op_name for one in dumpsim.first(b, a)] == ["Default_Add-op0"]
+
+
+def test_a_rank_alone_is_compared_with_the_other_dumps_only_rank(tmp_path):
+    a = write(tmp_path / "a", chain(GOOD, GOOD), rank=0)
+    b = write(tmp_path / "b", chain(GOOD, GOOD * 2), rank=3)
+    assert dumpsim.first(a, b).maker.op_name == "Default_Add-op0"
+
+
+def test_what_is_damaged_is_told_and_the_rest_is_looked_at(tmp_path):
+    """The end of statistic.csv is missing, as a killed run leaves it."""
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value"
+    rows = [f'Add,Default/Add-op{n},0,0,{n + 1},output,0,4,float32,"(1,)",{v},{v}' for n, v in enumerate((1, "nan", 1))]
+    (place / "statistic.csv").write_text("\n".join([head, *rows])[:-9])
+    found = dumpsim.first(tmp_path)
+    assert found.maker.op_name == "Default/Add-op1"
+    (said,) = found.unreadable
+    assert "statistic.csv:4: " in said
+    (place / "statistic.csv").write_text("\n".join([head, *rows]))
+    whole = dumpsim.first(tmp_path)
+    assert (whole.unreadable, whole.tensors) == ((), 2)
+
+
+def test_a_damaged_graph_leaves_the_tensors(tmp_path):
+    rebuild("simple_3steps", tmp_path)
+    before = dumpsim.first(tmp_path)
+    for path in (tmp_path / "rank_0" / "graphs").iterdir():
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    bad = next(path for path in tmp_path.rglob("*MatMul*output*.npy"))
+    array = np.load(bad)
+    bad.chmod(0o600)
+    np.save(bad, np.full_like(array, np.nan))
+    found = dumpsim.first(tmp_path)
+    assert not before.findings
+    assert found.maker.op_type == "MatMul"
+    assert any("graphs" in said for said in found.unreadable)

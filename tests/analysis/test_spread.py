@@ -1,12 +1,14 @@
 """Work on several processes and on a Dask cluster gives what one process gives."""
 
+import os
+
 import numpy as np
 import pytest
 from smalltree import chain, write
 
 import dumpsim
 from dumpsim.analysis.spread import spread
-from dumpsim.core.errors import BadInputError, UnsupportedError
+from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError
 
 
 @pytest.fixture
@@ -53,3 +55,31 @@ def test_a_cluster_of_two_workers(pair):
         address = cluster.scheduler_address
         assert dumpsim.compare(*pair, scheduler=address).rows == dumpsim.compare(*pair).rows
         assert dumpsim.first(*pair, scheduler=address) == dumpsim.first(*pair)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_do_not_see_the_dumps_are_named(pair, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="extra dask")
+    monkeypatch.setattr("dumpsim.analysis.spread.missing", lambda paths: paths)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, host="127.0.0.1", protocol="tcp"
+        ) as cluster,
+        pytest.raises(BadInputError, match=f"does not see {pair[0]}"),
+    ):
+        dumpsim.first(*pair, scheduler=cluster.scheduler_address)
+
+
+def test_what_is_no_address_is_told_at_once(pair):
+    pytest.importorskip("distributed", reason="extra dask")
+    with pytest.raises(BadInputError, match="tcp://HOST:PORT"):
+        dumpsim.compare(*pair, scheduler="foo bar")
+
+
+def die(_piece):
+    os._exit(3)
+
+
+def test_a_process_that_dies_is_told():
+    with pytest.raises(DumpsimError, match="died"):
+        list(spread(die, range(3), jobs=2))
