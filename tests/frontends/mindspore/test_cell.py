@@ -160,6 +160,13 @@ def test_text_of_cells():
         (lambda: nn.Dense(1, 2, weight_init=Tensor(np.ones((1, 2), np.float32))), "weight_init"),
         (lambda: nn.Dense(1, 2, activation="reluu"), "relu"),
         (lambda: nn.Conv2d(3, 4, 3, group=2), "group"),
+        # several mistakes: which one 2.10 tells [observed 2.10]
+        (lambda: nn.Conv2d(0, 0, 0), "'in_channels' must be int and must > 0"),
+        (lambda: nn.Conv2d(1, 0, 0, stride=0), "'out_channels' must be int and must > 0"),
+        (lambda: nn.Conv2d(1, 1, 0, stride=0, group=0), "'group' must be int and must > 0"),
+        (lambda: nn.Conv2d(1, 1, 1, stride=0, dilation=0, pad_mode="x"), "'stride item' must be int and must > 0"),
+        (lambda: nn.Conv2d(1, 1, (1, 2, 3)), r"input tuple dimension must be 2, but got \(1, 2, 3\)"),
+        (lambda: nn.MaxPool1d(2, padding=1), "For MaxPool1d, the parameter 'padding', .* got pad_mode:valid"),
         (lambda: nn.Conv2d(3, 4, 3, padding=-1), "padding"),
         (lambda: nn.Conv2d(3, 4, 3, data_format="NHWC"), "NHWC"),
         (lambda: nn.MaxPool2d(0), "kernel_size"),

@@ -189,11 +189,24 @@ def test_epochs_of_an_iterator_end():
         (lambda: ds.GeneratorDataset(Source()), ValueError, "Neither columns_names nor schema are provided."),
         (lambda: rows(sampler=3), TypeError, "Unsupported sampler"),
         (lambda: ds.MindDataset, UnsupportedError, "MindDataset"),
+        (lambda: ds.GeneratorDataset(Source(), ["u", "v"], shufle=False), TypeError, "unexpected keyword .*'shufle'"),
+        (lambda: ds.GeneratorDataset(Source(), ["u", "v"], collate_fn=len), UnsupportedError, "collate_fn"),
+        (lambda: rows().map(len, max_rowsiz=1), TypeError, "unexpected keyword argument 'max_rowsiz'"),
+        (lambda: rows().map(len, callbacks=[len]), UnsupportedError, "the option callbacks is not emulated"),
+        (lambda: rows().filter(len, input_column="data"), TypeError, "unexpected keyword argument 'input_column'"),
+        (lambda: rows().batch(2, drop=True), TypeError, "unexpected keyword argument 'drop'"),
+        (lambda: ds.MnistDataset("/", cache=1), UnsupportedError, "MnistDataset: the option cache"),
     ],
 )
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_options_about_workers_change_no_row():
+    plain = labels(rows(shuffle=False).map(lambda x: x + 1, ["label"]).batch(2))
+    options = {"num_parallel_workers": 2, "python_multiprocessing": True, "max_rowsize": 6}
+    assert labels(rows(shuffle=False).map(lambda x: x + 1, ["label"], **options).batch(2, **options)) == plain
 
 
 def test_transforms():

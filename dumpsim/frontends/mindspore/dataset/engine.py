@@ -5,13 +5,13 @@ there are no workers, and shuffles follow the seed (`dataset.config`).
 """
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.iterator import RowIterator
 
@@ -116,8 +116,7 @@ class Dataset:
         """
         function = kwargs.pop("per_batch_map", None)
         inputs, outputs = kwargs.pop("input_columns", None), kwargs.pop("output_columns", None)
-        if any(value is not None for value in kwargs.values()):
-            raise UnsupportedError(f"batch with {sorted(kwargs)}", where="Dataset.batch")
+        refuse_options("BatchDataset", kwargs, known=_WORKERS)
         _within("batch_size", batch_size, 1)
         if function is None:
             return _Batch(self, batch_size, drop_remainder)
@@ -156,7 +155,16 @@ class Dataset:
         num_parallel_workers: int | None = None,
         **kwargs: Any,
     ) -> "Dataset":
-        """Columns replaced by what functions make of them."""
+        """Columns replaced by what functions make of them.
+
+        Raises
+        ------
+        ScriptTypeError
+            For an operation that cannot be called, and an option that MindSpore does not know.
+        UnsupportedError
+            For `cache` and `callbacks`.
+        """
+        refuse_options("MapDataset", kwargs, known=(*_WORKERS, "offload"), absent=("cache", "callbacks"))
         listed = list(operations) if isinstance(operations, (list, tuple)) else [operations]
         for operation in listed:
             if not callable(operation):
@@ -165,7 +173,9 @@ class Dataset:
         self._known(inputs)
         return _Map(self, listed, inputs, inputs if output_columns is None else _names(output_columns))
 
-    def filter(self, predicate: Callable[..., Any], input_columns: Any = None, **kwargs: Any) -> "Dataset":
+    def filter(
+        self, predicate: Callable[..., Any], input_columns: Any = None, num_parallel_workers: int | None = None
+    ) -> "Dataset":
         """The rows for which a function is true."""
         inputs = self._columns if input_columns is None else _names(input_columns)
         self._known(inputs)
@@ -206,6 +216,22 @@ class Dataset:
 
 
 _pairs = builtins.zip
+_WORKERS = ("python_multiprocessing", "max_rowsize")  # how the real ones share the work: rows are the same
+
+
+def refuse_options(
+    owner: str, given: Mapping[str, Any], *, known: Sequence[str] = (), absent: Sequence[str] = ()
+) -> None:
+    """Refuse keywords that MindSpore does not know, and those that it knows and the emulation has not, where set."""
+    for name, value in given.items():
+        if name in absent:
+            if value is not None:
+                raise UnsupportedError(f"the option {name} is not emulated", where=owner)
+        elif name not in known:
+            raise ScriptTypeError(
+                f"{owner}.__init__() got an unexpected keyword argument '{name}'",
+                nearest=nearest(name, (*known, *absent)),
+            )
 
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:

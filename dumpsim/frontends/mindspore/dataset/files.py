@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError
-from dumpsim.frontends.mindspore.dataset.engine import Row
+from dumpsim.frontends.mindspore.dataset.engine import Row, refuse_options
 from dumpsim.frontends.mindspore.dataset.sources import Source
 
 __all__ = ["Cifar10Dataset", "FashionMnistDataset", "MnistDataset"]
@@ -23,7 +23,7 @@ def _usage(usage: str | None, owner: str) -> tuple[str, ...]:
     return parts if usage in (None, "all") else (str(usage),)
 
 
-def _directory(path: Any, owner: str) -> Path:
+def _directory(path: Any) -> Path:
     found = Path(path)
     if not found.is_dir():
         raise ScriptValueError(f"The folder {path} does not exist or is not a directory or permission denied!")
@@ -96,7 +96,8 @@ class MnistDataset(_Images):
         cache: Any = None,
     ) -> None:
         owner = type(self).__name__
-        directory = _directory(dataset_dir, owner)
+        refuse_options(owner, {"cache": cache}, absent=("cache",))
+        directory = _directory(dataset_dir)
         images, labels = [], []
         for part in _usage(usage, owner):
             stem = "train" if part == "train" else "t10k"
@@ -150,7 +151,8 @@ class Cifar10Dataset(_Images):
         cache: Any = None,
     ) -> None:
         owner = type(self).__name__
-        directory = _directory(dataset_dir, owner)
+        refuse_options(owner, {"cache": cache}, absent=("cache",))
+        directory = _directory(dataset_dir)
         patterns = {"train": "data_batch_*.bin", "test": "test_batch.bin"}
         paths = [path for part in _usage(usage, owner) for path in sorted(directory.glob(patterns[part]))]
         if not paths:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.dataset import config
-from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array
+from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array, refuse_options
 from dumpsim.frontends.mindspore.dataset.samplers import Sampler, SubsetSampler
 
 __all__ = ["GeneratorDataset", "NumpySlicesDataset", "Source"]
@@ -137,7 +137,8 @@ class GeneratorDataset(Source):
     column_names : str or list of str
     column_types : list of number types, optional
         Rows are cast to them.
-    schema : refused
+    schema, batch_sampler, collate_fn : None
+        Nothing else is there.
     num_samples : int, optional
     shuffle : bool, optional
         For sources with ``__getitem__``; True where None, as in MindSpore.
@@ -158,10 +159,11 @@ class GeneratorDataset(Source):
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
         max_rowsize: Any = None,
-        **options: Any,
+        batch_sampler: Any = None,
+        collate_fn: Any = None,
     ) -> None:
-        if schema is not None:
-            raise UnsupportedError("schemas", where="GeneratorDataset(schema)")
+        absent = {"schema": schema, "batch_sampler": batch_sampler, "collate_fn": collate_fn}
+        refuse_options("GeneratorDataset", absent, absent=tuple(absent))
         if column_names is None:
             raise ScriptValueError("Neither columns_names nor schema are provided.")
         names = [column_names] if isinstance(column_names, str) else list(column_names)

@@ -58,5 +58,7 @@ def positive_pair(value: Any, name: str, owner: str) -> tuple[int, int]:
     """One int above 0 twice, or two of them."""
     both = pair(value)
     if len(both) != 2:
-        raise ScriptValueError(f"For '{owner}', the length of '{name}' must be 2, but got {len(both)}.")
+        raise ScriptTypeError(
+            f"When expanding an int number to tuple, input tuple dimension must be 2, but got {both}", where=owner
+        )
     return positive_int(both[0], f"{name} item", owner), positive_int(both[1], f"{name} item", owner)

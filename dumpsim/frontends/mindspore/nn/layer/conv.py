@@ -25,11 +25,11 @@ class _Conv(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: tuple[int, ...],
-        stride: tuple[int, ...],
+        kernel_size: Any,
+        stride: Any,
         pad_mode: str,
         padding: Any,
-        dilation: tuple[int, ...],
+        dilation: Any,
         group: int,
         has_bias: bool,
         weight_init: Any,
@@ -43,11 +43,11 @@ class _Conv(Cell):
         owner = self.cls_name
         self.in_channels = _check.positive_int(in_channels, "in_channels", owner)
         self.out_channels = _check.positive_int(out_channels, "out_channels", owner)
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.pad_mode = _check.choice(pad_mode, ["valid", "same", "pad"], "pad_mode", owner)
-        self.dilation = dilation
         self.group = _check.positive_int(group, "group", owner)
+        self.kernel_size = _check.positive_pair(kernel_size, "kernel_size", owner)
+        self.stride = _check.positive_pair(stride, "stride", owner)
+        self.dilation = _check.positive_pair(dilation, "dilation", owner)
+        self.pad_mode = _check.choice(pad_mode, ["valid", "same", "pad"], "pad_mode", owner)
         self.data_format = _check.choice(data_format, ["NCHW", "NHWC", "NCDHW"], "format", owner)
         target = get_context("device_target")
         if self.data_format == "NHWC" and target != "GPU":
@@ -61,11 +61,11 @@ class _Conv(Cell):
                 "The argument 'group' should be divisible by 'in_channels' and 'out_channels', "
                 f"but got group:{group}, in_channels:{in_channels}, out_channels:{out_channels}."
             )
-        shape = [out_channels, in_channels // group, *kernel_size]
+        shape = [out_channels, in_channels // group, *self.kernel_size]
         if transposed:
-            shape = [in_channels, out_channels // group, *kernel_size]
+            shape = [in_channels, out_channels // group, *self.kernel_size]
         elif self.data_format == "NHWC":
-            shape = [out_channels, *kernel_size, in_channels // group]
+            shape = [out_channels, *self.kernel_size, in_channels // group]
         self.weight_init = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
         self.weight = Parameter(initializer(self.weight_init, shape, dtype=dtype), name="weight")
         self.has_bias = _check.bool_value(has_bias, "has_bias", owner)
@@ -75,6 +75,19 @@ class _Conv(Cell):
             if bias_init is None:
                 self.bias_init = Uniform(1 / math.sqrt(math.prod(shape[1:])))
             self.bias = Parameter(initializer(self.bias_init, [out_channels], dtype=dtype), name="bias")
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The arguments of the primitive, but for its channels."""
+        return {
+            "kernel_size": self.kernel_size,
+            "mode": 1,
+            "pad_mode": self.pad_mode,
+            "pad": self.padding,
+            "stride": self.stride,
+            "dilation": self.dilation,
+            "group": self.group,
+        }
 
     def extend_repr(self) -> str:
         return (
@@ -126,33 +139,11 @@ class Conv2d(_Conv):
         data_format: str = "NCHW",
         dtype: DType = mstype.float32,
     ) -> None:
-        owner = type(self).__name__
         super().__init__(
-            in_channels,
-            out_channels,
-            _check.positive_pair(kernel_size, "kernel_size", owner),
-            _check.positive_pair(stride, "stride", owner),
-            pad_mode,
-            padding,
-            _check.positive_pair(dilation, "dilation", owner),
-            group,
-            has_bias,
-            weight_init,
-            bias_init,
-            data_format,
-            dtype,
-        )
-        self.conv2d = ops.Conv2D(
-            out_channel=self.out_channels,
-            kernel_size=self.kernel_size,
-            mode=1,
-            pad_mode=self.pad_mode,
-            pad=self.padding,
-            stride=self.stride,
-            dilation=self.dilation,
-            group=self.group,
-            data_format=self.data_format,
-        )
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, data_format, dtype,
+        )  # fmt: skip
+        self.conv2d = ops.Conv2D(self.out_channels, data_format=self.data_format, **self._settings)
         self.bias_add = ops.BiasAdd(data_format=self.data_format)
 
     def construct(self, x: Any) -> Any:
@@ -204,16 +195,7 @@ class Conv1d(_Conv):
             _of_height_1(weight_init, owner), bias_init, "NCHW", dtype,
         )  # fmt: skip
         self.padding = (0, 0, padding, padding)
-        self.conv2d = ops.Conv2D(
-            out_channel=self.out_channels,
-            kernel_size=self.kernel_size,
-            mode=1,
-            pad_mode=self.pad_mode,
-            pad=self.padding,
-            stride=self.stride,
-            dilation=self.dilation,
-            group=self.group,
-        )
+        self.conv2d = ops.Conv2D(self.out_channels, **self._settings)
         self.bias_add = ops.BiasAdd()
         self.expand_dims = ops.ExpandDims()
         self.squeeze = ops.Squeeze(2)
@@ -276,23 +258,10 @@ class Conv2dTranspose(_Conv):
         bias_init: Any = None,
         dtype: DType = mstype.float32,
     ) -> None:
-        owner = type(self).__name__
         super().__init__(
-            in_channels,
-            out_channels,
-            _check.positive_pair(kernel_size, "kernel_size", owner),
-            _check.positive_pair(stride, "stride", owner),
-            pad_mode,
-            padding,
-            _check.positive_pair(dilation, "dilation", owner),
-            group,
-            has_bias,
-            weight_init,
-            bias_init,
-            "NCHW",
-            dtype,
-            transposed=True,
-        )
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init, "NCHW", dtype, transposed=True,
+        )  # fmt: skip
         self.output_padding = output_padding
         behind = _check.pair(output_padding)
         for amount, step, spread in zip(behind, self.stride, self.dilation, strict=True):
@@ -301,16 +270,7 @@ class Conv2dTranspose(_Conv):
         if any(behind) and pad_mode != "pad":
             raise ScriptValueError("when output_padding is not zero, pad_mode must be 'pad'")
         self.shape = ops.Shape()
-        self.conv2d_transpose = _Conv2DTranspose(
-            out_channel=in_channels,
-            kernel_size=self.kernel_size,
-            mode=1,
-            pad_mode=pad_mode,
-            pad=self.padding,
-            stride=self.stride,
-            dilation=self.dilation,
-            group=group,
-        )
+        self.conv2d_transpose = _Conv2DTranspose(out_channel=in_channels, **self._settings)
         self.bias_add = ops.BiasAdd()
         self.pad = ops.Pad(paddings=((0, 0), (0, 0), (0, behind[0]), (0, behind[1])))
 

@@ -50,6 +50,14 @@ class _PoolNd(Cell):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
 
 
+def _belongs_to_pad(owner: str, pad_mode: str) -> ScriptValueError:
+    """The error of settings that only pad_mode ``pad`` has a use for."""
+    return ScriptValueError(
+        f"For {owner}, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' can not be set to "
+        f"non-default value when pad_mode is not 'pad', but got pad_mode:{pad_mode}."
+    )
+
+
 class MaxPool2d(_PoolNd):
     """Largest elements of windows of NCHW images (or of one CHW image).
 
@@ -72,10 +80,7 @@ class MaxPool2d(_PoolNd):
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, data_format)
         if padding != 0 or dilation != 1 or return_indices or ceil_mode:
-            raise ScriptValueError(
-                "For MaxPool2d, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' can not be set to "
-                f"non-default value when pad_mode is not 'pad', but got pad_mode:{pad_mode}."
-            )
+            raise _belongs_to_pad("MaxPool2d", pad_mode)
         self.max_pool = ops.MaxPool(
             kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode, data_format=self.format
         )
@@ -144,10 +149,7 @@ class MaxPool1d(_PoolNd):
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, "NCHW")
         if padding != 0 or dilation != 1 or return_indices or ceil_mode:
-            raise ScriptValueError(
-                "For MaxPool1d, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' can not be set to "
-                f"non-default value when pad_mode is not 'pad', but got pad_mode:{pad_mode}."
-            )
+            raise _belongs_to_pad("MaxPool1d", pad_mode)
         self.kernel_size, self.stride = (1, kernel_size), (1, stride)
         self.max_pool = ops.MaxPool(kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode)
         self.expand = ops.ExpandDims()
