@@ -1,5 +1,6 @@
 """API dump of cells: against a dump of the real package, and what it promises beyond that."""
 
+import copy
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import dumpsim.frontends.mindspore as ms
+from dumpsim import migrator
 from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.codecs.apidump import read_info, read_stack
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
@@ -540,3 +542,93 @@ def test_operators_that_assign_are_calls_of_their_own(tmp_path):
 
     dumped(tmp_path / "listed", run)
     assert calls(tmp_path / "listed") == ["Tensor___iadd___0", "Tensor___imul___0", "Tensor___truediv___0"]
+
+
+# -- what scripts do besides
+
+
+class Failing(nn.Dense):
+    """Fails inside of a listed cell, of which nothing is recorded then."""
+
+    def construct(self, x):
+        ops.relu(x)
+        raise ValueError("failed")
+
+
+def test_errors_of_the_script_pass_through_and_leave_nothing_behind(tmp_path):
+    cell = nn.SequentialCell(nn.Dense(4, 4), Failing(4, 4))
+    x = tensor(2, 4)
+
+    def run(net):
+        for attempt in (net, ms.grad(net), lambda x: ops.matmul(x, x)):
+            with pytest.raises(ValueError):  # noqa: PT011  # the front end's own texts
+                attempt(x)
+            ops.exp(x)
+
+    assert not dumped(tmp_path, run, cell)
+    assert calls(tmp_path) == ["NN_Dense_0", "Functional_exp_0", "NN_Dense_1", "Functional_exp_1", "Functional_exp_2"]
+
+
+def test_errors_of_the_dump_stay_inside(tmp_path, monkeypatch):
+    net, x = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()), tensor(2, 4)
+    bare = ms.grad(net)(x)
+
+    def fail(*_):
+        raise OSError("no room")
+
+    with CellSession(net, tmp_path, retain_backward=True) as session:
+        session.start(Request())
+        with monkeypatch.context() as patch:
+            patch.setattr(session.output, "array", fail)
+            np.testing.assert_array_equal(ms.grad(net)(x).asnumpy(), bare.asnumpy())
+        assert dict(session.skipped) == {"record: OSError": 2}
+        ms.grad(net)(x)
+        session.stop()
+    assert calls(tmp_path) == ["NN_Dense_0", "NN_ReLU_0", "NN_Dense_1", "NN_ReLU_1"]
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        lambda net, x: ms.grad(net)(x),
+        lambda net, x: ms.value_and_grad(net, None, net.trainable_params())(x),
+        lambda net, x: ops.GradOperation(get_all=True, sens_param=True)(net)(x, tensor(2, 3)),
+        lambda net, x: nn.TrainOneStepCell(
+            nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9)
+        ).set_train()(x, tensor(2, 3)),
+    ],
+)
+def test_all_ways_to_gradients_are_heard(tmp_path, gradient):
+    shared = nn.Dense(4, 4)
+    net = nn.SequentialCell(shared, shared, nn.CellList([nn.ReLU()])[0], nn.SequentialCell(nn.Dense(4, 3)))
+    for step in range(2):
+        dumped(tmp_path / str(step), lambda net: gradient(net, tensor(2, 4)), net, backward=True)
+        found = [name for name in names(tmp_path / str(step)) if name.endswith(("output", "backward_input"))]
+        order = ["NN_Dense_0", "NN_Dense_1", "NN_ReLU_0", "NN_Dense_2"]
+        forward = [f"{call}_forward_output" for call in order]
+        assert found == forward + [f"{call}_backward_input" for call in reversed(order)]
+
+
+def test_copies_of_a_net_are_nets_of_their_own(tmp_path):
+    """What they call is heard as functions and methods are; their cells are not those of the dumped net."""
+    net, x = nn.Dense(4, 3), tensor(2, 4)
+
+    def run(net):
+        twin = copy.deepcopy(net)
+        np.testing.assert_array_equal(twin(x).asnumpy(), net(x).asnumpy())
+
+    dumped(tmp_path, run, net)
+    assert calls(tmp_path) == ["NN_Dense_0"]
+
+
+def test_the_second_init_ends_the_first(tmp_path):
+    one, other = nn.ReLU(), nn.Tanh()
+    first = migrator.api_dump_init(one, tmp_path / "one")
+    first.start()
+    one(tensor(2))
+    second = migrator.api_dump_init(other, tmp_path / "other")
+    assert listener.listeners() == (second._session._calls,)
+    assert names(tmp_path / "one") == ["NN_ReLU_0_forward_input.0", "NN_ReLU_0_forward_output"]
+    with pytest.raises(RuntimeError, match="closed"):
+        first.start()
+    second.close()

@@ -227,13 +227,22 @@ class CellCalls:
         del self._waiting[id(tensor)]
         with self._lock:
             for name in reversed(names):
-                self._dump.write_gradient(name, gradient)
+                try:
+                    self._dump.write_gradient(name, gradient)
+                except Exception as error:
+                    self._dump.skip(f"record: {type(error).__name__}", 1)
 
     # -- records
 
     def _record(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
-        if not self._dump.begin(call):
-            return
+        """The records of a call that has returned; what goes wrong here never leaves the user's forward."""
+        try:
+            if self._dump.begin(call):
+                self._write(call, args, kwargs, result)
+        except Exception as error:
+            self._dump.skip(f"record: {type(error).__name__}", 1)
+
+    def _write(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         for name, value in self._leaves(f"{call}_forward_input", args):
             self._dump.write(name, value)
         if kwargs and self._full:

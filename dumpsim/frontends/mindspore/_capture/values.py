@@ -1,6 +1,7 @@
 """Between the Python values of a script and the values of a graph."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = [
 _INT64, _FLOAT32, _BOOL = dtype("int64"), dtype("float32"), dtype("bool")
 
 
+@cache
 def _tensor_class() -> "type[Tensor]":
     from dumpsim.frontends.mindspore.common.tensor import Tensor
 
