@@ -30,6 +30,7 @@ __all__ = [
 
 LAYER = "LAYER"
 _MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
+_MAX_BITS = 1023  # what a float can hold
 _MAX_STACK = 1 << 31
 _PLAIN = re.compile(r"[0-9A-Za-z_.]+")  # needs no escapes
 _NAME = re.compile(
@@ -279,6 +280,8 @@ def _record(path: Any, number: int, line: bytes) -> ApiRecord:
     name, _, _, kind, shape, values, *more = fields
     if not isinstance(name, str) or not isinstance(kind, str):
         raise _bad(path, number, "name and number type are not both text")
+    if not name.isprintable() or not kind.isprintable():
+        raise _bad(path, number, f"{(name + kind)[:200]!a} holds what no name has")
     if not isinstance(shape, list) or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):
         raise _bad(path, number, f"shape {str(shape)[:200]} is not possible")
     if not isinstance(values, list) or len(values) != 3:
@@ -306,6 +309,8 @@ def _number(path: Any, number: int, value: Any) -> float:
         return math.nan
     if not isinstance(value, bool | int | float):
         raise _bad(path, number, f"{str(value)[:200]} is not a statistic")
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise _bad(path, number, f"a statistic of {value.bit_length()} bits is none")
     return value
 
 

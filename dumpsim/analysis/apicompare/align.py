@@ -73,6 +73,7 @@ def _pairs(
     ]
     rank = np.array([call.meaning.rank for call in origin], np.float64)
     values = [_values(side, sign) for side, sign in zip((origin, target), signatures, strict=True)]
+    known = not any(np.isnan(side).all() for side in values)
     # all agreements of a chain together weigh less than one more pair
     share = 0.05 / (min(len(origin), len(target)) + 1)
 
@@ -81,7 +82,7 @@ def _pairs(
         weights[exact[1][lo:hi] == exact[0][i]] = 1.0
         (hits,) = np.nonzero(weights)
         if hits.size:
-            agreed = _agreement(values[0][i], values[1][lo:hi][hits])
+            agreed = _agreement(values[0][i], values[1][lo:hi][hits]) if known else 0.0
             weights[hits] += share * (agreed + _SMALL * (3 - rank[i]))
         return weights
 
@@ -90,8 +91,11 @@ def _pairs(
     stops = len(origin) - tail, len(target) - tail
     marks: list[tuple[int, int]] = []
     if max(stops) - head > WINDOW:
-        found = landmarks(keys[0][head : stops[0]], keys[1][head : stops[1]])
-        marks = [(i + head, j + head) for i, j in found]
+        named = [
+            _with_values(code[head:stop], value[head:stop])
+            for code, value, stop in zip(exact, values, stops, strict=True)
+        ]
+        marks = [(i + head, j + head) for i, j in landmarks(*named)]
     at_i = at_j = head
     for i, j in [*marks, stops]:
         pairs += [(at_i + a, at_j + b) for a, b in heaviest_chain(i - at_i, j - at_j, _shifted(row, at_i, at_j))]
@@ -128,6 +132,11 @@ def _codes(codes: dict[Hashable, int], keys: Sequence[Hashable]) -> NDArray[np.i
 def _values(calls: Sequence[Call], signature: Signature) -> NDArray[np.float64]:
     """The signatures of all calls of a side."""
     return np.array([signature(call) for call in calls], np.float64).reshape(len(calls), -1)
+
+
+def _with_values(codes: NDArray[np.int64], values: NDArray[np.float64]) -> list[Hashable]:
+    """Keys that hold five digits of the values too."""
+    return [(int(code), *(f"{v:.4e}" for v in row)) for code, row in zip(codes, values.tolist(), strict=True)]
 
 
 def _agreement(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -232,11 +241,17 @@ def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int
     apis = [
         np.array([names.setdefault(_api(call), len(names)) for call in side], np.int64) for side in (origin, target)
     ]
-    distance = name_distances(tuple(names))
+    distance = name_distances(tuple(names)) if len(names) <= WINDOW else None
+
+    def apart(one: int, many: NDArray[np.int64]) -> NDArray[np.float64]:
+        return (many != one).astype(np.float64) if distance is None else distance(one)[many]
 
     def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
-        apart = distance(int(apis[0][i]))[apis[1][lo:hi]] + distance(int(apis[0][i + 1]))[apis[1][lo + 1 : hi + 1]]
-        return np.where(edges[1][lo:hi] == edges[0][i], 2 - _NAME_COST * apart / 2, 0.0)
+        same = edges[1][lo:hi] == edges[0][i]
+        if not same.any():
+            return np.zeros(hi - lo)
+        ends = (apart(int(apis[0][i + k]), apis[1][lo + k : hi + k]) for k in (0, 1))
+        return np.where(same, 2 - _NAME_COST * sum(ends) / 2, 0.0)
 
     return heaviest_chain(len(edges[0]), len(edges[1]), row, prefer_match=True)
 

@@ -1,6 +1,6 @@
 """The heaviest chain of pairs between two sequences: a weighted longest common subsequence, row by row.
 
-Nothing recurses. Up to a few thousand elements on both sides the chain is the best there is; longer sequences go
+Nothing recurses. Up to two thousand elements on both sides the chain is the best there is; longer sequences go
 through overlapping windows, so that time and memory grow with their length and not with its square.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["WINDOW", "Row", "heaviest_chain", "landmarks"]
 Row = Callable[[int, int, int], NDArray[np.float64]]
 """Weights of element i of one side with elements lo..hi of the other; 0 where the two cannot be a pair."""
 
-WINDOW = 4096
+WINDOW = 2048
 _MATCH, _SKIP_FIRST = 1, 2
 
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepCo
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
 from dumpsim.analysis.apicompare.source import Call, Dump, Group, open_dump
 from dumpsim.analysis.apicompare.table import Table
+from dumpsim.core.errors import UnreadableError
 
 __all__ = ["api_dump_compare", "compare_api_dumps"]
 
@@ -29,6 +30,7 @@ _STEPS = (
 )
 _NO_NPY = "npy files not found, use pkl files to compare."
 _NO_VALUES = "all the data in the pkl files are nan."
+_NO_FILES = "{} records in {} have no npy file, and are not compared; the first is {}."
 _UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
 _DEFAULTS = Options()
@@ -165,14 +167,23 @@ def compare_api_dumps(
         notes.append(_NO_NPY)
         has_values = dumps[0].has_statistics and dumps[1].has_statistics
         notes += [] if has_values else [_NO_VALUES]
-    parameters, missing = _parameters(dumps, style)
-    notes += missing
+    if style.arrays:
+        notes += [note for dump in dumps for note in _missing(dump)]
+    parameters, no_models = _parameters(dumps, style)
+    notes += no_models
     names = read_names(options.name_map)
     if unused := names.unused([call for step in dumps[0].steps for call in step.calls]):
         notes.append(_UNUSED.format(", ".join(unused)))
     steps = _steps(dumps, style, has_values, options, names, progress)
-    result = ApiComparison(steps=steps, first=_first(steps, dumps), notes=tuple(notes))
-    return result, parameters
+    first = _first(steps, dumps, notes)
+    return ApiComparison(steps=steps, first=first, notes=tuple(notes)), parameters
+
+
+def _missing(dump: Dump) -> Iterator[str]:
+    """That records have no file, as after a copy that was not complete; nothing is said of them."""
+    names = [item.record.name for item in dump.items() if item.record.name not in dump.arrays]
+    if names:
+        yield _NO_FILES.format(len(names), dump.rank_dir, names[0])
 
 
 def _steps(
@@ -241,8 +252,8 @@ def _signature(dump: Dump) -> Callable[[Call], Sequence[float]]:
     return signature
 
 
-def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump]) -> Divergence | None:
-    """The first divergence, with the stacks of its call."""
+def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: list[str]) -> Divergence | None:
+    """The first divergence, with the stacks of its call; a stack file that cannot be read is noted."""
     found = first_divergence(steps)
     if found is None:
         return None
@@ -250,15 +261,21 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump]) -> Diverge
     assert finding.origin is not None  # only pairs have a verdict
     assert finding.target is not None
     name = finding.origin.name
-    cause = "gradient" if name.direction == "backward" else "operator" if name.io == "output" else "input"
+    stacks: list[tuple[str, ...]] = []
+    for dump, item in zip(dumps, (finding.origin, finding.target), strict=True):
+        try:
+            stacks.append(dump.stack(item.name.call))
+        except UnreadableError as error:
+            notes.append(str(error))
+            stacks.append(())
     return Divergence(
         step=step.step,
         direction=name.direction,
         origin=finding.origin.record.name,
         target=finding.target.record.name,
-        cause=cause,
-        origin_stack=dumps[0].stack(name.call),
-        target_stack=dumps[1].stack(finding.target.name.call),
+        cause="gradient" if name.direction == "backward" else "operator" if name.io == "output" else "input",
+        origin_stack=stacks[0],
+        target_stack=stacks[1],
     )
 
 

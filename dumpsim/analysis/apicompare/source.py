@@ -13,7 +13,7 @@ import numpy as np
 from dumpsim.analysis.apicompare.meaning import Framework, Meaning, meaning
 from dumpsim.codecs import apidump, npy
 from dumpsim.codecs.apidump import ApiName, ApiRecord
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnreadableError
 
 __all__ = ["Call", "Dump", "Group", "Item", "Step", "open_dump"]
 
@@ -85,33 +85,34 @@ class Dump:
     rank_dir: Path
     steps: tuple[Step, ...] = field(repr=False)
 
-    @property
-    def array_dir(self) -> Path:
-        """Where the npy files are, if any."""
-        return self.rank_dir / f"{self.framework}_api_dump"
-
     @cached_property
-    def arrays(self) -> frozenset[str]:
-        """Names of the records that have a file."""
-        if not self.array_dir.is_dir():
-            return frozenset()
-        return frozenset(entry.name[:-4] for entry in os.scandir(self.array_dir) if entry.name.endswith(".npy"))
+    def arrays(self) -> dict[str, str]:
+        """The npy files, by record; what is no file, or a link to none, is not there."""
+        directory = self.rank_dir / f"{self.framework}_api_dump"
+        if not directory.is_dir():
+            return {}
+        return {
+            entry.name[:-4]: entry.path
+            for entry in os.scandir(directory)
+            if entry.name.endswith(".npy") and entry.is_file()
+        }
 
     @property
     def has_arrays(self) -> bool:
         """Whether there are npy files."""
         return bool(self.arrays)
 
+    def items(self) -> "Iterator[Item]":
+        """Every array that was recorded; modules have none."""
+        for step in self.steps:
+            for call in step.calls:
+                if not call.is_layer:
+                    yield from (*call.inputs, *call.outputs, *call.grads)
+
     @cached_property
     def has_statistics(self) -> bool:
-        """Whether any record has a maximum, minimum or mean, other than those of modules."""
-        return any(
-            not apidump.is_statistics_free(item.record)
-            for step in self.steps
-            for call in step.calls
-            if not call.is_layer
-            for item in (*call.inputs, *call.outputs, *call.grads)
-        )
+        """Whether any record has a maximum, minimum or mean."""
+        return any(not apidump.is_statistics_free(item.record) for item in self.items())
 
     @cached_property
     def stacks(self) -> dict[str, tuple[str, ...]]:
@@ -121,7 +122,7 @@ class Dump:
 
     def array(self, name: str) -> "np.ndarray[Any, Any]":
         """The array of a record."""
-        return npy.read(self.array_dir / f"{name}.npy", mmap=False)
+        return npy.read(self.arrays[name], mmap=False)
 
     def statistics(self, record: ApiRecord) -> tuple[float, float, float]:
         """Maximum, minimum and mean of a record; of its array when the info file has none."""
@@ -152,7 +153,12 @@ def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
         For an info file that is damaged, with the line.
     """
     directory, framework, info = _find(Path(path), argument)
-    steps = tuple(_steps(framework, apidump.read_info(info)))
+    try:
+        steps = tuple(_steps(framework, apidump.read_info(info)))
+    except UnreadableError as error:
+        if error.where is not None:
+            raise
+        raise UnreadableError(error.what, where=os.fspath(info), code=error.code) from None
     return Dump(framework=framework, rank_dir=directory, steps=steps)
 
 

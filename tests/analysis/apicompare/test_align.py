@@ -192,3 +192,37 @@ def test_many_calls_against_as_many_others():
     origin = [call(f"left{at}", at=at) for at in range(300)]
     target = [call(f"right{at}", at=at) for at in range(300)]
     assert sizes(align(origin, target, NO_VALUES)) == [(1, 1)] * 300
+
+
+def numbered(at):
+    """Signatures that tell every call apart."""
+    return lambda each: tuple(np.sin(at(each) + np.arange(6.0)))
+
+
+def test_calls_of_one_name_beyond_the_window_meet_by_values():
+    origin = [call("same", at=at) for at in range(9000)]
+    target = [c for at, c in enumerate(origin) if at % 10 != 7 and at > 4000]
+    sign = numbered(lambda each: int(each.name.rpartition("_")[2]))
+    groups = align(origin, target, (sign, sign))
+    assert [(g.origin[-1].name, g.target[-1].name) for g in groups if g.target] == [(c.name, c.name) for c in target]
+
+
+def test_repeated_blocks_of_which_one_is_missing():
+    names = ["linear", "relu", "add", "layer_norm"]
+    origin = [call(name, at=at) for at in range(1500) for name in names]
+    target = [c for at, c in enumerate(origin) if not 2000 <= at < 2004]
+    sign = numbered(lambda each: int(each.name.rpartition("_")[2]) * 4 + names.index(each.api))
+    groups = align(origin, target, (sign, sign))
+    assert [g for g in groups if not g.target] == [
+        g for g in groups if g.origin and g.origin[0].name.rpartition("_")[2] == "500"
+    ]
+
+
+def test_thousands_of_others_take_seconds(monkeypatch):
+    # names beyond the window are not measured against each other, which took minutes
+    monkeypatch.setattr("dumpsim.analysis.apicompare.align.WINDOW", 64)
+    monkeypatch.setattr(
+        "dumpsim.analysis.apicompare.align.name_distances", lambda names: pytest.fail("all names measured")
+    )
+    sides = [[call(f"{side}{at}", at=at) for at in range(300)] for side in "ab"]
+    assert sizes(align(*sides, NO_VALUES)) == [(1, 1)] * 300

@@ -11,40 +11,7 @@ import pytest
 from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
 from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError
-
-
-def dump(root, framework, records, *, npy=False, suffix="pkl", rank="rank0", stacks=None, extra=()):
-    """Write records (name, array)."""
-    directory = Path(root) / rank
-    (directory / f"{framework}_api_dump").mkdir(parents=True)
-    lines = []
-    for name, array in records:
-        array = np.asarray(array, np.float32)
-        if npy:
-            np.save(directory / f"{framework}_api_dump" / f"{name}.npy", array)
-        values = [float(array.max()), float(array.min()), float(array.mean())]
-        lines.append(json.dumps([name, 1, [], "torch.float32", list(array.shape), values, *extra]) + "\n")
-    (directory / f"{framework}_api_dump_info.{suffix}").write_text("".join(lines))
-    if stacks is not None:
-        (directory / f"{framework}_api_dump_stack.json").write_text(json.dumps(stacks))
-    return Path(root)
-
-
-def call(name, *arrays):
-    """A call with one input and one output."""
-    return [(f"{name}_forward_input.0", arrays[0]), (f"{name}_forward_output", arrays[-1])]
-
-
-def linears(*seeds):
-    return [r for at, seed in enumerate(seeds) for r in call(f"NN_Linear_{at}", ramp(seed), ramp(seed + 0.5))]
-
-
-def ramp(seed):
-    return np.sin(np.arange(16, dtype=np.float32).reshape(2, 8) + np.float32(seed))
-
-
-def mapping(result, step=0):
-    return [row.cells for row in result.steps[step].mapping.rows]
+from tests.apifiles import call, dump, linears, mapping, ramp
 
 
 @pytest.mark.parametrize("npy", [False, True])
@@ -285,3 +252,122 @@ def test_text_of_a_result(tmp_path, capsys, caplog):
     assert result.to_csv(tmp_path / "out") == [
         tmp_path / "out" / f"ts_api_{name}_0.csv" for name in ("mapping", "forward_compare")
     ]
+
+
+NAME = "NN_ReLU_0_forward_output"
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Two equal dumps with files, and the file of an output of the second."""
+    records = call("NN_ReLU_0", ramp(0), ramp(1))
+    paths = [dump(tmp_path / side, "torch", records, npy=True) for side in "ab"]
+    return *paths, paths[1] / "rank0" / "torch_api_dump" / f"{NAME}.npy"
+
+
+def _directory(path):
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _dangling(path):
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, _directory, _pipe, _dangling])
+def test_records_without_a_file_are_told(pair, spoil):
+    origin, target, path = pair
+    spoil(path)
+    result = api_dump_compare(origin, target)
+    expected = f"1 records in {target / 'rank0'} have no npy file, and are not compared; the first is {NAME}."
+    assert result.notes == (expected,)
+    assert result.steps[0].forward.rows[1].cells[4:] == ("False", "0.00%", "nan", "nan, nan")
+
+
+HEADER = b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999,), }".ljust(117) + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "npy magic"),
+        (b"\x93NUMPY\x01\x00" + len(HEADER).to_bytes(2, "little") + HEADER, "399999999999996 bytes, 0 are there"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "header length 4294967295"),
+        (b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + HEADER.replace(b"<f4", b"|O "), "not a number type"),
+    ],
+    ids=["empty", "giant shape", "giant header", "pickled"],
+)
+def test_files_that_are_no_arrays_are_named(pair, content, message):
+    origin, target, path = pair
+    path.write_bytes(content)
+    with pytest.raises(UnreadableError, match=message) as error:
+        api_dump_compare(origin, target)
+    assert error.value.where.startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"\x80\x04\x95", "is not JSON"),
+        (b"[" * 100000, "is not JSON"),
+        (b'["hello", 1, [], "torch.float32", [2], [1, 2, 3]]', "'hello' is not the name of a record"),
+        (b'["NN_a_0_forward_input", 1, [], "torch.float32", [2], [null, 2, 3]]', "None is not a statistic"),
+        (b'["NN_a_0_forward_input", 1, [], "torch.float32", [2], [' + b"9" * 400 + b", 2, 3]]", "a statistic of 1329"),
+        (b'["NN_\\ud800_0_forward_input", 1, [], "torch.float32", [2], [1, 2, 3]]', "holds what no name has"),
+        (b'["NN_\\u001b[31m_0_forward_input", 1, [], "torch.float32", [2], [1, 2, 3]]', "holds what no name has"),
+    ],
+)
+def test_lines_that_are_no_records_are_named(pair, line, message):
+    origin, target, _ = pair
+    info = target / "rank0" / "torch_api_dump_info.pkl"
+    info.write_bytes(line + b"\n")
+    with pytest.raises(UnreadableError, match=message) as error:
+        api_dump_compare(origin, target)
+    assert error.value.where.startswith(str(info))
+
+
+def test_a_damaged_stack_file_costs_the_stack_alone(pair):
+    origin, target, path = pair
+    np.save(path, ramp(5))
+    (target / "rank0" / "torch_api_dump_stack.json").write_text("{bad")
+    result = api_dump_compare(origin, target)
+    assert (result.first.origin, result.first.target_stack) == (NAME, ())
+    assert "torch_api_dump_stack.json:1: is not JSON" in result.notes[0]
+
+
+def test_links_are_followed(pair, tmp_path):
+    origin, target, _ = pair
+    (tmp_path / "c").symlink_to(target)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "rank0").symlink_to(target / "rank0")
+    assert api_dump_compare(origin, tmp_path / "c").passes
+    assert api_dump_compare(origin, tmp_path / "d").passes
+
+
+def test_files_of_one_side_alone(pair, tmp_path):
+    origin, _, _ = pair
+    target = dump(tmp_path / "c", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    result = api_dump_compare(origin, target)
+    assert result.notes == ("npy files not found, use pkl files to compare.",)
+    assert result.passes
+
+
+def test_equal_values_of_other_types_agree(pair):
+    origin, target, path = pair
+    np.save(path, ramp(1).astype(np.float64))
+    row = api_dump_compare(origin, target).steps[0].forward.rows[1]
+    assert row.cells[4:] == ("True", "100.00%", "1.00000", "0.00000, 0.00000")
+
+
+def test_nothing_left_to_show_is_no_table(tmp_path):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", [1.0], [2.0]))
+    target = dump(tmp_path / "b", "torch", call("Torch_add_0", [[1.0, 2.0]], [[3.0, 4.0]]))
+    result = api_dump_compare(origin, target, tmp_path / "out", ignore_unmatched=True)
+    assert result.steps[0].forward is None
+    assert sorted(os.listdir(tmp_path / "out")) == ["ts_api_mapping_0.csv"]
