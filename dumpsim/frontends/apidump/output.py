@@ -65,6 +65,7 @@ class Output:
 
     def __init__(self, root: "str | os.PathLike[str]", framework: str, rank: int, *, pending: int = _PENDING) -> None:
         self.root = os.path.abspath(os.fspath(root))
+        self.framework = framework
         self.rank_directory = f"{self.root}/rank{rank}"
         self.array_directory = f"{self.rank_directory}/{framework}_api_dump"
         self.info = f"{framework}_api_dump_info.pkl"
@@ -75,9 +76,15 @@ class Output:
         self._begun = False
         self._waiting: list[tuple[str, str]] = []
         self._lock = threading.Lock()
+        self._error: DumpsimError | None = None
         self._pid = os.getpid()
         self._queue = _Queue(self.array_directory, pending)
         self._sink.make(self.rank_directory)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether this is a child that was forked during the dump: its parent writes, and may have held our locks."""
+        return os.getpid() != self._pid
 
     def begin(self) -> None:
         """Make room before the first record: what an earlier run left under these names goes. [spec api_dump 1.2]"""
@@ -117,15 +124,20 @@ class Output:
         DumpWriteError
             The first failure of the thread that writes.
         """
-        if os.getpid() != self._pid:
+        if self.is_foreign:
             return
         self._write_lines()
         self._sink.settle()
+        error, self._error = self._error, None
         self._queue.flush()
+        if error is not None:
+            raise error
 
     def close(self) -> None:
         """Flush, and stop the thread."""
         atexit.unregister(self.flush)
+        if self.is_foreign:
+            return
         try:
             self.flush()
         finally:
@@ -136,7 +148,10 @@ class Output:
             waiting, self._waiting = self._waiting, []
             if waiting:
                 text = "".join([with_tail(name, tail) for name, tail in waiting])
-                self._sink.append(self.rank_directory, self.info, text)
+                try:
+                    self._sink.append(self.rank_directory, self.info, text)
+                except DumpsimError as error:  # not out of the user's forward, but of the next flush
+                    self._error = self._error or error
 
 
 class _Queue:

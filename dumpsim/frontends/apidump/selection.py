@@ -1,14 +1,16 @@
 """Arguments of start, and which calls they select."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, nearest
 
-__all__ = ["DUMP_TYPES", "MODES", "Request", "Selection", "check_bool"]
+__all__ = ["DUMP_TYPES", "MODES", "Memory", "Request", "Selection", "check_bool"]
 
 MODES = ("all", "list", "range", "api_list")
 DUMP_TYPES = ("all", "statistics", "npy", "stack")
+_REMEMBERED = 128
 
 
 def check_bool(name: str, value: object) -> None:
@@ -112,6 +114,32 @@ def _scope(vendor: str) -> ScriptValueError:
     return ScriptValueError("does not fit the mode", vendor=vendor, where="api_dump_start(scope=)", code="DS-ADP-012")
 
 
+@dataclass(slots=True)
+class Memory:
+    """What 1.0.17 does not forget between two starts, nor two inits. [spec api_dump 1.9, 1 and 2]
+
+    Attributes
+    ----------
+    begun, ended : bool
+        How far a range has come.
+    answers : dict
+        By mode, the last answers for a name.
+    """
+
+    begun: bool = False
+    ended: bool = False
+    answers: dict[str, dict[str, bool]] = field(default_factory=lambda: {"list": {}, "api_list": {}})
+
+    def recall(self, mode: str, name: str, answer: Callable[[str], bool]) -> bool:
+        """The answer that was given last time, of the last 128 names; else the one that holds now."""
+        known = self.answers[mode]
+        found = known.pop(name) if name in known else answer(name)
+        known[name] = found
+        if len(known) > _REMEMBERED:
+            del known[next(iter(known))]
+        return found
+
+
 class Selection:
     """Which calls of one start are recorded; `range` remembers how far the run has come.
 
@@ -119,34 +147,44 @@ class Selection:
     ----------
     request : Request
     exact : bool
-        With the defect of 1.0.17: LAYER names lose trailing letters before api_list looks at them. [spec api_dump 1.9]
+        With the defect of 1.0.17: names lose trailing letters before they are looked at. [spec api_dump 1.9]
+    memory : Memory, optional
+        With the other one: what earlier starts have left.
     """
 
-    def __init__(self, request: Request, *, exact: bool = False) -> None:
+    def __init__(self, request: Request, *, exact: bool = False, memory: Memory | None = None) -> None:
+        self._memory = Memory() if memory is None else memory
+        self._remembers = memory is not None
         self._mode = request.mode
         self._scope = request.scope
         self._exact = exact
         self._words = tuple(word.lower() for word in request.scope) if request.mode == "api_list" else ()
         self._names = frozenset(request.scope)
-        self._begun = False
-        self._ended = False
 
     def takes(self, name: str) -> bool:
         """Whether the call ``Kind_API_count`` or the layer ``LAYER_path`` is recorded; asked once, in order."""
-        match self._mode:
-            case "all":
-                return True
-            case "list":
-                return name in self._names
-            case "api_list":
-                if self._exact and name.startswith("LAYER_"):
-                    name = name.rstrip("_forward")  # noqa: B005  # [spec api_dump 1.9, 10]
-                name = name.lower()
-                return any(word in name for word in self._words)
+        if self._mode == "all":
+            return True
+        if self._exact:
+            name = f"{name}_forward".rstrip("_forward")  # noqa: B005  # [spec api_dump 1.9, 10]
+        if self._mode == "range":
+            return self._in_range(name)
+        if self._remembers:
+            return self._memory.recall(self._mode, name, self._is_named)
+        return self._is_named(name)
+
+    def _is_named(self, name: str) -> bool:
+        if self._mode == "list":
+            return name in self._names
+        name = name.lower()
+        return any(word in name for word in self._words)
+
+    def _in_range(self, name: str) -> bool:
+        memory = self._memory
         if name == self._scope[0]:
-            self._begun = True
+            memory.begun = True
             return True
         if name == self._scope[1]:
-            self._ended = True
+            memory.ended = True
             return True
-        return self._begun and not self._ended
+        return memory.begun and not memory.ended

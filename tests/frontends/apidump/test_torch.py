@@ -164,14 +164,15 @@ ZOO = [
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 def test_number_types_never_raise(tmp_path, exact):
     data = torch.tensor([[1.0, 2.0], [4.0, 0.5]])
-    with migrator.api_dump_init(nn.Identity(), tmp_path, compat=exact) as dump:
+    same = nn.Identity()
+    with migrator.api_dump_init(same, tmp_path, compat=exact) as dump:
         dump.start(filter_data=False)
         for name in ZOO:
             if hasattr(torch, name):
                 value = data.to(getattr(torch, name))
-                assert nn.Identity()(value) is value
-        nn.Identity()(torch.empty(0, 3))
-        nn.Identity()(torch.tensor(2.5))
+                assert same(value) is value
+        same(torch.empty(0, 3))
+        same(torch.tensor(2.5))
         dump.stop()
         found = {r.dtype: r for r in reversed(list(read_info(tmp_path / "rank0/torch_api_dump_info.pkl")))}
     for name in ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"):
@@ -188,9 +189,9 @@ def test_number_types_never_raise(tmp_path, exact):
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:Sparse CSR tensor support")
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor", "ignore:.*quantiz.*")
 def test_what_cannot_be_read_is_counted(tmp_path):
-    with migrator.api_dump_init(nn.Identity(), tmp_path) as dump:
+    same = nn.Identity()
+    with migrator.api_dump_init(same, tmp_path) as dump:
         dump.start(filter_data=False)
-        same = nn.Identity()
         same(torch.ones(2, device="meta"))
         same(torch.eye(2).to_sparse())
         same(torch.eye(2).to_sparse_csr())
@@ -210,12 +211,13 @@ def test_what_cannot_be_read_is_counted(tmp_path):
 
 
 def test_inputs_of_in_place_calls_are_those_before(tmp_path):
-    with migrator.api_dump_init(nn.Identity(), tmp_path) as dump:
+    relu = nn.ReLU(inplace=True)
+    with migrator.api_dump_init(relu, tmp_path) as dump:
         dump.start(dump_type="all")
         x = torch.tensor([-1.0, 2.0])
         x.add_(1)
         x += 10
-        nn.ReLU(inplace=True)(x.sub_(12))
+        relu(x.sub_(12))
         dump.stop()
     found = records(tmp_path)
     assert found["Tensor_add__0_forward_input.0"].min == -1.0

@@ -36,6 +36,12 @@ class Api:
         object.__setattr__(self, "base", f"{self.kind}_{self.name}")
         object.__setattr__(self, "path", f"{_PATHS[self.kind]}.{self.name}")
 
+    def key(self, number: int) -> str:
+        """The key of a call in the stack file; those of ``_VF`` have a style of their own. [spec api_dump 1.5]"""
+        if self.kind == "VF":
+            return f"{self.base}_{number}_forward_stack_info"
+        return f"{self.path}({number}) forward"
+
 
 _PATHS = {
     "NN": "torch.nn",
@@ -68,6 +74,9 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "neg": ("__neg__",),
     "positive": ("__pos__",),
     "bitwise_not": ("__invert__",),
+    "bitwise_and": ("__rand__",),
+    "bitwise_or": ("__ror__",),
+    "bitwise_xor": ("__rxor__",),
     "abs": ("__abs__",),
     "is_nonzero": ("__bool__",),
 }
@@ -106,14 +115,34 @@ class Catalogue:
                 function = getattr(space, name, None)
                 if callable(function):
                     found.setdefault(function, []).append(Api(kind, name))
+        # the bodies of listed functions that ask for no override: by id, for hashing a code object hashes all it holds
+        self.silent: dict[int, Api] = {
+            id(function.__code__): apis[0] for function, apis in found.items() if _is_silent(function)
+        }
         if full:
             self._extend(found)
         self._found: dict[Any, tuple[Api, ...]] = {function: tuple(apis) for function, apis in found.items()}
         self._classes: dict[type, Api | None] = {}
         self._listed_classes = {getattr(nn, name): Api("NN", name) for name in sorted(names["NN"]) if hasattr(nn, name)}
+        self.classes = frozenset(self._listed_classes)
 
     def __contains__(self, function: Any) -> bool:
         return function in self._found
+
+    def functions(self) -> list[Callable[..., Any]]:
+        """The function objects of listed names, Tensor's methods aside."""
+        spaces = _spaces()
+        return [
+            function
+            for kind in ("Functional", "Torch", "VF")
+            for name in sorted(self.names[kind])
+            if (function := getattr(spaces[kind], name, None)) is not None
+        ]
+
+    def held(self, function: Callable[..., Any], api: Api) -> list[Callable[..., Any]]:
+        """The objects by which a program may hold what it called: the function, or one that hands on to it."""
+        name = getattr(_spaces()[api.kind], api.name, None) if api.kind != "NN" else None
+        return [function] if name is None or name is function else [function, name]
 
     def candidates(self, function: Any) -> tuple[Api, ...]:
         """The APIs that a function object may have been called as."""
@@ -166,6 +195,14 @@ class Catalogue:
                     continue
                 if not known:
                     found[function] = [Api(kind, prefix + name, listed=False)]
+
+
+def _is_silent(function: Any) -> bool:
+    """Whether a function of torch hands its call on to another API, and only that one is seen."""
+    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        return False
+    code = function.__code__
+    return code.co_name == function.__name__ and not any("has_torch_function" in name for name in code.co_names)
 
 
 # questions about a tensor and its printing: no data flows through them

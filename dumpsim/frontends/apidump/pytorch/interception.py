@@ -16,6 +16,8 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_tor
 
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, Sites, base_module, evaluate
 from dumpsim.frontends.apidump.pytorch.catalogue import OPERATORS, Api, transparent
+from dumpsim.frontends.apidump.pytorch.eager import Eager
+from dumpsim.frontends.apidump.pytorch.newcomers import Newcomers
 
 if TYPE_CHECKING:
     from dumpsim.frontends.apidump.pytorch.session import Session
@@ -41,6 +43,8 @@ class _Thread(threading.local):
         self.depth = 0  # listed modules around us: only their own record counts
         self.hidden = 0  # steps of optimizers around us
         self.away = False  # the mode has left for them
+        self.stays = False  # the mode is here for good, not for one module's call
+        self.told = False  # that only modules are seen here
         self.open: list[tuple[Any, Any, Any]] = []  # modules being called: module, captured input, exception in flight
 
 
@@ -81,7 +85,8 @@ class Interception:
         self._sites = Sites()
         self._local = _Thread()
         self._handles: list[Any] = []
-        self._stance: Any = None
+        self._eager = Eager()
+        self._newcomers = Newcomers(self._arrive)
         self._pid = os.getpid()
         self._dunders = {
             getattr(torch.Tensor, plain): names for plain, names in OPERATORS.items() if hasattr(torch.Tensor, plain)
@@ -112,11 +117,12 @@ class Interception:
 
             self._handles = [
                 hooks.register_module_forward_pre_hook(self._enter),
-                hooks.register_module_forward_hook(self._leave, always_call=True),
+                hooks.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
                 register_optimizer_step_pre_hook(self._step_begins),
                 register_optimizer_step_post_hook(self._step_ends),
             ]
-            self._force_eager()
+            self._eager.begin()
+            self._newcomers.begin()
 
     def remove(self) -> None:
         """Take everything off."""
@@ -277,6 +283,8 @@ class Interception:
         while asked.f_back is not None and asked.f_back is not frame:
             asked = asked.f_back
         code = asked.f_code
+        if code.co_name == "__torch_function__":
+            return args, kwargs
         if code.co_flags & _VARARGS:
             name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
             value = asked.f_locals.get(name, args)
@@ -340,8 +348,15 @@ class Interception:
         """Calls of optimizers; outside `exact`, those made again in backward (checkpointing)."""
         if frame is not None and _OPTIMIZERS in frame.f_code.co_filename:
             return True
+        return self._is_aside(session)
+
+    def _is_aside(self, session: "Session") -> bool:
+        """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
         if not session.exact and torch._C._current_graph_task_id() != -1:
             session.skip("recomputed in backward")
+            return True
+        if torch._C._get_tracing_state() is not None:
+            session.skip("traced by torch.jit")
             return True
         return False
 
@@ -352,7 +367,11 @@ class Interception:
         return found
 
     def _count_keywords(self, session: "Session", kwargs: dict[str, Any]) -> None:
-        number = sum(isinstance(value, torch.Tensor) for value in kwargs.values()) if kwargs else 0
+        if not kwargs:
+            return
+        number = 0
+        for value in kwargs.values():
+            number += sum(isinstance(v, torch.Tensor) for v in (value if isinstance(value, list | tuple) else (value,)))
         if number:
             session.skip("keyword argument", number)
 
@@ -367,18 +386,35 @@ class Interception:
             if local.hidden and not _inside(_OPTIMIZERS):  # a step has failed, without a farewell
                 local.hidden = 0
             local.away = False  # a closure of an optimizer: not recorded, yet its dropout is neutral
-            self._push()
+            self._visit(session)
         inputs = None
         if session.catalogue.module(type(module)) is not None:
             local.depth += 1
-            if not session.exact and session.recording and module.__dict__.get("inplace"):
+            if session.recording and self._may_overwrite(session, module):
                 with torch._C.DisableTorchFunction():
                     inputs = session.captured("_forward_input", args, single=False)
+                    if session.full:
+                        inputs += self._keywords(session, "", sys._getframe(1).f_locals.get("kwargs") or {})
         local.open.append((module, inputs, sys.exc_info()[1]))
 
-    def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], result: Any) -> None:
+    def _may_overwrite(self, session: "Session", module: torch.nn.Module) -> bool:
+        """Whether a module's inputs are taken before its call: it works in place, or its forward is the user's."""
+        return bool(module.__dict__.get("inplace")) or type(module) not in session.catalogue.classes
+
+    def _visit(self, session: "Session") -> None:
+        """A module is called where the mode is not: it comes for as long as that call lasts."""
         local = self._local
-        if not local.open:
+        local.stays = self._push()
+        if local.stays or local.told or threading.get_ident() == self._home:
+            return
+        local.told = True
+        session.skip("calls outside modules in a thread that the dump found running")
+
+    def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
+        # torch leaves the keywords out after an exception
+        kwargs, result = given if len(given) == 2 else ({}, given[0])
+        local = self._local
+        if not local.open or os.getpid() != self._pid:
             return
         while True:  # what an exception passed without a farewell
             entered, inputs, before = local.open.pop()
@@ -392,24 +428,30 @@ class Interception:
             if session is not None and (session.recording or session.exact) and self._active:
                 failed = sys.exc_info()[1]
                 if failed is None or failed is before:
-                    self._finished(session, module, api, inputs, args, result)
+                    self._finished(session, module, api, inputs, args, kwargs, result)
         except Exception as error:
             if session is not None:
                 session.skip(f"record: {type(error).__name__}")
-        if not local.open and local is self._local and threading.get_ident() != self._home:
+        if not (local.open or local.stays) and local is self._local and threading.get_ident() != self._home:
             self._drop()
 
     def _finished(
-        self, session: "Session", module: torch.nn.Module, api: Api | None, inputs: Any, args: Any, result: Any
+        self,
+        session: "Session",
+        module: torch.nn.Module,
+        api: Api | None,
+        inputs: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
     ) -> None:
         """A module has returned: its LAYER record, then its NN record."""
         layer = session.layers.get(module)
-        if layer is None and api is None:
+        if layer is None and (api is None or not (session.full or module is session.net)):
+            if api is not None and not self._local.depth:
+                session.skip("module outside the network")  # 1.0.17 hooks those of the network, and no others
             return
-        if not session.exact and torch._C._current_graph_task_id() != -1:
-            session.skip("recomputed in backward")
-            return
-        if self._local.hidden:
+        if self._is_aside(session):
             return
         with torch._C.DisableTorchFunction():
             frame = caller(sys._getframe(2))
@@ -425,8 +467,12 @@ class Interception:
                 return
             if inputs is None:
                 inputs = session.captured(f"{name}_forward_input", args, single=False)
+                if session.full:
+                    inputs += self._keywords(session, name, kwargs)
             else:
                 inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
+            if not session.full:
+                self._count_keywords(session, kwargs)
             outputs = session.captured(f"{name}_forward_output", result, single=True)
             session.record(api.key(number), stack or session.stack(frame), inputs, outputs)
 
@@ -448,16 +494,24 @@ class Interception:
 
     # on and off
 
-    def _push(self) -> None:
-        """Put the mode at the bottom of this thread's stack."""
+    def _arrive(self) -> None:
+        """A thread has started."""
+        if self._active and os.getpid() == self._pid:
+            self._push()
+            self._local.stays = True
+
+    def _push(self) -> bool:
+        """Put the mode at the bottom of this thread's stack; whether it was there."""
         if self._local.pushed:
-            return
+            return True
         above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
-        if self._mode not in above:
+        known = self._mode in above
+        if not known:
             _push_mode(self._mode)
         for mode in reversed(above):
             _push_mode(mode)
         self._local.pushed = True
+        return known
 
     def _drop(self) -> None:
         """Take the mode out of this thread's stack, wherever it is."""
@@ -472,18 +526,8 @@ class Interception:
         self._home = threading.get_ident()
         while self._handles:
             self._handles.pop().remove()
-        if self._stance is not None:
-            stance, self._stance = self._stance, None
-            stance.__exit__(None, None, None)
-
-    def _force_eager(self) -> None:
-        """Compiled functions run uncompiled meanwhile: their calls are seen, and nothing is compiled with our hooks."""
-        set_stance = getattr(torch.compiler, "set_stance", None)
-        if set_stance is None or "torch._dynamo" not in sys.modules:
-            return
-        stance = set_stance("force_eager")
-        stance.__enter__()
-        self._stance = stance
+        self._eager.end()
+        self._newcomers.end()
 
 
 def caller(frame: FrameType | None) -> FrameType | None:

@@ -9,9 +9,11 @@ import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from types import FrameType
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -22,7 +24,7 @@ from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
 from dumpsim.frontends.apidump.pytorch.interception import Interception
-from dumpsim.frontends.apidump.pytorch.tensors import Measured, Skip, is_data, measure, outline, scalar
+from dumpsim.frontends.apidump.pytorch.tensors import TENSORS, Measured, Skip, is_data, measure, outline, scalar
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks, layer_key
 
@@ -34,6 +36,8 @@ LOG = logging.getLogger("troubleshooter.log")
 _LAYER_FILE = (npy_header("<f4", (1,)), bytes(4))
 _LAYER_TAILS = tuple(tail_of("torch.float32", (1,), (value,) * 3) for value in (math.nan, 0.0))
 _SWEEP = 4096  # hooks of gradients that are kept before those of finished graphs are let go
+_NUMBERS = frozenset({bool, int, float})
+_NO_DATA = frozenset({type(None), str, torch.dtype, torch.device, torch.layout, torch.memory_format})
 Captured = list[tuple[str, Measured, torch.Tensor | None]]
 
 
@@ -54,7 +58,7 @@ class Session:
     Parameters
     ----------
     net : nn.Module
-        Its modules are the LAYER records; every listed class of the process gives NN records. [spec api_dump 1.3]
+        Its modules are recorded: each but itself as a LAYER, those of listed classes as NN. [spec api_dump 1.3]
     output_path : path
     retain_backward : bool
         Also gradients with respect to recorded outputs.
@@ -90,6 +94,7 @@ class Session:
         self.retain_backward = retain_backward
         self.skipped: Counter[str] = Counter()
         self.output = Output(output_path, "torch", 0 if exact else _rank())
+        self.net = net
         self.layers = {module: Layer(name.replace(".", "_")) for name, module in net.named_modules() if name}
         self.catalogue = Catalogue(full=self.full)
         self.neutral = Neutral(exact=exact)
@@ -124,9 +129,7 @@ class Session:
         """Record from here; counters go on where they were."""
         self._check_open()
         self.request = request
-        self.selection = Selection(
-            request, exact=self.exact, memory=self._carried.memory if self.exact else None
-        )
+        self.selection = Selection(request, exact=self.exact, memory=self._carried.memory if self.exact else None)
         self.recording = True
         self.generation += 1
         self._lines_at_start = self.output.lines
@@ -142,6 +145,9 @@ class Session:
         """
         self._check_open()
         self.recording = False
+        if self.output.is_foreign:
+            self._interception.remove()
+            return
         self._intercept()
         self.flush()
 
@@ -152,10 +158,14 @@ class Session:
 
     def flush(self) -> None:
         """Write what has been recorded so far; also done at stop and at the end of the process."""
+        if self.output.is_foreign:
+            return
         with self._lock:
-            if self._stacks.changed:
-                self.output.stacks(self._stacks.texts())
-            self.output.flush()
+            try:
+                if self._stacks.changed:
+                    self.output.stacks(self._stacks.texts())
+            finally:
+                self.output.flush()
 
     def close(self) -> None:
         """Stop, take every hook off, and end the thread that writes; nothing stays behind."""
@@ -201,7 +211,7 @@ class Session:
             for position, leaf in enumerate(value):
                 if isinstance(leaf, torch.Tensor):
                     self._capture(found, f"{name}.{position}", leaf)
-                elif isinstance(leaf, list | tuple | dict) or not self.request.filter_data:
+                elif type(leaf) not in _NO_DATA and (type(leaf) not in _NUMBERS or not self.request.filter_data):
                     self._capture_inside(found, f"{name}.{position}", leaf)
         else:
             self._capture_inside(found, name, value)
@@ -215,9 +225,10 @@ class Session:
             self._stacks.put(key, stack)
             self._write(inputs + outputs)
             if self.retain_backward:
-                for name, _, tensor in outputs:
-                    if tensor is not None and tensor.requires_grad:
-                        self._hook(tensor, name.replace("_forward_output", "_backward_input"))
+                with torch._C.DisableTorchFunctionSubclass():
+                    for name, _, tensor in outputs:
+                        if tensor is not None and tensor.requires_grad:
+                            self._hook(tensor, name.replace("_forward_output", "_backward_input"))
 
     def record_layer(self, layer: Layer, stack: bytes) -> None:
         """A module of the network has been called."""
@@ -252,15 +263,19 @@ class Session:
         """One leaf, unless `filter_data` drops it or it cannot be recorded."""
         request = self.request
         try:
-            if isinstance(leaf, torch.Tensor):
+            if type(leaf) in TENSORS:
                 if request.filter_data and not is_data(leaf):
                     return
                 found.append((name, self._measure(leaf, request), leaf))
+            elif isinstance(leaf, torch.Tensor):
+                with torch._C.DisableTorchFunctionSubclass():  # a subclass of the user's must not see us look at it
+                    if not request.filter_data or is_data(leaf):
+                        found.append((name, self._measure(leaf, request), leaf))
             elif isinstance(leaf, bool | int | float):
                 if not request.filter_data:
                     found.append((name, scalar(leaf, npy=request.npy, statistics=request.statistics), None))
-            elif isinstance(leaf, dict) and not self.full and any(isinstance(v, torch.Tensor) for v in leaf.values()):
-                self.skipped["tensor in a dict"] += 1
+            elif (reason := _unread(leaf)) is not None:
+                self.skipped[reason] += 1
         except Skip as skip:
             self.skipped[skip.reason] += 1
         except Exception as error:  # never out of the user's forward
@@ -351,6 +366,21 @@ class _Gradient:
             session.gradient(self._name, gradient, self._request)
         except Exception as error:  # never out of the user's backward
             session.skip(f"gradient: {type(error).__name__}")
+
+
+def _unread(leaf: Any) -> str | None:
+    """Why an argument or result that holds data is not recorded, None if it holds none that we know of."""
+    if isinstance(leaf, dict):
+        holder, inside = "dict", list(leaf.values())
+    elif isinstance(leaf, set | frozenset):
+        holder, inside = "set", list(leaf)
+    elif is_dataclass(leaf):
+        holder, inside = "dataclass", [getattr(leaf, field.name, None) for field in fields(leaf)]
+    elif isinstance(leaf, np.ndarray | np.generic | complex):
+        return "numpy array" if isinstance(leaf, np.ndarray) else f"number of type {type(leaf).__name__}"
+    else:
+        return None
+    return f"tensor in a {holder}" if any(isinstance(value, torch.Tensor) for value in inside) else None
 
 
 def _leaves(value: Any, index: str, *, into_dicts: bool) -> Iterator[tuple[str, Any]]:

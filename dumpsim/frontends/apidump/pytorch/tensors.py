@@ -14,7 +14,7 @@ from dumpsim.frontends.apidump.output import npy_header
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.stats import CODES
 
-__all__ = ["Measured", "Skip", "measure", "outline", "scalar"]
+__all__ = ["TENSORS", "Measured", "Skip", "measure", "outline", "scalar"]
 
 _NONE = (math.nan, math.nan, math.nan)
 
@@ -43,7 +43,7 @@ _PLAIN: dict[torch.dtype, tuple[np.dtype[Any], int]] = {
     )
     if hasattr(torch, name)
 }
-_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
 _NAMES = {kind: str(kind) for kind in _PLAIN}
@@ -57,7 +57,7 @@ def _single(value: float) -> float:
 def refuse(tensor: torch.Tensor) -> None:
     """Skip what has no bytes of its own to look at."""
     if (
-        type(tensor) in _TENSORS
+        type(tensor) in TENSORS
         and tensor.layout is torch.strided
         and not (tensor.is_meta or tensor.is_quantized or tensor.is_nested or _is_wrapped(tensor))
     ):
@@ -75,6 +75,8 @@ def refuse(tensor: torch.Tensor) -> None:
     name = type(tensor).__name__
     if name in ("FakeTensor", "FunctionalTensor"):
         raise Skip(name)
+    if hasattr(tensor, "__tensor_flatten__"):  # it wraps others, and has no bytes itself
+        raise Skip(f"tensor of class {name}")
 
 
 def is_data(tensor: torch.Tensor) -> bool:

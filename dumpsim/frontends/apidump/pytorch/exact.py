@@ -1,0 +1,241 @@
+"""Interception as 1.0.17 does it: hooks on the modules of the network, everything else by who calls whom.
+
+The real tool counts and suppresses by wrappers that it puts around classes and names of torch. Nothing is wrapped here:
+the frames of a call tell the same.
+"""
+
+import inspect
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from dumpsim.frontends.apidump.pytorch.callsite import CallSite
+from dumpsim.frontends.apidump.pytorch.catalogue import Api
+from dumpsim.frontends.apidump.pytorch.early import Early
+from dumpsim.frontends.apidump.pytorch.interception import Interception, caller, first
+from dumpsim.frontends.apidump.selection import Memory
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.apidump.pytorch.session import Layer, Session
+
+__all__ = ["Carried", "ExactInterception"]
+
+_CALL = nn.Module._call_impl.__code__
+
+
+class Carried:
+    """What 1.0.17 keeps from one init to the next, until `ApiDump.close` ends it.
+
+    Attributes
+    ----------
+    memory : Memory
+        Answers of selections.
+    handles : list
+        Hooks on the networks of all inits: those of an earlier one go on recording, and a network that was given twice
+        has two of each. [spec api_dump 1.9, 5]
+    """
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.handles: list[Any] = []
+        self.current: weakref.ref[ExactInterception] | None = None
+
+    def begin(self, interception: "ExactInterception") -> None:
+        """A new init: answers are kept, how far a range has come is not."""
+        self.current = weakref.ref(interception)
+        self.memory.begun = self.memory.ended = False
+
+    def end(self) -> None:
+        """Take the hooks off."""
+        self.current = None
+        while self.handles:
+            self.handles.pop().remove()
+
+
+class _NetHook:
+    """A forward hook of one module of a network: its LAYER record, or its NN record."""
+
+    __slots__ = ("_carried", "_what")
+
+    def __init__(self, carried: Carried | None, what: "Layer | Api | None") -> None:
+        self._carried = carried
+        self._what = what
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        current = self._carried.current() if self._carried is not None and self._carried.current is not None else None
+        if current is not None:
+            current.finished(self._what, args, result, sys._getframe(1))
+
+    def __deepcopy__(self, memo: Any) -> "_NetHook":
+        return self  # a copied network is recorded too
+
+    def __reduce__(self) -> Any:
+        return _NetHook, (None, None)  # a pickled one is not
+
+
+class ExactInterception(Interception):
+    """The hooks of a session that is exact.
+
+    Parameters
+    ----------
+    session : Session
+    net : nn.Module
+    carried : Carried
+    """
+
+    def __init__(self, session: "Session", net: nn.Module, carried: Carried) -> None:
+        super().__init__(session)
+        self._carried = carried
+        carried.begin(self)
+        frame: FrameType | None = sys._getframe(1)
+        self._early = Early(session.catalogue.functions(), net, frame)
+        self._steps = _steps()
+        self._early_steps = _early_steps()
+        for name, module in net.named_modules():
+            api = session.catalogue.module(type(module))
+            if name:
+                carried.handles.append(module.register_forward_hook(_NetHook(carried, session.layers[module])))
+            if api is not None:
+                carried.handles.append(module.register_forward_hook(_NetHook(carried, api)))
+
+    def install(self, *, modules: bool) -> None:
+        """See functions from now on; modules were hooked at init."""
+        self._active = True
+        self._pid = os.getpid()
+        self._push()
+        self._release()
+        self._handles = [torch.nn.modules.module.register_module_forward_pre_hook(self._enter)]
+        self._eager.begin()
+        self._newcomers.begin()
+        self._newcomers.begin()
+
+    def remove(self) -> None:
+        """Take everything off, but what a later init has taken over."""
+        super().remove()
+        if self._carried.current is not None and self._carried.current() in (self, None):
+            self._carried.end()
+
+    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        """A call of torch: do it, and record it if it is one that the real tool has replaced, and the outermost."""
+        session = self._session()
+        if session is None or not self._active:
+            return function(*args, **kwargs)
+        dropped = function in self._identities
+        if not dropped and function in self._probabilities:
+            args, kwargs = session.neutral.without(function, args, kwargs)
+        if self._local.depth or os.getpid() != self._pid:
+            return first(args, kwargs) if dropped else function(*args, **kwargs)
+        inner = sys._getframe(2)
+        frame = caller(inner)
+        given, named = args, kwargs
+        api: Api | None = None
+        hidden = False
+        try:
+            hidden = frame is not None and self._is_covered(session, frame)
+            if not hidden:
+                api, place = self._identify(session, function, args, frame)
+                if self._is_early(session, api, function, place):
+                    # not replaced: what it calls in turn is seen
+                    api = None if place is frame else self._named(session, function, args, frame)
+                    dropped = False
+                else:
+                    frame = place
+            if api is not None and frame is not inner and frame is not None:
+                given, named = self._given(api, args, kwargs, inner, frame)
+        except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
+            session.skip(f"call site: {type(error).__name__}")
+        if api is None:
+            if dropped:
+                return first(args, kwargs)
+            return self._pass(session, function, args, kwargs, mode, frame, hidden=hidden)
+        session.touch()
+        return self._record(session, api, function, args, kwargs, frame, dropped, given, named)
+
+    def finished(self, what: "Layer | Api | None", args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
+        """A module with a hook of ours has returned."""
+        session = self._session()
+        if session is None or what is None or not self._active or os.getpid() != self._pid:
+            return
+        try:
+            self._finish(session, what, args, result, frame)
+        except Exception as error:  # never out of the user's forward
+            session.skip(f"record: {type(error).__name__}")
+
+    def _finish(
+        self, session: "Session", what: "Layer | Api", args: tuple[Any, ...], result: Any, frame: FrameType | None
+    ) -> None:
+        with torch._C.DisableTorchFunction():
+            session.touch()
+            if not isinstance(what, Api):
+                if session.recording and session.selection.takes(what.name):
+                    session.record_layer(what, session.stack(frame))
+                return
+            number = session.count(what)
+            name = f"{what.base}_{number}"
+            if session.recording and session.selection.takes(name):
+                inputs = session.captured(f"{name}_forward_input", args, single=False)
+                outputs = session.captured(f"{name}_forward_output", result, single=True)
+                session.record(what.key(number), session.stack(frame), inputs, outputs)
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        """A thread that has not been seen: functions count there from its first module on."""
+        if self._active and not self._local.pushed and os.getpid() == self._pid:
+            self._push()
+
+    def _is_covered(self, session: "Session", frame: FrameType) -> bool:
+        """Whether a listed module or an optimizer is around the call: then only that one is seen."""
+        outer: FrameType | None = frame
+        while outer is not None:
+            code = outer.f_code
+            if code is _CALL:
+                if session.catalogue.module(type(outer.f_locals["self"])) is not None:
+                    return True
+            elif id(code) in self._steps and self._is_wrapped_step(outer):
+                return True
+            outer = outer.f_back
+        return False
+
+    def _is_wrapped_step(self, frame: FrameType) -> bool:
+        """Whether a step of an optimizer was called by a name; a scheduler from before init keeps the method itself."""
+        optimizer = frame.f_locals.get("self")
+        if frame.f_code.co_name != "step":
+            return any(vars(torch.optim).get(cls.__name__) is cls for cls in type(optimizer).__mro__[:-2])
+        kept = optimizer is not None and id(optimizer) in self._early_steps
+        return not (kept and inspect.unwrap(type(optimizer).step).__code__ is frame.f_code)
+
+    def _is_early(
+        self, session: "Session", api: Api | None, function: Callable[..., Any], frame: FrameType | None
+    ) -> bool:
+        if frame is None or api is None:
+            return False
+        site: CallSite = self._sites.find(frame)
+        return any(self._early.holds(held, site, frame) for held in session.catalogue.held(function, api))
+
+
+def _steps() -> frozenset[int]:
+    """The code, by id, of the methods of torch's optimizers that are not looked into."""
+    optimizers = [cls for cls in vars(torch.optim).values() if isinstance(cls, type)]
+    return frozenset(
+        id(inspect.unwrap(cls.__dict__[name]).__code__)
+        for cls in optimizers
+        if issubclass(cls, torch.optim.Optimizer)
+        for name in ("step", "zero_grad")
+        if name in cls.__dict__ and (cls is not torch.optim.Optimizer or name == "zero_grad")
+    )
+
+
+def _early_steps() -> frozenset[int]:
+    """Optimizers, by id, whose step a scheduler has bound to the instance before now."""
+    import gc
+
+    return frozenset(
+        id(found)
+        for found in gc.get_objects()
+        if issubclass(type(found), torch.optim.Optimizer) and "step" in vars(found)
+    )
