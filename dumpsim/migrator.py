@@ -27,6 +27,7 @@ _DEFAULT_DIRECTORY = "ts_api_dump"
 class _Session(Protocol):
     """What a framework's side of an API dump offers."""
 
+    exact: bool
     output: "Output"
     skipped: "Mapping[str, int]"
 
@@ -91,6 +92,11 @@ class ApiDump:
         if self._session.skipped:
             reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(self._session.skipped.items()))
             LOG.warning("[*User Attention*] Not recorded: %s.", reasons)
+
+    def superseded(self, framework: str) -> "_Session | None":
+        """The session, if an exact dump of the same framework goes on where this one ends."""
+        session = self._session
+        return session if framework == "torch" == session.output.framework and session.exact else None
 
     def close(self) -> None:
         """Write everything, take every hook off; the next `api_dump_start` needs an init."""
@@ -176,8 +182,11 @@ def api_dump_init(
     path = os.path.abspath(os.fspath(output_path))
     if os.path.exists(path) and not os.path.isdir(path):
         raise FileExistsError(17, "File exists", path)
+    previous = None
     if _current is not None:
-        _current.close()
+        previous = _current.superseded(framework) if exact else None
+        if previous is None:
+            _current.close()
     _attention("For precision comparison, the probability p in the dropout method is set to 0.")
     _attention("Please disable the shuffle function of the dataset before running the program.")
     if not os.path.isdir(path):
@@ -190,6 +199,7 @@ def api_dump_init(
         compare_statedict=bool(compare_statedict),
         coverage=coverage,
         exact=exact,
+        **({} if previous is None else {"previous": previous}),
     )
     _current = ApiDump(session)
     return _current

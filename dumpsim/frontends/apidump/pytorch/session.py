@@ -24,7 +24,7 @@ from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
 from dumpsim.frontends.apidump.pytorch.interception import Interception
-from dumpsim.frontends.apidump.pytorch.tensors import TENSORS, Measured, Skip, is_data, measure, outline, scalar
+from dumpsim.frontends.apidump.pytorch.tensors import TENSORS, Measured, Skip, is_data, measure, outlines, scalar
 from dumpsim.frontends.apidump.selection import Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks, layer_key
 
@@ -103,6 +103,7 @@ class Session:
         self.selection = Selection(self.request)
         self.generation = 0
         self._stacks = Stacks()
+        self._outlines = outlines()
         self._counts: Counter[str] = Counter()
         self._layer_files: set[str] = set()
         self._handles: deque[Any] = deque()
@@ -204,6 +205,8 @@ class Session:
 
     def captured(self, name: str, value: Any, *, single: bool) -> Captured:
         """What will be recorded of arguments or results, as they are now; `name` is the record's without positions."""
+        if self.request.dump_type == "stack":
+            return self._outlines.take(name, value, self.request.filter_data, self._capture_inside)
         found: Captured = []
         if single and not isinstance(value, list | tuple | dict):
             self._capture(found, name, value)
@@ -282,8 +285,6 @@ class Session:
             self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
 
     def _measure(self, tensor: torch.Tensor, request: Request) -> Measured:
-        if request.dump_type == "stack":
-            return outline(tensor)
         return measure(tensor, statistics=request.statistics, npy=request.npy, exact=self.exact)
 
     def _begin(self) -> None:
@@ -314,6 +315,12 @@ class Session:
     def gradient(self, name: str, gradient: torch.Tensor, request: Request) -> None:
         """The gradient of an output has come."""
         with torch._C.DisableTorchFunction():
+            if request is self.request and request.dump_type == "stack":
+                found = self.captured(name, gradient, single=True)
+                if found:
+                    with self._lock:
+                        self._write(found)
+                return
             if request.filter_data and not is_data(gradient):
                 return
             try:

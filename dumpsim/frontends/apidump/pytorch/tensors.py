@@ -2,19 +2,19 @@
 
 import ctypes
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from dumpsim._ext import stats as _stats
+from dumpsim._ext.outline import Outlines
 from dumpsim.codecs.apidump import tail_of
 from dumpsim.frontends.apidump.output import npy_header
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.stats import CODES
 
-__all__ = ["TENSORS", "Measured", "Skip", "measure", "outline", "scalar"]
+__all__ = ["TENSORS", "Measured", "Skip", "measure", "outlines", "scalar"]
 
 _NONE = (math.nan, math.nan, math.nan)
 
@@ -101,6 +101,8 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
         For what cannot be recorded.
     """
     refuse(tensor)
+    if not (statistics or npy):
+        return _outline(tensor.dtype, tensor.shape)
     if torch._C._len_torch_dispatch_stack():
         from torch.utils._python_dispatch import _disable_current_modes
 
@@ -109,21 +111,13 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
     return _measure(tensor, statistics, npy, exact)
 
 
-def outline(tensor: torch.Tensor) -> Measured:
-    """What there is to say of a tensor without looking at its values.
-
-    Raises
-    ------
-    Skip
-        As `measure`.
-    """
-    refuse(tensor)
-    return _outline(tensor.dtype, tensor.shape)
+def outlines() -> Outlines:
+    """What there is to say of plain tensors without looking at their values, each distinct outline once."""
+    return Outlines(TENSORS, torch.strided, _is_wrapped, _outline)
 
 
-@lru_cache(maxsize=4096)
 def _outline(kind: torch.dtype, shape: torch.Size) -> Measured:
-    return Measured(tail_of(str(kind), shape, _NONE))
+    return Measured(tail_of(str(kind), tuple(shape), _NONE))
 
 
 def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> Measured:
