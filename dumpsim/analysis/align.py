@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import nan
 
 import numpy as np
@@ -15,6 +16,7 @@ from dumpsim.core.errors import DumpsimError
 __all__ = ["PUT_IN", "Match", "align"]
 
 
+_LAYERS = {"conv2d": "conv2d", "matmul": "dense"}  # what a layer with a bias begins with in a graph
 PUT_IN = ("transdata", "cast", "tensormove")  # by compilers, in places of their own, under names that say nothing
 
 
@@ -55,6 +57,7 @@ def align(left: Sequence[Operator], right: Sequence[Operator]) -> list[Match]:
         state.fused()
     else:
         state.groups(_module, "scope")
+        state.layers()
         state.gaps(lambda one: not one.backward)
         state.backward()
     state.gaps(lambda one: canonical(one.op_type) not in PUT_IN)
@@ -136,6 +139,21 @@ class _State:
                 self.taken[other].update(found)
                 self.whole.append(((n,), tuple(found)) if side == 0 else (tuple(found), (n,)))
 
+    def layers(self) -> None:
+        """A call of a layer in an API dump belongs to the two operators that a graph makes of it."""
+        calls = [i for i in self.free(0) if self.left[i].api], [j for j in self.free(1) if self.right[j].api]
+        for side, (whole, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
+            if not calls[side] or calls[1 - side]:
+                continue
+            free = [n for n in self.free(1 - side) if canonical(parts[n].op_type) not in PUT_IN]
+            twos = [two for two in pairwise(free) if _layer(*(parts[n] for n in two))]
+            keys = [_first_result(whole[n]) for n in calls[side]], [_layer(*(parts[n] for n in two)) for two in twos]
+            for n, at in pair(*keys):
+                one, two = (calls[side][n],), twos[at]
+                self.taken[side].update(one)
+                self.taken[1 - side].update(two)
+                self.whole.append((one, two) if side == 0 else (two, one))
+
     def backward(self) -> None:
         """A call's backward belongs to the backward of its forward's counterpart."""
         theirs = {self.right[j].op_name: j for j in self.free(1)}
@@ -163,7 +181,7 @@ class _State:
                 self._gap(*gap)
 
     def _gap(self, mine: list[int], others: list[int]) -> None:
-        for kind in (_call, _shape_of_result):
+        for kind in (_call, _shape_of_result, _first_result):
             rest = [i for i in mine if i not in self.partner], [j for j in others if j not in self.back]
             numbers = [self.left[i].number for i in rest[0]], [self.right[j].number for j in rest[1]]
             for i, j in self._rest(*rest, kind, numbers):
@@ -272,6 +290,19 @@ def _call(one: Operator) -> Hashable:
 def _shape_of_result(one: Operator) -> Hashable:
     """Type and shapes of results: what is handed over as input differs between frameworks."""
     return (canonical(one.op_type), one.backward, one.shapes[1])
+
+
+def _first_result(one: Operator) -> Hashable | None:
+    """Type and shape of the first result: other ones are a framework's own."""
+    return (canonical(one.op_type), one.backward, one.shapes[1][0]) if one.shapes[1] else None
+
+
+def _layer(one: Operator, bias: Operator) -> Hashable | None:
+    """What `_first_result` says of the layer that two operators are, None where they are none."""
+    name = _LAYERS.get(canonical(one.op_type), "")
+    if not name or canonical(bias.op_type) != "biasadd" or not one.shapes[1] or one.shapes[1] != bias.shapes[1]:
+        return None
+    return (name, False, bias.shapes[1][0])
 
 
 def _fingerprint(one: Operator) -> tuple[float, float, float]:

@@ -66,12 +66,27 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """What is known of one tensor: kinds of badness, and words about them; of a pair also how it was compared."""
+    """What is known of one tensor.
+
+    Attributes
+    ----------
+    entry, other : Entry
+        Of the first and the second dump.
+    kinds : frozenset of str
+        Kinds of badness.
+    detail : str
+        Words about them.
+    mask : bool
+        Whether -inf is all that is bad, as in masks.
+    task : Task or None
+        How a pair was compared.
+    """
 
     entry: Entry
     other: Entry | None
     kinds: frozenset[str]
     detail: str
+    mask: bool = False
     task: Task | None = None
 
 

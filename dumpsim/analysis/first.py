@@ -92,7 +92,8 @@ def first(
     allow : sequence of str
         Globs on name, type or label (``*Add-op0:input.1``) of tensors that may hold infinities.
     intended : sequence of str
-        The same for results with -inf only; by default masks and what fills them.
+        The same for results with -inf only; by default masks and what fills them. Unless there is none, what comes from
+        outside may hold -inf too.
     tol, match, jobs, scheduler
         As in `dumpsim.compare`.
     everything : bool
@@ -211,7 +212,8 @@ def _condition_run(one: Operator, answers: Iterator[Condition], scan: Scan) -> R
         kinds = _kinds(state)
         rest = kinds - scan.allowed(entry, state) if kinds else kinds
         tolerated |= kinds - rest
-        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state)))
+        mask = kinds == {"inf"} and not state.positive_inf
+        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state), mask=mask))
     return Run(operator=one, partner=None, tensors=tuple(tensors), tolerated=tolerated)
 
 

@@ -87,6 +87,7 @@ class Scan:
         self._has_inputs = True
         self._before: Operator | None = None
         self._alone: list[Run] = []
+        self._runs: Counter[str] = Counter()
         self._last: dict[int, int | None] = {}
         self._gap = ""
 
@@ -96,7 +97,7 @@ class Scan:
         self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
         self._before = None
-        self._alone = []
+        self._alone, self._runs = [], Counter()
         last = self._last.get(rank)
         gap = last is not None and iteration is not None and iteration - last > 1
         self._gap = f"; the iterations between {last} and {iteration} were not dumped" if gap else ""
@@ -136,6 +137,7 @@ class Scan:
         basis, said = self._judged(run)
         before, self._before = self._before, one
         self._seen.add(one.name)
+        self._runs[one.name] += 1
         if outputs:
             self._bad[one.name] = outputs
         if not outputs and not run.kinds("input"):
@@ -146,14 +148,14 @@ class Scan:
         made = outputs - (inputs if basis == "inputs" else said)
         if basis == "order":
             made = outputs - known
-        entered = run.kinds("input") - known
+        entered = frozenset(kind for one in self._unmasked(run, "input") for kind in one.kinds) - known
         if made and basis == "inputs" and one.inputs and self.ranks > 1 and word.startswith(_COLLECTIVE):
             self._here |= outputs
             if not made <= known:
                 self._report(run, "received", made, "inputs", "output", "from another rank")
             return False
         if made and word in _GIVEN:
-            if not made <= known:
+            if not made <= known and self._unmasked(run, "output"):
                 self._report(run, "given", made, basis, "output")
             self._here |= outputs
             return False
@@ -174,6 +176,10 @@ class Scan:
         elif outputs:
             self.passed_on += 1
         return False
+
+    def _unmasked(self, run: Run, io: str) -> list[Tensor]:
+        """Bad tensors that no mask explains, where they come from outside."""
+        return [one for one in run.tensors if one.entry.io == io and one.kinds and not (one.mask and self._intended)]
 
     def _judged(self, run: Run) -> tuple[str, frozenset[str]]:
         """How the inputs of an operator are judged, and the kinds that its producers have."""
@@ -276,6 +282,8 @@ class Scan:
         line = one.line
         if kind == "given":
             note += self._gap.removeprefix("; ")
+        if by is None and self._runs[one.name] > 1:
+            note = "; ".join(filter(None, (note, f"in its run number {self._runs[one.name]} of the iteration")))
         finding = Finding(
             kind=kind,
             what=", ".join(sorted(set(kinds), reverse=True)),

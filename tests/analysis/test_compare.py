@@ -430,3 +430,37 @@ def test_a_damaged_header_does_not_stop_an_alignment_by_shapes(tmp_path):
     found = dumpsim.compare(a, b)
     assert {row.verdict for row in found} & {"unreadable", "only_b"}
     assert not found.ok
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_calls_of_an_api_dump_against_operators_of_a_graph(tmp_path, swapped):
+    """A layer is a product and a bias there; a normalisation has results of its own."""
+    x, p, y, z = (np.random.default_rng(n).normal(size=(2, 4)).astype(np.float32) for n in range(4))
+    w, b, one = np.ones((4, 4), np.float32), np.ones(4, np.float32), np.ones(4, np.float32)
+    calls = [
+        ("NN_Linear_0_forward_input.0", x),
+        ("NN_Linear_0_forward_output", y),
+        ("NN_BatchNorm1d_0_forward_input.0", y),
+        ("NN_BatchNorm1d_0_forward_output", z),
+        ("Torch_relu_0_forward_input.0", z),
+        ("Torch_relu_0_forward_output", np.maximum(z, 0)),
+    ]
+    graph = [
+        ("MatMul", "Default/MatMul-op0", [x, w], [p]),
+        ("BiasAdd", "Default/BiasAdd-op0", [p, b], [y]),
+        ("BatchNorm", "Default/BatchNorm-op0", [y, one, one], [z, one, one]),
+        ("ReLU", "Default/ReLU-op0", [z], [np.maximum(z, 0) + 1]),
+    ]
+    dumps = [api(tmp_path / "a", calls), write(tmp_path / "b", graph)]
+    found = dumpsim.compare(*(dumps[::-1] if swapped else dumps))
+    told = [(row.op_type, row.other_type, row.io, row.verdict) for row in found if row.op_type and row.other_type]
+    expected = [
+        ("Linear", "MatMul", "input", "equal"),
+        ("Linear", "BiasAdd", "output", "equal"),
+        ("BatchNorm1d", "BatchNorm", "input", "equal"),
+        ("BatchNorm1d", "BatchNorm", "output", "equal"),
+        ("relu", "ReLU", "input", "equal"),
+        ("relu", "ReLU", "output", "differs"),
+    ]
+    assert told == [(b, a, io, verdict) for a, b, io, verdict in expected] if swapped else told == expected
+    assert dumpsim.first(*dumps).maker.op_name == "Torch_relu_0_forward"

@@ -309,3 +309,22 @@ def test_a_damaged_graph_leaves_the_tensors(tmp_path):
     assert not before.findings
     assert found.maker.op_type == "MatMul"
     assert any("graphs" in said for said in found.unreadable)
+
+
+def test_low_infinities_from_outside_are_a_masks(tmp_path):
+    """And do not end the search: what is bad in a later iteration is found."""
+    masked = [("Add", "Default/Add-op0", [GOOD, LOW], [LOW]), ("Softmax", "Default/Softmax-op0", [LOW], [GOOD])]
+    write(tmp_path, masked)
+    write(tmp_path, [*masked, ("Log", "Default/Log-op0", [GOOD], [NAN])], iteration=1)
+    assert told(dumpsim.first(tmp_path)) == [("made", "nan", "Default_Log-op0", "output.0", "inputs")]
+    assert [one.kind for one in dumpsim.first(tmp_path, intended=())] == ["received"]
+    high = write(tmp_path / "high", [("Add", "Default/Add-op0", [GOOD, INF], [INF])])
+    assert told(dumpsim.first(high)) == [("received", "inf", "Default_Add-op0", "input.1", "inputs")]
+
+
+def test_the_run_of_an_operator_in_a_loop_is_told(tmp_path):
+    v = [np.full(3, float(n), np.float32) for n in range(5)]
+    loop = [("Add", "Default/Add-op0", [v[n]], [v[n + 1]]) for n in range(4)]
+    other = [*loop[:2], ("Add", "Default/Add-op0", [v[2]], [v[3] + 1]), ("Add", "Default/Add-op0", [v[3] + 1], [v[4]])]
+    found = dumpsim.first(write(tmp_path / "a", loop), write(tmp_path / "b", other))
+    assert found.maker.note == "in its run number 3 of the iteration"
