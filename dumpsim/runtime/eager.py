@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
+from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.core.events import TensorRef
@@ -18,6 +18,7 @@ from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import leaves_of
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
@@ -62,7 +63,7 @@ def run_op(
     list of ndarray
         The output tensors, tuples flattened; none shares memory with an operand.
     """
-    leaves = list(_leaves(output))
+    leaves = list(leaves_of(output))
     results: list[Array] = []
     cube = _matrix_dtype(device, definition) if private_formats else None
     full_name = f"Default/{definition.name}"
@@ -178,18 +179,10 @@ def _operand_refs(operands: Sequence[Any]) -> tuple[TensorRef, ...]:
 
 def _output_refs(output: Abstract) -> tuple[TensorRef, ...]:
     """References to outputs that nothing was written to."""
-    kinds = [leaf for leaf in _leaves(output) if isinstance(leaf, TensorType)]
+    kinds = [leaf for leaf in leaves_of(output) if isinstance(leaf, TensorType)]
     return tuple(
         bytes_ref(np.full(kind.nbytes, FILL, np.uint8), kind.dtype, kind.shape, slot) for slot, kind in enumerate(kinds)
     )
-
-
-def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
-    if isinstance(abstract, (TensorType, ScalarType)):
-        yield abstract
-    elif isinstance(abstract, TupleType):
-        for item in abstract.items:
-            yield from _leaves(item)
 
 
 def _arrays(operands: Sequence[Any]) -> Iterator[Array]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.graph.passes.monads import STRUCTURAL, has_effect, written_weights
+from dumpsim.graph.passes.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["merge_equal"]
@@ -24,15 +25,14 @@ def merge_equal(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 class _Merger:
     def __init__(self, find: Callable[[str], OpDef]) -> None:
         self.find = find
-        self.replaced: dict[int, Node] = {}
+        self.replaced = Replacements()
         self.versions: dict[int, int] = {}  # of weights: times written so far
-        self._dropped: list[Node] = []  # their identities are keys of `replaced` and must not be given to other nodes
 
     def merge(self, graph: Graph, known: dict[Any, Node]) -> None:
         known = dict(known)
         kept: list[Node] = []
         for node in graph.trail:
-            node.operands = [self._new(operand) for operand in node.operands]
+            node.operands = self.replaced.operands(node)
             written = written_weights(node, self.find)
             self._write(written)  # a loop's body also runs behind its own writes
             for block in node.blocks:
@@ -41,25 +41,16 @@ class _Merger:
                 self._write(written)
             key = self._key(node) if self._is_pure(node) else None
             if key is not None and key in known:
-                self.replaced[id(node)] = known[key]
-                self._dropped.append(node)
+                self.replaced.put(node, known[key])
                 continue
             if key is not None:
                 known[key] = node
             kept.append(node)
-        graph.trail = kept
-        output = graph.output
-        if isinstance(output, Node) and all(output is not node for node in kept) and id(output) not in self.replaced:
-            output.operands = [self._new(operand) for operand in output.operands]
-        elif output is not None:
-            graph.output = self._new(output)
+        self.replaced.finish(graph, kept)
 
     def _write(self, weights: list[Parameter]) -> None:
         for weight in weights:
             self.versions[id(weight)] = self.versions.get(id(weight), 0) + 1
-
-    def _new(self, value: Value) -> Value:
-        return self.replaced.get(id(value), value)
 
     def _is_pure(self, node: Node) -> bool:
         if node.blocks or has_effect(node, self.find):

@@ -175,9 +175,8 @@ def merged(loads: Sequence[Node]) -> list[Node]:
     [4, 2, 1, 3, 5]
     """
     count = len(loads)
-    left = list(loads[count - 2 :: -2]) if count > 1 else []
-    right = [load for load in loads if all(load is not other for other in left)]
-    return [*left, *right]
+    left = loads[count - 2 :: -2] if count > 1 else ()
+    return [*left, *loads[(count - 1) % 2 :: 2]]
 
 
 def add_monads(graph: Graph, find: Callable[[str], OpDef]) -> Graph:

@@ -6,6 +6,7 @@ import numpy as np
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.graph.graph import Constant, Graph, Node, Value
+from dumpsim.graph.passes.replacement import Replacements
 
 __all__ = ["is_filled", "product_with_ones", "simplify"]
 
@@ -15,28 +16,22 @@ def simplify(graph: Graph) -> Graph:
 
     The second reshape keeps its scope. [observed 2.10: Dense behind ops.reshape, the weights of MSELoss]
     """
-    _simplify(graph, {})
+    _simplify(graph, Replacements())
     return graph
 
 
-def _simplify(graph: Graph, replaced: dict[int, Value]) -> None:
+def _simplify(graph: Graph, replaced: Replacements) -> None:
     kept: list[Node] = []
     for node in graph.trail:
-        node.operands = [replaced.get(id(operand), operand) for operand in node.operands]
+        node.operands = replaced.operands(node)
         for block in node.blocks:
             _simplify(block, replaced)
         source = _source(node)
         if source is None:
             kept.append(node)
         else:
-            replaced[id(node)] = source
-            node.flags["dropped"] = node  # kept alive: its identity is a key
-    graph.trail = kept
-    output = graph.output
-    if isinstance(output, Node) and id(output) not in replaced and all(output is not node for node in kept):
-        output.operands = [replaced.get(id(operand), operand) for operand in output.operands]
-    elif output is not None:
-        graph.output = replaced.get(id(output), output)
+            replaced.put(node, source)
+    replaced.finish(graph, kept)
 
 
 def _source(node: Node) -> Value | None:
