@@ -1,7 +1,7 @@
 """Pairs of two sequences in order: by rare keys first (patience), by the best common subsequence in what is left.
 
 No recursion, and near linear where keys tell: what is unique on both sides cuts the sequences into short ranges. Only
-ranges of repeated keys of unequal counts are searched, in a band that bounds time and memory.
+ranges of repeated keys of unequal counts are searched, in windows that bound time and memory.
 """
 
 from bisect import bisect_left
@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Floats", "increasing", "pair"]
+from dumpsim.analysis.chain import heaviest_chain
 
-CELLS = 1 << 24  # of the table of a search; wider ranges are searched in a band
+__all__ = ["Floats", "increasing", "landmarks", "pair"]
+
 _KEY, _VALUE, _NUMBER = 4, 2, 1  # weights of an equal key, of agreeing values, of an equal number
 
 Pair = tuple[int, int]
-Integers = np.ndarray[tuple[int], np.dtype[np.int32]]
 Floats = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 Values = Callable[[Sequence[int], Sequence[int]], tuple[Floats, Floats]]
 
@@ -86,13 +87,23 @@ def increasing(pairs: Sequence[Pair]) -> list[Pair]:
     return chosen[::-1]
 
 
+def landmarks(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
+    """The longest rising choice of keys that both sides have once.
+
+    Examples
+    --------
+    >>> landmarks("axbxc", "yabxxc")
+    [(0, 1), (2, 2), (4, 5)]
+    """
+    return _anchors(left, right, (0, len(left), 0, len(right)))
+
+
 def _anchors(left: Sequence[Hashable], right: Sequence[Hashable], box: tuple[int, int, int, int]) -> list[Pair]:
-    """Keys that both ranges have once, in common order."""
+    """The landmarks of two ranges."""
     a, b, c, d = box
     ones = _once(left, a, b)
     others = _once(right, c, d)
-    both = [(n, others[key]) for key, n in ones.items() if key in others]
-    return increasing(sorted(both))
+    return increasing([(n, others[key]) for key, n in ones.items() if key in others])
 
 
 def _once(keys: Sequence[Hashable], start: int, stop: int) -> dict[Hashable, int]:
@@ -129,15 +140,15 @@ def _search(
     if numbers is not None:
         counts = (np.array([numbers[0][n] for n in rows]), np.array([numbers[1][n] for n in columns]))
 
-    def weight(row: int, start: int, stop: int) -> Integers:
-        score = np.full(stop - start, _KEY, np.int32)
+    def weight(row: int, start: int, stop: int) -> NDArray[np.float64]:
+        score = np.full(stop - start, _KEY, np.float64)
         if tables is not None:
             score += _VALUE * _alike(tables[0][row], tables[1][start:stop])
         if counts is not None:
             score += _NUMBER * (counts[0][row] == counts[1][start:stop])
-        return np.where(own[row] == other[start:stop], score, 0).astype(np.int32)
+        return np.where(own[row] == other[start:stop], score, 0.0)
 
-    return [(rows[i], columns[j]) for i, j in _best(len(rows), len(columns), weight)]
+    return [(rows[i], columns[j]) for i, j in heaviest_chain(len(rows), len(columns), weight)]
 
 
 def _alike(
@@ -149,53 +160,3 @@ def _alike(
         near = np.abs(others - own) <= 1e-3 * scale[:, None] + 1e-9
     alike: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.all(near, axis=1)
     return alike
-
-
-def _best(n: int, m: int, weight: Callable[[int, int, int], Integers]) -> list[Pair]:
-    """Dynamic programming row by row; gaps cost nothing, so a row's dependence on its left is a running maximum."""
-    half = m if n * m <= CELLS else max(64, CELLS // n // 2)
-    rows: list[tuple[int, Integers]] = [(0, np.zeros(m + 1, np.int32))]
-    for i in range(n):
-        middle = i * m // n
-        start, stop = max(0, middle - half), min(m, middle + half + 1)
-        first, last = rows[-1]
-        upper = _window(last, first, start, stop + 1)
-        gain = weight(i, start, stop)
-        diagonal = np.where(gain > 0, upper[:-1] + gain, 0)
-        row = np.maximum.accumulate(np.concatenate((upper[:1], np.maximum(upper[1:], diagonal))))
-        rows.append((start, row))
-    return _trace(n, m, rows)
-
-
-def _window(row: Integers, first: int, start: int, stop: int) -> Integers:
-    """Cells `start` to `stop` of a row that begins at `first`; behind its end nothing is gained any more."""
-    cells = row[start - first : stop - first]
-    missing = stop - start - len(cells)
-    return np.concatenate((cells, np.full(missing, row[-1], np.int32))) if missing else cells
-
-
-def _trace(
-    n: int,
-    m: int,
-    rows: Sequence[tuple[int, Integers]],
-) -> list[Pair]:
-    """From the end to the beginning: up or left where the weight stays, else the pair that gained it."""
-    chosen = []
-    i, j = n, m
-    while i > 0 and j > 0:
-        start, row = rows[i]
-        j = min(j, start + len(row) - 1)
-        if j <= start:
-            i -= 1
-            continue
-        value = row[j - start]
-        above_start, above = rows[i - 1]
-        up = above[min(j - above_start, len(above) - 1)]
-        if up == value:
-            i -= 1
-        elif row[j - 1 - start] == value:
-            j -= 1
-        else:
-            chosen.append((i - 1, j - 1))
-            i, j = i - 1, j - 1
-    return chosen[::-1]

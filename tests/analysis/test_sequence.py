@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumpsim.analysis import sequence
+from dumpsim.analysis import chain, sequence
 from dumpsim.analysis.sequence import increasing, pair
 
 WORDS = st.text("abc", max_size=14)
@@ -60,10 +60,10 @@ def test_values_tell_equal_keys_apart():
     assert pair("LLL", "LLLLL", values) == [(0, 0), (1, 2), (2, 4)]
 
 
-@pytest.mark.parametrize("cells", [1 << 24, 1 << 12])
-def test_long_repetitions_end_and_are_matched(cells, monkeypatch):
-    """Also in a band, where the whole table would be too large."""
-    monkeypatch.setattr(sequence, "CELLS", cells)
+@pytest.mark.parametrize("window", [2048, 64])
+def test_long_repetitions_end_and_are_matched(window, monkeypatch):
+    """Also in windows, where the whole table would be too large."""
+    monkeypatch.setattr(chain, "WINDOW", window)
     left = [n % 7 for n in range(600)]
     assert len(pair(left, left[7:])) >= 586
 

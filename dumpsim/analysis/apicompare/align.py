@@ -11,10 +11,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dumpsim.analysis.apicompare.chain import WINDOW, Row, heaviest_chain, landmarks
 from dumpsim.analysis.apicompare.distance import name_distances
 from dumpsim.analysis.apicompare.source import Call, Group, Item, shapes
 from dumpsim.analysis.apiname import COMPOUNDS
+from dumpsim.analysis.chain import WINDOW, Row, heaviest_chain
+from dumpsim.analysis.sequence import landmarks
 
 __all__ = ["align", "align_items", "gap_groups"]
 

@@ -1,83 +1,16 @@
-"""Chains, landmarks, distances of names and the alignment of calls, against slow and plain truths."""
-
-from functools import lru_cache
-from itertools import pairwise
+"""Distances of names and the alignment of calls, against slow and plain truths."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumpsim.analysis.apicompare import chain
 from dumpsim.analysis.apicompare.align import align, gap_groups
-from dumpsim.analysis.apicompare.chain import heaviest_chain, landmarks
 from dumpsim.analysis.apicompare.distance import name_distances
 from dumpsim.analysis.apicompare.meaning import meaning
 from dumpsim.analysis.apicompare.source import Call, Item
 from dumpsim.analysis.apiname import RENAMES
 from dumpsim.codecs.apidump import ApiRecord, parse_name
-
-SEQUENCES = st.lists(st.integers(0, 4), max_size=12)
-
-
-def equal(first, second):
-    other = np.array(second, np.int64)
-    return lambda i, lo, hi: (other[lo:hi] == first[i]).astype(np.float64)
-
-
-def longest(first, second):
-    @lru_cache(None)
-    def length(i, j):
-        if i == len(first) or j == len(second):
-            return 0
-        taken = 1 + length(i + 1, j + 1) if first[i] == second[j] else 0
-        return max(taken, length(i + 1, j), length(i, j + 1))
-
-    return length(0, 0)
-
-
-@settings(deadline=None, max_examples=60)
-@given(SEQUENCES, SEQUENCES, st.booleans())
-def test_chains_are_longest_and_rising(first, second, late):
-    pairs = heaviest_chain(len(first), len(second), equal(first, second), prefer_match=late)
-    assert all(first[i] == second[j] for i, j in pairs)
-    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
-    assert len(pairs) == longest(tuple(first), tuple(second))
-
-
-def test_weights_decide():
-    weights = np.array([[1.0, 1.5], [0.0, 1.0]])
-    assert heaviest_chain(2, 2, lambda i, lo, hi: weights[i, lo:hi]) == [(0, 0), (1, 1)]
-    weights[0, 1] = 2.5
-    assert heaviest_chain(2, 2, lambda i, lo, hi: weights[i, lo:hi]) == [(0, 1)]
-
-
-def test_windows_find_what_a_whole_table_finds(monkeypatch):
-    monkeypatch.setattr(chain, "WINDOW", 64)
-    random = np.random.default_rng(3)
-    first = list(range(500))
-    second = [v for v in first if random.random() > 0.1] + [900]
-    for gap in (40, 200, 333):
-        second.insert(gap, 1000 + gap)
-    pairs = heaviest_chain(len(first), len(second), equal(first, second))
-    assert len(pairs) == len(set(first) & set(second))
-
-
-def test_windows_get_past_what_has_nothing_in_common(monkeypatch):
-    monkeypatch.setattr(chain, "WINDOW", 16)
-    first = [*range(100), *[7] * 20]
-    second = [*range(1000, 1100), *[7] * 20]
-    assert len(heaviest_chain(120, 120, equal(first, second))) == 20
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.permutations(range(9)), st.permutations(range(9)))
-def test_landmarks_are_a_longest_chain_of_single_elements(first, second):
-    pairs = landmarks(first, second)
-    assert all(first[i] == second[j] for i, j in pairs)
-    assert pairs == sorted(pairs)
-    assert [j for _, j in pairs] == sorted(j for _, j in pairs)
-    assert len(pairs) == longest(tuple(first), tuple(second))
 
 
 def edits(a, b):

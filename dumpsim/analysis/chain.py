@@ -4,15 +4,13 @@ Nothing recurses. Up to two thousand elements on both sides the chain is the bes
 through overlapping windows, so that time and memory grow with their length and not with its square.
 """
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WINDOW", "Row", "heaviest_chain", "landmarks"]
+__all__ = ["WINDOW", "Row", "heaviest_chain"]
 
 Row = Callable[[int, int, int], NDArray[np.float64]]
 """Weights of element i of one side with elements lo..hi of the other; 0 where the two cannot be a pair."""
@@ -87,30 +85,3 @@ def _trace(moves: NDArray[Any], start_i: int, start_j: int, order: tuple[int, in
         else:
             j -= 1
     return pairs[::-1]
-
-
-def landmarks(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The longest rising chain of elements that occur once on both sides.
-
-    Examples
-    --------
-    >>> landmarks("axbxc", "yabxxc")
-    [(0, 1), (2, 2), (4, 5)]
-    """
-    counts = Counter(first), Counter(second)
-    where = {key: j for j, key in enumerate(second) if counts[1][key] == 1}
-    shared = [(i, where[key]) for i, key in enumerate(first) if counts[0][key] == 1 and key in where]
-    tails: list[int] = []  # the smallest j that ends a chain of each length
-    ends: list[int] = []
-    before: list[int] = []
-    for at, (_, j) in enumerate(shared):
-        length = bisect_left(tails, j)
-        tails[length : length + 1] = [j]
-        ends[length : length + 1] = [at]
-        before.append(ends[length - 1] if length else -1)
-    chain = []
-    at = ends[-1] if ends else -1
-    while at >= 0:
-        chain.append(shared[at])
-        at = before[at]
-    return chain[::-1]
