@@ -7,7 +7,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.dtype import dtype
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.gradient import is_variable, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of, vector
@@ -214,6 +214,16 @@ def _one_hot(index: Array, depth: int, on: Any, off: Any, axis: int = -1) -> Any
     return np.where(np.expand_dims(index, place) == steps, on, off).astype(np.asarray(on).dtype)
 
 
+def _grad_scatter_elements(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """Nothing for the elements that were replaced, the gradient at their places for the updates."""
+    _, indices, updates, axis, reduce = operands
+    if constant(reduce) != 0:
+        raise UnsupportedError("the gradient of a reduction", where="TensorScatterElements(reduce)")
+    zeros = np.zeros(shape_of(updates), updates.abstract.dtype.numpy)
+    kept = b.emit("TensorScatterElements", dout, indices, zeros, constant(axis), 0)
+    return kept, None, b.emit("GatherD", dout, constant(axis), indices), None, None
+
+
 OPS = (
     OpDef(
         name="Gather",
@@ -279,6 +289,7 @@ OPS = (
         defaults=(0, 0),
         infer=_infer_update("TensorScatterElements"),
         kernel=_scatter_elements,
+        grad=_grad_scatter_elements,
         prim_func=True,
     ),
     OpDef(

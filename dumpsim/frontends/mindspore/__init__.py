@@ -21,6 +21,7 @@ _SUBMODULES = (
     "experimental",
     "hal",
     "log",
+    "mint",
     "nn",
     "ops",
     "parallel",

@@ -571,6 +571,48 @@ reset_max_memory_allocated reset_max_memory_reserved reset_peak_memory_stats set
     "mindspore.experimental": """
  MapParameter absolute_import map_parameter optim
 """,
+    "mindspore.mint": """
+Tensor abs acos acosh add addbmm addcdiv addcmul addmm addmv addr_ all allclose amax amin any arange arccos arccosh
+arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2 atanh baddbmm batch_norm_elemt
+batch_norm_gather_stats_with_counts batch_norm_stats bernoulli bincount bitwise_and bitwise_not bitwise_or bitwise_xor
+bmm broadcast_to cat cdist cdist_ ceil chunk clamp clip clone concat constexpr conv2d conv_tbc cos cosh count_nonzero
+cross cummax cummin cumprod cumsum diag diff distributed div divide dot dstack einsum empty empty_like eq equal
+equal_ext_op erf erfc erfinv exp exp2 expm1 eye fix flatten flatten_ext flip float_power floor floor_divide fmod frac
+full full_like functional gather gcd ge greater greater_equal gt histc hstack imag index_add index_select inverse
+isclose isfinite isinf isnan isneginf item jit_forbidden_register jit_view_unsupported kthvalue le lerp less
+less_equal linalg linspace log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
+logsumexp lt masked_select matmul max maximum mean median meshgrid min mindspore minimum mm mul multinomial mv
+nan_to_num nansum narrow ne neg negative nn nonzero norm normal not_equal npu_gelu ones ones_like ops optim outer
+permute polar pow prod rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal remainder
+repeat_interleave reshape roll round rsqrt scatter scatter_add searchsorted select sigmoid sign sin sinc sinh softmax
+softmax_ext sort special split sqrt square squeeze squeeze_impl stack std std_mean sub sum swapaxes t take tan tanh
+tile topk trace transpose triangular_solve tril triu trunc unbind unique unique_consecutive unsqueeze var var_mean
+vdot where xlogy zeros zeros_like
+""",
+    "mindspore.mint.nn": """
+AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AvgPool1d AvgPool2d
+AvgPool3d BCELoss BCEWithLogitsLoss BatchNorm1d BatchNorm2d BatchNorm3d Cell ConstantPad1d ConstantPad2d ConstantPad3d
+Conv1d Conv2d Conv3d ConvTranspose2d CosineEmbeddingLoss CrossEntropyLoss Dropout Dropout2d ELU Embedding F Flatten
+Fold GELU GLU GroupNorm Hardshrink Hardsigmoid Hardswish Hardtanh Identity KLDivLoss L1Loss LayerNorm Linear
+LogSigmoid LogSoftmax MSELoss MaxPool2d MaxUnpool2d Mish NLLLoss PReLU PixelShuffle ReLU ReLU6 ReflectionPad1d
+ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d SELU SiLU Sigmoid SmoothL1Loss
+SoftMarginLoss Softmax Softshrink SyncBatchNorm Tanh Threshold Unfold Upsample UpsamplingBilinear2d
+UpsamplingNearest2d ZeroPad1d ZeroPad2d ZeroPad3d cross_entropy functional kl_div_ext layer mse_loss_ext nllloss nn
+ops upsample_bilinear2d_op upsample_nearest2d_op
+""",
+    "mindspore.mint.nn.functional": """
+adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_avg_pool3d_ext adaptive_max_pool1d
+adaptive_max_pool2d avg_pool1d avg_pool2d avg_pool3d batch_norm binary_cross_entropy binary_cross_entropy_with_logits
+broadcast_to clamp conv1d conv2d conv3d conv_transpose2d cosine_embedding_loss cross_entropy dropout dropout2d elu
+elu_ elu_ext embedding flatten fold gelu glu grid_sample group_norm hardshrink hardsigmoid hardswish hardtanh
+hardtanh_ hardtanh_op inplace_elu inplace_silu interpolate kl_div l1_loss layer_norm leaky_relu linear log_softmax
+logsigmoid max_pool2d max_unpool2d mish mse_loss nll_loss norm_ext normalize one_hot ops pad pixel_shuffle prelu relu
+relu6 relu_ selu sigmoid sigmoid_ silu silu_func smooth_l1_loss soft_margin_loss softmax softplus softshrink tanh
+threshold threshold_ threshold_op unfold upsample validator
+""",
+    "mindspore.mint.optim": """
+Adam AdamW FusedAdamW SGD adam adamw fused_adamw sgd
+""",
     "mindspore.log": """
  BACKUP_COUNT GLOBAL_LOGGER LOGGER_LEVEL MAX_BYTES RotatingFileHandler STD_OFF STD_ON VLOG_INDEX VLOG_VALID critical
 datetime debug error fcntl get_level get_log_config info logging os parse_vlog_level platform re stat sys threading

@@ -1,0 +1,71 @@
+"""Functions of ``mindspore.ops`` under other names of their arguments, made from rows of text."""
+
+import ast
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+__all__ = ["find", "renamed", "signature_of"]
+
+
+@cache
+def find(name: str, same: str, rows: str) -> Callable[..., Any] | None:
+    """A function of a name that is listed, None where there is none.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore import Tensor
+    >>> total = find("total", "", "total(input, dim=None): sum(input, dim)")
+    >>> total(Tensor([[1.0, 2.0]]), dim=1).asnumpy()
+    array([3.], dtype=float32)
+    """
+    from dumpsim.frontends.mindspore import ops
+
+    if name in same.split():
+        function: Callable[..., Any] = getattr(ops, name)
+        return function
+    row = next((row for row in rows.splitlines() if row.startswith(f"{name}(")), None)
+    return None if row is None else renamed(row)
+
+
+def renamed(row: str) -> Callable[..., Any]:
+    """The function of one row, ``cumsum(input, dim, dtype=None): cumsum(x, axis, dtype)``."""
+    from dumpsim.frontends.mindspore import ops
+
+    head, _, tail = row.partition("): ")
+    name, _, arguments = head.partition("(")
+    behind, _, names = tail.rstrip(")").partition("(")
+    target = getattr(ops, behind)
+    signature = signature_of(arguments)
+    theirs = dict(zip(signature.parameters, names.split(", "), strict=True))
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"mint.{name}: {error}") from None
+        bound.apply_defaults()
+        return target(**{theirs[key]: value for key, value in bound.arguments.items()})
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``{name}{signature}``: `ops.{behind}`."
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+def signature_of(arguments: str) -> inspect.Signature:
+    """``input, dim=None`` as a signature; defaults hold no comma.
+
+    Examples
+    --------
+    >>> str(signature_of("input, dim=None"))
+    '(input, dim=None)'
+    """
+    return inspect.Signature([_parameter(text) for text in arguments.split(", ") if text])
+
+
+def _parameter(text: str) -> inspect.Parameter:
+    name, equals, default = text.partition("=")
+    value = ast.literal_eval(default) if equals else inspect.Parameter.empty
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)

@@ -1,0 +1,219 @@
+"""The functions of ``mindspore.mint`` that are more than another name of one of ``mindspore.ops``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = [
+    "add",
+    "arctan2",
+    "argmin",
+    "argsort",
+    "atan2",
+    "clone",
+    "full_like",
+    "linspace",
+    "max",
+    "mean",
+    "meshgrid",
+    "min",
+    "norm",
+    "rand",
+    "randn",
+    "scatter",
+    "select",
+    "sort",
+    "sub",
+    "t",
+    "topk",
+]
+
+
+def _scaled(other: Any, alpha: Any) -> Any:
+    return other if alpha == 1 else ops.mul(other, alpha) if isinstance(other, Tensor) else other * alpha
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``input + alpha * other``.
+
+    Examples
+    --------
+    >>> add(Tensor([1.0]), Tensor([2.0]), alpha=3).asnumpy()
+    array([7.], dtype=float32)
+    """
+    result: Tensor = ops.add(input, _scaled(other, alpha))
+    return result
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``input - alpha * other``."""
+    result: Tensor = ops.sub(input, _scaled(other, alpha))
+    return result
+
+
+def atan2(input: Tensor, other: Tensor) -> Tensor:
+    """Angle of the point (other, input)."""
+    result: Tensor = ops.atan2(input, other)
+    return result
+
+
+arctan2 = atan2
+
+
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Mean along axes."""
+    result: Tensor = ops.mean(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
+    return result
+
+
+def _extreme(function: Any, pairwise: Any, input: Tensor, dim: Any, keepdim: bool) -> Any:
+    if isinstance(dim, Tensor):
+        return pairwise(input, dim)
+    return function(input)[0] if dim is None else function(input, dim, keepdim)
+
+
+def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; with an axis, the largest along it and their places; with a tensor, of each pair.
+
+    Examples
+    --------
+    >>> max(Tensor([[1.0, 5.0]])).item(), max(Tensor([[1.0, 5.0]]), 1)[1].item()
+    (5.0, 1)
+    """
+    return _extreme(ops.max, ops.maximum, input, dim, keepdim)
+
+
+def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """As `max`, of the smallest."""
+    return _extreme(ops.min, ops.minimum, input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Place of the smallest element along an axis, of all elements where it is None."""
+    result: Tensor = ops.cast(ops.argmin(input, dim, keepdim), mstype.int64)
+    return result
+
+
+def sort(input: Tensor, *, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
+    """Elements in order along an axis, and where they were; equal ones keep their order.
+
+    Examples
+    --------
+    >>> sort(Tensor([3.0, 1.0]))[1]
+    Tensor(shape=[2], dtype=Int64, value= [1, 0])
+    """
+    values, places = ops.sort(input, dim, descending)
+    return values, ops.cast(places, mstype.int64)
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """Places of the elements in order along an axis."""
+    return sort(input, dim=dim, descending=descending)[1]
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The `k` largest or smallest elements along an axis, and their places.
+
+    Examples
+    --------
+    >>> topk(Tensor([1.0, 3.0, 2.0]), 2, largest=False)[0].asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    last = input.ndim - 1
+    turned = dim % input.ndim != last
+    x = ops.swapaxes(input, dim, last) if turned else input
+    values, places = ops.topk(x if largest else ops.neg(x), k, sorted=sorted)
+    values = values if largest else ops.neg(values)
+    if turned:
+        values, places = ops.swapaxes(values, dim, last), ops.swapaxes(places, dim, last)
+    return values, ops.cast(places, mstype.int64)
+
+
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Euclidean norm along axes; other norms are not emulated."""
+    x = input if dtype is None else ops.cast(input, dtype)
+    if p == 1:
+        total: Tensor = ops.sum(ops.abs(x), dim, keepdim)
+        return total
+    result: Tensor = ops.norm(x, p, dim, keepdim)
+    return result
+
+
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of the same shape, filled."""
+    result: Tensor = ops.full(input.shape, fill_value, dtype=input.dtype if dtype is None else dtype)
+    return result
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
+    """Evenly spaced numbers, float32 unless told otherwise."""
+    result: Tensor = ops.cast(ops.linspace(float(start), float(end), steps), dtype or mstype.float32)
+    return result
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinates of a grid; the first operand runs along the first axis, unless `indexing` is "xy"."""
+    listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    result: tuple[Tensor, ...] = ops.meshgrid(*listed, indexing=indexing)
+    return result
+
+
+def clone(input: Tensor) -> Tensor:
+    """A tensor of its own with the same values."""
+    result: Tensor = ops.deepcopy(input)
+    return result
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; a vector as it is."""
+    result: Tensor = ops.transpose(input, (1, 0)) if input.ndim == 2 else input
+    return result
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """One slice along an axis, without that axis."""
+    result: Tensor = ops.squeeze(ops.narrow(input, dim, index % input.shape[dim], 1), dim)
+    return result
+
+
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
+    """Elements put to places along an axis.
+
+    Examples
+    --------
+    >>> scatter(Tensor([1.0, 2.0]), 0, Tensor([1]), Tensor([9.0])).asnumpy()
+    array([1., 9.], dtype=float32)
+    """
+    updates = src if isinstance(src, Tensor) else ops.full(index.shape, src, dtype=input.dtype)
+    for axis, length in enumerate(index.shape):  # a larger source is used from its beginning
+        if updates.shape[axis] > length:
+            updates = ops.narrow(updates, axis, 0, length)
+    result: Tensor = ops.tensor_scatter_elements(input, index, updates, dim)
+    return result
+
+
+def _size(size: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else tuple(size)
+
+
+def rand(*size: Any, generator: Any = None, dtype: Any = None) -> Tensor:
+    """Uniform random numbers from 0 to 1."""
+    _no_generator(generator)
+    result: Tensor = ops.rand(*_size(size), dtype=dtype)
+    return result
+
+
+def randn(*size: Any, generator: Any = None, dtype: Any = None) -> Tensor:
+    """Normal random numbers."""
+    _no_generator(generator)
+    result: Tensor = ops.randn(*_size(size), dtype=dtype)
+    return result
+
+
+def _no_generator(generator: Any) -> None:
+    if generator is not None:
+        raise UnsupportedError("a generator of its own", where="mindspore.mint(generator)")

@@ -1,0 +1,270 @@
+"""``mindspore.mint.nn.functional``."""
+
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.mint._renamed import find
+
+__all__ = [
+    "adaptive_avg_pool2d",
+    "avg_pool2d",
+    "batch_norm",
+    "conv2d",
+    "cross_entropy",
+    "dropout",
+    "embedding",
+    "group_norm",
+    "kl_div",
+    "log_softmax",
+    "logsigmoid",
+    "max_pool2d",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "softmax",
+]
+
+_SAME = """
+relu gelu silu sigmoid tanh mish hardswish hardsigmoid softplus layer_norm pad interpolate mse_loss l1_loss
+pixel_shuffle glu selu
+"""
+
+_RENAMED = """
+binary_cross_entropy(input, target, weight=None, reduction='mean'): \
+binary_cross_entropy(logits, labels, weight, reduction)
+binary_cross_entropy_with_logits(input, target, weight=None, reduction='mean', pos_weight=None): \
+binary_cross_entropy_with_logits(logits, label, weight, reduction, pos_weight)
+elu(input, alpha=1.0): elu(input_x, alpha)
+leaky_relu(input, negative_slope=0.01): leaky_relu(input, alpha)
+linear(input, weight, bias=None): dense(input, weight, bias)
+relu6(input): relu6(x)
+smooth_l1_loss(input, target, reduction='mean', beta=1.0): smooth_l1_loss(input, target, reduction, beta)
+""".replace("\\\n", "")
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
+
+
+def _implicit(input: Tensor, dim: int | None) -> int:
+    """The axis that softmax takes where none is given."""
+    if dim is not None:
+        return dim
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Exponentials with a sum of 1 along an axis.
+
+    Examples
+    --------
+    >>> softmax(Tensor([[0.0, 0.0]]), dim=1).asnumpy()
+    array([[0.5, 0.5]], dtype=float32)
+    """
+    result: Tensor = ops.softmax(input if dtype is None else ops.cast(input, dtype), _implicit(input, dim))
+    return result
+
+
+def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Logarithm of `softmax`."""
+    result: Tensor = ops.log_softmax(input if dtype is None else ops.cast(input, dtype), _implicit(input, dim))
+    return result
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """Logarithm of the sigmoid."""
+    result: Tensor = call("LogSigmoid", [input])[0]
+    return result
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: Any = None) -> Tensor:
+    """Rows of a table."""
+    if padding_idx is not None or max_norm is not None:
+        raise UnsupportedError("padding_idx and max_norm", where="mint.nn.functional.embedding")
+    result: Tensor = ops.gather(weight, input, 0)
+    return result
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Vectors of int64 with one 1; the number of classes follows from the values in PYNATIVE only."""
+    depth = int(tensor.asnumpy().max()) + 1 if num_classes == -1 else num_classes
+    zero, one = Tensor(0, mstype.int64), Tensor(1, mstype.int64)
+    result: Tensor = ops.one_hot(tensor, depth, one, zero)
+    return result
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Elements set to 0 with probability `p`, the others scaled."""
+    if inplace:
+        raise UnsupportedError("dropout in place", where="mint.nn.functional.dropout")
+    result: Tensor = ops.dropout(input, p, training)
+    return result
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Convolution; `padding` is an amount, a pair of them, "valid" or "same".
+
+    Examples
+    --------
+    >>> conv2d(Tensor(np.ones((1, 1, 3, 3), np.float32)), Tensor(np.ones((1, 1, 3, 3), np.float32)), padding=1).shape
+    (1, 1, 3, 3)
+    """
+    if isinstance(padding, str):
+        mode, amounts = padding, (0, 0, 0, 0)
+    else:
+        height, width = _pair(padding)
+        mode, amounts = ("pad", (height, height, width, width)) if height or width else ("valid", (0, 0, 0, 0))
+    result: Tensor = ops.conv2d(
+        input, weight, bias, _pair(stride), mode, amounts if any(amounts) else 0, _pair(dilation), groups
+    )
+    return result
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Largest elements of windows, and their places if asked for."""
+    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+def avg_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: Any = None,
+) -> Tensor:  # fmt: skip
+    """Means of windows; padding counts as zeros."""
+    if ceil_mode or divisor_override is not None or (any(_pair(padding)) and not count_include_pad):
+        raise UnsupportedError(
+            "ceil_mode, another divisor or padding that does not count", where="mint.nn.functional.avg_pool2d"
+        )
+    height, width = _pair(padding)
+    x = ops.pad(input, (width, width, height, height)) if height or width else input
+    result: Tensor = ops.avg_pool2d(x, _pair(kernel_size), _pair(kernel_size if stride is None else stride))
+    return result
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many windows as the output has elements."""
+    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
+    size = (input.shape[-2] if height is None else height, input.shape[-1] if width is None else width)
+    result: Tensor = call("AdaptiveAvgPool2D", [input], {"output_size": size})
+    return result
+
+
+def batch_norm(
+    input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Normalisation over the batch; while training, the running mean and variance follow."""
+    channels = input.shape[1]
+    gamma = Tensor(np.ones(channels, np.float32)) if weight is None else weight
+    beta = Tensor(np.zeros(channels, np.float32)) if bias is None else bias
+    operator = ops.BatchNorm(is_training=training, epsilon=eps, momentum=momentum)
+    result: Tensor = operator(input, gamma, beta, running_mean, running_var)[0]
+    return result
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Normalisation of groups of channels."""
+    channels = input.shape[1]
+    gamma = Tensor(np.ones(channels), input.dtype) if weight is None else weight
+    beta = Tensor(np.zeros(channels), input.dtype) if bias is None else bias
+    result: Tensor = call("GroupNorm", [input, num_groups, gamma, beta, eps])[0]
+    return result
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors over their norms."""
+    length = ops.sum(ops.abs(input), dim, True) if p == 1 else ops.norm(input, None if p == 2 else p, dim, True)
+    result: Tensor = ops.div(input, ops.clamp(length, eps))
+    return result
+
+
+def _rows(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Classes as the last axis of a matrix: (N, C, d1, ...) as (N * d1 * ..., C)."""
+    if logits.ndim < 3:
+        return logits, target
+    order = (0, *range(2, logits.ndim), 1)
+    return ops.reshape(ops.transpose(logits, order), (-1, logits.shape[1])), ops.reshape(target, (-1,))
+
+
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
+    """Negative log-likelihood of the target classes.
+
+    Examples
+    --------
+    >>> nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
+    2.0
+    """
+    rows, classes = _rows(input, target)
+    loss: Tensor = ops.nll_loss(rows, classes, weight, ignore_index, reduction)
+    return loss if reduction != "none" or input.ndim < 3 else ops.reshape(loss, target.shape)
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """`log_softmax` over the classes, then `nll_loss`; targets of floats are probabilities."""
+    if target.dtype.kind == "float":
+        if label_smoothing or weight is not None or input.ndim > 2 or reduction == "mean":
+            return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+        result: Tensor = ops.cross_entropy(input, target, reduction=reduction)
+        return result
+    if label_smoothing and weight is not None:
+        raise UnsupportedError("weights and smoothed labels together", where="mint.nn.functional.cross_entropy")
+    rows, classes = _rows(input, target)
+    result = ops.cross_entropy(rows, classes, weight, ignore_index, reduction, label_smoothing)
+    return result if reduction != "none" or input.ndim < 3 else ops.reshape(result, target.shape)
+
+
+def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Any, reduction: str, smoothing: float) -> Tensor:
+    axis = 1 if input.ndim > 1 else 0
+    if smoothing:
+        target = ops.add(ops.mul(target, 1.0 - smoothing), smoothing / input.shape[axis])
+    logs = log_softmax(input, axis)
+    if weight is not None:
+        logs = ops.mul(logs, ops.reshape(weight, (-1, *(1,) * (input.ndim - axis - 1))))
+    loss: Tensor = ops.neg(ops.sum(ops.mul(logs, target), axis))
+    if reduction == "mean":
+        mean: Tensor = ops.div(ops.sum(loss), float(max(loss.size, 1)))
+        return mean
+    total: Tensor = ops.sum(loss) if reduction == "sum" else loss
+    return total
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """Divergence of a distribution, given by its logarithm, from the target."""
+    if reduction not in ("none", "mean", "sum", "batchmean"):
+        raise ScriptValueError(
+            f"{reduction!r} is not a reduction", where="kl_div", allowed=("none", "mean", "sum", "batchmean")
+        )
+    logs = target if log_target else ops.log(ops.clamp(target, float(np.finfo(np.float32).tiny)))
+    weights = ops.exp(target) if log_target else target
+    loss: Tensor = ops.mul(weights, ops.sub(logs, input))
+    if reduction == "none":
+        return loss
+    total: Tensor = ops.sum(loss)
+    if reduction == "sum":
+        return total
+    result: Tensor = ops.div(total, float(loss.shape[0] if reduction == "batchmean" else loss.size))
+    return result
+
+
+def __getattr__(name: str) -> Any:
+    value = None if name.startswith("_") else find(name, _SAME, _RENAMED)
+    if value is None:
+        raise absent("mindspore.mint.nn.functional", name)
+    return value

@@ -1,0 +1,300 @@
+"""The cells of ``mindspore.mint.nn``."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.mint._renamed import signature_of
+from dumpsim.frontends.mindspore.mint.nn import functional
+from dumpsim.frontends.mindspore.nn import _check
+from dumpsim.frontends.mindspore.nn.cell import Cell
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv2d",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GroupNorm",
+    "Identity",
+    "LayerNorm",
+    "Linear",
+]
+
+
+class _Applied(Cell):
+    """A function of its inputs and of settings."""
+
+    function: Callable[..., Any]
+    signature: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        self.settings = dict(bound.arguments)
+
+    def construct(self, *inputs: Any) -> Any:
+        return type(self).function(*inputs, **self.settings)
+
+    def extend_repr(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.settings.items())
+
+
+@cache
+def applied(row: str) -> type[Cell]:
+    """The class of one row, ``GELU(approximate='none'): gelu``.
+
+    Examples
+    --------
+    >>> applied("GELU(approximate='none'): gelu")(approximate="tanh").settings
+    {'approximate': 'tanh'}
+    """
+    head, _, behind = row.partition("): ")
+    name, _, arguments = head.partition("(")
+    body = {
+        "function": staticmethod(getattr(functional, behind)),
+        "signature": signature_of(arguments),
+        "__doc__": f"``{name}({arguments})``: `functional.{behind}`.",
+        "__module__": __name__,
+    }
+    return type(name, (_Applied,), body)
+
+
+def _type(dtype: DType | None) -> DType:
+    return mstype.float32 if dtype is None else dtype
+
+
+def _trained(init: Any, shape: Any, dtype: DType | None, name: str) -> Parameter:
+    return Parameter(initializer(init, shape, dtype=_type(dtype)), name=name)
+
+
+class Identity(Cell):
+    """Gives back what it is given."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def construct(self, input: Any) -> Any:
+        return input
+
+
+class Flatten(Cell):
+    """Axes made one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def construct(self, input: Any) -> Any:
+        return ops.flatten(input, start_dim=self.start_dim, end_dim=self.end_dim)
+
+
+class Dropout(Cell):
+    """Elements set to 0 at random while training."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def construct(self, x: Any) -> Any:
+        return functional.dropout(x, self.p, self.training)
+
+    def extend_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Linear(Cell):
+    """``x @ weight.T + bias``.
+
+    Examples
+    --------
+    >>> [(p.name, p.shape) for p in Linear(3, 2).get_parameters()]
+    [('weight', (2, 3)), ('bias', (2,))]
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = _check.positive_int(in_features, "in_features", self.cls_name)
+        self.out_features = _check.positive_int(out_features, "out_features", self.cls_name)
+        first = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
+        self.weight = _trained(first, [out_features, in_features], dtype, "weight")
+        self.bias: Any = None
+        if bias:
+            shift = Uniform(1 / math.sqrt(in_features)) if bias_init is None else bias_init
+            self.bias = _trained(shift, [out_features], dtype, "bias")
+
+    def construct(self, input: Any) -> Any:
+        return functional.linear(input, self.weight, self.bias)
+
+    def extend_repr(self) -> str:
+        return (
+            f"input_features={self.in_features}, output_features={self.out_features}, has_bias={self.bias is not None}"
+        )
+
+
+class Conv2d(Cell):
+    """Convolution of (N, C, H, W) images, with a bias unless told otherwise."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        if padding_mode != "zeros":
+            raise UnsupportedError(f"padding by {padding_mode!r}", where="mint.nn.Conv2d", allowed=("zeros",))
+        extent = _check.positive_pair(kernel_size, "kernel_size", self.cls_name)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        shape = [out_channels, in_channels // groups, *extent]
+        self.weight = _trained(HeUniform(math.sqrt(5)), shape, dtype, "weight")
+        self.bias: Any = None
+        if bias:
+            self.bias = _trained(Uniform(1 / math.sqrt(math.prod(shape[1:]))), [out_channels], dtype, "bias")
+
+    def construct(self, input: Any) -> Any:
+        return functional.conv2d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )  # fmt: skip
+
+
+class Embedding(Cell):
+    """Rows of a table.
+
+    Examples
+    --------
+    >>> Embedding(10, 4).weight.shape
+    (10, 4)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
+            raise UnsupportedError("padding_idx, max_norm and scale_grad_by_freq", where="mint.nn.Embedding")
+        table = Normal(1.0) if _weight is None else _weight
+        self.weight = _trained(table, [num_embeddings, embedding_dim], dtype, "weight")
+        self.weight.requires_grad = not _freeze
+
+    def construct(self, input: Any) -> Any:
+        return functional.embedding(input, self.weight)
+
+
+class LayerNorm(Cell):
+    """The last axes normalised, scaled and shifted."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps = extents, eps
+        self.weight: Any = _trained("ones", extents, dtype, "weight") if elementwise_affine else None
+        self.bias: Any = _trained("zeros", extents, dtype, "bias") if elementwise_affine and bias else None
+
+    def construct(self, input: Any) -> Any:
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class GroupNorm(Cell):
+    """Groups of channels normalised, scaled and shifted."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_groups, self.eps = num_groups, eps
+        self.weight: Any = _trained("ones", [num_channels], dtype, "weight") if affine else None
+        self.bias: Any = _trained("zeros", [num_channels], dtype, "bias") if affine else None
+
+    def construct(self, input: Any) -> Any:
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class _BatchNorm(Cell):
+    """Normalisation over the batch; training moves the running mean and variance by `momentum`."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        if not track_running_stats:
+            raise UnsupportedError("track_running_stats=False", where=f"mint.nn.{self.cls_name}")
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.weight: Any = _trained("ones", [num_features], dtype, "weight") if affine else None
+        self.bias: Any = _trained("zeros", [num_features], dtype, "bias") if affine else None
+        self.running_mean = _trained("zeros", [num_features], dtype, "running_mean")
+        self.running_var = _trained("ones", [num_features], dtype, "running_var")
+        self.num_batches_tracked = Parameter(initializer("zeros", [], mstype.int32), name="num_batches_tracked")
+        for parameter in (self.running_mean, self.running_var, self.num_batches_tracked):
+            parameter.requires_grad = False
+
+    def construct(self, input: Any) -> Any:
+        if self.training:
+            ops.assign_add(self.num_batches_tracked, 1)
+        return functional.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, self.training, self.momentum, self.eps
+        )  # fmt: skip
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalisation over the batch of (N, C) or (N, C, L)."""
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalisation over batch, height and width of (N, C, H, W)."""
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalisation over batch and extents of (N, C, D, H, W)."""
