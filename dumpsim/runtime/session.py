@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 from weakref import ref
 
@@ -120,6 +121,7 @@ class Session:
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
         self._eager_runs: dict[str, int] = {}
         self._injector: Injector | None = None
+        self._busy = RLock()  # threads of a script share the device: one of them runs
         self.graph_saver: GraphSaver | None = None  # where the front end saves its graphs
         self.backward_passes: Any = None  # graphs of gradients that the front end keeps
         self._closers: list[Callable[[], object]] = []
@@ -308,7 +310,8 @@ class Session:
         list of ndarray
             One per `Program.outputs`.
         """
-        return self.compile(program).execute(arguments, kind=kind, injector=self._injector)
+        with self._busy:
+            return self.compile(program).execute(arguments, kind=kind, injector=self._injector)
 
     def release(self, program: Program) -> None:
         """Forget a compiled program and give its memory back."""
@@ -347,23 +350,24 @@ class Session:
         keywords = {**definition.attrs, **(attrs or {})}
         if output is None:
             output = definition.infer([_abstract(operand) for operand in operands], keywords)
-        runs = self._eager_runs.get(definition.name, 0)
-        self._eager_runs[definition.name] = runs + 1
-        device = self.device
-        results = run_op(
-            device,
-            definition,
-            operands,
-            keywords,
-            output=output,
-            counter=runs,
-            private_formats=device.chip.private_formats("O0"),  # no graph, no level
-            injector=self._injector,
-            observers=self.observers,
-            failing=failing,
-        )
-        if definition.updates and self._weights is not None:
-            self._weights.touch()
+        with self._busy:
+            device = self.device
+            runs = self._eager_runs.get(definition.name, 0)
+            self._eager_runs[definition.name] = runs + 1
+            results = run_op(
+                device,
+                definition,
+                operands,
+                keywords,
+                output=output,
+                counter=runs,
+                private_formats=device.chip.private_formats("O0"),  # no graph, no level
+                injector=self._injector,
+                observers=self.observers,
+                failing=failing,
+            )
+            if definition.updates and self._weights is not None:
+                self._weights.touch()
         return results
 
     def at_close(self, action: Callable[[], object]) -> None:

@@ -1,5 +1,6 @@
 """Sessions: which device, counters, listeners, eager operators."""
 
+import sys
 import threading
 
 import ml_dtypes
@@ -223,6 +224,30 @@ def test_eager_operators_run_as_tasks(operators, session):
     assert (first.tolist(), second.tolist()) == ([1], [-2, 3])
     assert s.device.stream(0).ids.take() == (2, 0)
     assert s.clock.now_ns > START_NS
+
+
+def test_threads_share_the_device(operators, session):
+    """Each gets the results of its own operators."""
+    s, before = session(), sys.getswitchinterval()
+    wrong = []
+
+    def run(value):
+        x = np.full(4, value, np.float32)
+        for _ in range(50):
+            (out,) = s.run_op(operators("Add"), [x, x])
+            if out.tolist() != [2.0 * value] * 4:
+                wrong.append(value)
+
+    threads = [threading.Thread(target=run, args=(value,)) for value in range(4)]
+    try:
+        sys.setswitchinterval(1e-6)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == []
 
 
 @pytest.mark.parametrize(("chip", "expected"), [("910A", 65504.0), ("910B", np.inf), ("CPU", np.inf)])

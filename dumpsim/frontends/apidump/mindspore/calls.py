@@ -103,10 +103,6 @@ class Dump(Protocol):
         """The number of the next call of an API, ``NN_Dense``."""
         ...
 
-    def give_back(self, label: str) -> None:
-        """The call that took the latest number was none."""
-        ...
-
     def begin(self, call: str) -> bool:
         """Whether ``NN_Dense_0`` is recorded; if so, its stack is kept."""
         ...
@@ -183,17 +179,16 @@ class CellCalls:
         if _inside.get() or not self._dump.is_counting:
             return proceed(*args, **kwargs)
         label = f"{_LABELS[kind]}_{what}"
-        with self._lock:
-            count = self._dump.take(label)
         given = args if self._exact else tuple(_as_it_is(arg, what) for arg in args)
-        with _covering():
-            result = proceed(*args, **kwargs)
-        if result is NotImplemented:  # Python asks the other operand: not a call that a script sees
-            with self._lock:
-                self._dump.give_back(label)
-        else:
-            with self._lock:
-                self._record(f"{label}_{count}", given, kwargs, result)
+        try:
+            with _covering():
+                result = proceed(*args, **kwargs)
+        except BaseException:
+            with self._lock:  # a call that failed has its number
+                self._dump.take(label)
+            raise
+        if result is not NotImplemented:  # else Python asks the other operand: not a call that a script sees
+            self._record(label, given, kwargs, result)
         return result
 
     def _cell(self, cell: Cell, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -204,9 +199,7 @@ class CellCalls:
         with _covering():
             result = proceed(*args, **kwargs)
         if name is not None and id(cell) in self._cells and self._dump.is_counting:
-            label = f"NN_{name}"
-            with self._lock:
-                self._record(f"{label}_{self._dump.take(label)}", args, kwargs, result)
+            self._record(f"NN_{name}", args, kwargs, result)
         return result
 
     def graph(self, name: str) -> None:
@@ -234,13 +227,15 @@ class CellCalls:
 
     # -- records
 
-    def _record(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
-        """The records of a call that has returned; what goes wrong here never leaves the user's forward."""
-        try:
-            if self._dump.begin(call):
-                self._write(call, args, kwargs, result)
-        except Exception as error:
-            self._dump.skip(f"record: {type(error).__name__}", 1)
+    def _record(self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Number and records of a call that has returned; what goes wrong here never leaves the user's forward."""
+        with self._lock:
+            call = f"{label}_{self._dump.take(label)}"
+            try:
+                if self._dump.begin(call):
+                    self._write(call, args, kwargs, result)
+            except Exception as error:
+                self._dump.skip(f"record: {type(error).__name__}", 1)
 
     def _write(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         for name, value in self._leaves(f"{call}_forward_input", args):

@@ -181,10 +181,6 @@ class CellSession:
         self._counts[label] += 1
         return number
 
-    def give_back(self, label: str) -> None:
-        """See `Dump`."""
-        self._counts[label] -= 1
-
     def begin(self, call: str) -> bool:
         """See `Dump`."""
         if not self.recording or not self.selection.takes(call):
