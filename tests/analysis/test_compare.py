@@ -464,3 +464,15 @@ def test_calls_of_an_api_dump_against_operators_of_a_graph(tmp_path, swapped):
     ]
     assert told == [(b, a, io, verdict) for a, b, io, verdict in expected] if swapped else told == expected
     assert dumpsim.first(*dumps).maker.op_name == "Torch_relu_0_forward"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.complex64])
+@pytest.mark.parametrize("size", [3, 700_000])
+def test_nan_on_both_sides_is_counted_and_agrees_if_it_may(tmp_path, dtype, size):
+    x = np.arange(size).astype(np.float32).astype(dtype)
+    x[[0, -1]] = np.nan
+    if dtype is ml_dtypes.bfloat16:  # as files have it
+        x = x.astype(np.float32)
+    same = judged(x, x.copy(), tmp_path)
+    assert (same.verdict, same.note) == ("equal", "2 NaN on both sides")
+    assert judged(x, x.copy(), tmp_path, equal_nan=False).verdict == "differs"
