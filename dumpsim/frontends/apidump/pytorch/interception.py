@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function, has_torch_function
 
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, Sites, base_module, evaluate
 from dumpsim.frontends.apidump.pytorch.catalogue import OPERATORS, Api, transparent
@@ -226,6 +226,8 @@ class Interception:
         if body is None:
             if not session.catalogue.candidates(function) and function not in self._operators:
                 mode.plain.add(function)
+            return function(*args, **kwargs)
+        if has_torch_function((*args, *kwargs.values())):  # a subclass of Tensor is to see the call itself
             return function(*args, **kwargs)
         with mode:
             return body(*args, **kwargs)
