@@ -47,6 +47,8 @@ class Row:
         The tolerance that held, also where a default was made for elements of this size.
     cosine, max_absolute, ... : float or None
         Measures of `dumpsim.tensor.metrics.Distance`; those of equal tensors are 1 and 0.
+    mean, deviation : float or None
+        Of all elements; not known of equal tensors.
     note : str
     source : str
         ``train.py:175`` of the first dump, or else of the second.
@@ -82,6 +84,10 @@ class Row:
     root_mean_square: float | None = None
     max_relative: float | None = None
     mean_relative: float | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    other_mean: float | None = None
+    other_deviation: float | None = None
     note: str = ""
     source: str = ""
     path: str | None = None
@@ -98,7 +104,13 @@ class Row:
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
-_MEASURES = COLUMNS[COLUMNS.index("cosine") : COLUMNS.index("note")]
+_MEASURES = COLUMNS[COLUMNS.index("cosine") : COLUMNS.index("mean")]
+_MOMENTS = {  # column -> field of Distance
+    "mean": "own_mean",
+    "deviation": "own_deviation",
+    "other_mean": "golden_mean",
+    "other_deviation": "golden_deviation",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +205,8 @@ def _pieces(tasks: Iterator[Task]) -> Iterator[list[Task]]:
 
 def _measures(outcome: Outcome) -> dict[str, Any]:
     if outcome.distance is not None:
-        return {name: getattr(outcome.distance, name) for name in _MEASURES}
+        fields_of = dict.fromkeys(_MEASURES) | _MOMENTS
+        return {name: getattr(outcome.distance, own or name) for name, own in fields_of.items()}
     if outcome.verdict == "equal" and outcome.basis == "values":
         return {name: 1.0 if name == "cosine" else 0.0 for name in _MEASURES}
     return {}
@@ -265,7 +278,7 @@ class Comparison:
             ) from None
         frame = pandas.DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
         whole = dict.fromkeys(("rank", "iteration", "slot", "other_slot", "outside", "count"), "Int64")
-        return frame.astype(whole | dict.fromkeys(("rtol", "atol", *_MEASURES), "float64"))
+        return frame.astype(whole | dict.fromkeys(("rtol", "atol", *_MEASURES, *_MOMENTS), "float64"))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())

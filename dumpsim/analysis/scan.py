@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import isfinite
 
@@ -13,10 +13,11 @@ from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Finding, Run, Tensor
 from dumpsim.analysis.operator import Operator, squeezed
+from dumpsim.analysis.reads import reads_of
 from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.analysis.verdict import Task, judge, side_of
 from dumpsim.archive.naming import escape
-from dumpsim.core.irdoc import IrNode, NodeRef, ParamRef
+from dumpsim.core.irdoc import IrNode
 
 __all__ = ["INTENDED", "Scan"]
 
@@ -35,8 +36,6 @@ INTENDED = (
     "triu",
     "tril",
 )
-_THROUGH = ("Load", "Depend", "MakeTuple", "TupleGetItem")  # nodes that hand on what they get, and have no files
-_MONADS = ("UpdateState",)  # they order nodes, no value passes
 _GIVEN = ("parameter", "data", "constant", "const")  # what comes from outside, in canonical words
 _COLLECTIVE = (
     "allreduce",
@@ -54,15 +53,6 @@ _COLLECTIVE = (
 _MODULES = ("NN_", "LAYER_")
 _LOOKED_BACK = 64  # operators of one dump alone among which the sender of a difference is looked for
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Node:
-    """An operator in its graph."""
-
-    node: IrNode
-    nodes: dict[int | None, IrNode]
-    params: tuple[str, ...]
 
 
 class Scan:
@@ -187,26 +177,15 @@ class Scan:
         dumped = one.inputs if not self._pair else [t for t in run.tensors if t.entry.io == "input"]
         if dumped:
             return "inputs", frozenset()
-        names = _producers(self._node_of(one.entries[0]))
-        if names is not None and self._seen.issuperset(names):
+        reads = reads_of(one.entries[0], self._nodes)
+        if reads is not None and self._seen.issuperset(names := reads.producers):
             return "graph", frozenset(kind for name in names for kind in self._bad.get(name, ()))
         return ("inputs", frozenset()) if self._has_inputs and not self._pair else ("order", frozenset())
 
-    def _node_of(self, entry: Entry) -> "_Node | None":
-        """The node of an operator in its graph, None where no graph tells."""
-        graph = entry.graph_id
-        doc = entry.graphs.documents.get(graph) if graph is not None else None
-        node = entry.graphs.node(entry.name.op_name, graph)
-        if graph is None or doc is None or node is None:
-            return None
-        nodes = self._nodes.setdefault(graph, {one.index: one for one in doc.nodes})
-        return _Node(node=node, nodes=nodes, params=tuple(param.name for param in doc.params))
-
     def _caveat(self, one: Operator, basis: str) -> str:
         """What the operator read that was not dumped."""
-        if basis == "graph" and (node := self._node_of(one.entries[0])) is not None:
-            names = [name for slot in range(len(node.node.operands)) if (name := _parameter(node, slot))]
-            names = [name for name in names if escape(name) not in self._seen]
+        if basis == "graph" and (reads := reads_of(one.entries[0], self._nodes)) is not None:
+            names = [name for name in reads.parameters if escape(name) not in self._seen]
             if names:
                 return f"not dumped, and perhaps bad before: {_some(names)}"
         if basis == "order" and (others := self._others()):
@@ -231,8 +210,8 @@ class Scan:
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
         """Where a bad input comes from, as far as a graph tells."""
         entry = run.worst(kinds, "input").entry
-        node = self._node_of(entry)
-        name = _parameter(node, entry.slot) if node is not None else ""
+        reads = reads_of(entry, self._nodes)
+        name = reads.parameter(entry.slot) if reads is not None else ""
         said = f"it is {name}" if name else "no operator before it in the dump has it"
         if not name and (others := self._others()):
             said += f"; ran before it in one dump alone: {_some(others)}"
@@ -303,9 +282,7 @@ class Scan:
             next=self._next(one if by is not None else bad.entry),
         )
         self._found.append((one.entries[0].timestamp, finding))
-        if kind == "made":
-            return not self._everything
-        return False
+        return kind == "made" and not self._everything
 
     def _next(self, one: Operator | Entry) -> str:
         a, b = self._words
@@ -324,39 +301,6 @@ def _in_place(one: Operator) -> bool:
     return one.api and (
         (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name.endswith("__"))
     )
-
-
-def _producers(found: _Node | None) -> list[str] | None:
-    """Names of the operators whose results an operator reads, None where no graph tells."""
-    if found is None:
-        return None
-    names: list[str] = []
-    waiting, heard = [found.node], {found.node.index}
-    while waiting:
-        for operand in waiting.pop().operands:
-            producer = found.nodes.get(operand.index) if isinstance(operand, NodeRef) else None
-            if producer is None or producer.index in heard or producer.op_type in _MONADS:
-                continue
-            heard.add(producer.index)
-            if producer.op_type in _THROUGH:
-                waiting.append(producer)
-            else:
-                names.append(escape(producer.full_name))
-    return names
-
-
-def _parameter(found: _Node, slot: int) -> str:
-    """The parameter that an operator reads there, empty for anything else."""
-    operands = found.node.operands
-    operand = operands[slot] if slot < len(operands) else None
-    heard = set()
-    while isinstance(operand, NodeRef) and operand.index not in heard:
-        heard.add(operand.index)
-        node = found.nodes.get(operand.index)
-        operand = node.operands[0] if node is not None and node.op_type in _THROUGH[:2] and node.operands else None
-    if isinstance(operand, ParamRef) and operand.index < len(found.params):
-        return found.params[operand.index]
-    return ""
 
 
 def _same(one: Entry, other: Entry) -> bool:

@@ -1,5 +1,6 @@
 """``dumpsim compare``: two dumps tensor by tensor."""
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -73,6 +74,8 @@ def compare(
     else:
         _print(result.rows, every)
     _summary(result, every or as_json)
+    if result.findings:
+        print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b)])}", file=sys.stderr)
     lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
     if result.unreadable or any(row.verdict == "unreadable" for row in result):
         raise typer.Exit(3)

