@@ -1,5 +1,6 @@
 """API dump of cells: against a dump of the real package, and what it promises beyond that."""
 
+import contextlib
 import copy
 import json
 import math
@@ -17,6 +18,7 @@ import dumpsim.frontends.mindspore as ms
 from dumpsim import migrator
 from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.codecs.apidump import read_info, read_stack
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
@@ -159,6 +161,25 @@ def test_lists_are_those_of_the_package():
     assert {"cat", "dropout"} <= listed["Functional"]
     assert {"__add__", "swapaxes"} <= listed["Tensor"]
     assert not {"__getitem__", "astype"} & listed["Tensor"]
+
+
+def emulated(room, names):
+    """What a room of the front end has of these names."""
+    for name in names:
+        with contextlib.suppress(UnsupportedError):
+            yield getattr(room, name)
+
+
+def test_what_the_front_end_has_of_the_lists_is_heard():
+    listed = listed_names()
+    functions = list(emulated(ops, listed["Functional"]))
+    methods = [getattr(ms.Tensor, name) for name in listed["Tensor"] - {"from_numpy"} if hasattr(ms.Tensor, name)]
+    cells = [cell for cell in emulated(nn, listed["NN"]) if isinstance(cell, type)]
+    assert len(functions) > 250
+    assert len(methods) > 130
+    assert len(cells) > 70
+    assert [each for each in functions + methods if listener.unheard(each) is each] == []
+    assert [cell for cell in cells if listed_class(cell) != cell.__name__] == []
 
 
 def test_a_cell_of_the_script_has_the_name_of_the_listed_class():
