@@ -168,27 +168,48 @@ def gap_groups(origin: Sequence[Call], target: Sequence[Call], compounds: Compou
 
 def _compound_pairs(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[tuple[Span, Span]]:
     """Calls of one side with the several of the other that do the same and end in the same shapes; none cross."""
-    starts: dict[tuple[int, int], tuple[int, int]] = {}  # by where both end
-    for swapped, one, other in ((False, origin, target), (True, target, origin)):
-        senses = [call.meaning.sense for call in other]
-        for at, call in enumerate(one):
-            for parts in compounds.get(call.meaning.sense, ()):
-                for start in range(len(senses) - len(parts) + 1):
-                    end = start + len(parts)
-                    if tuple(senses[start:end]) == parts and shapes(other[end - 1].outputs) == shapes(call.outputs):
-                        starts[(end, at + 1) if swapped else (at + 1, end)] = (start, at) if swapped else (at, start)
-    if not starts:
+    sides = origin, target
+    ended = [_ended(side, compounds) for side in sides]  # at each call: how many calls do what one of a sense does
+    if not any(map(any, ended)):
         return []
+    codes: dict[Hashable, int] = {}
+    passed = [_codes(codes, [shapes(call.outputs) for call in side]) for side in sides]
+    senses = _codes(codes, [call.meaning.sense for call in target])
+    wholes = {sense: np.array([sense in here for here in ended[1]]) for sense in {s for here in ended[1] for s in here}}
 
     def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
-        return np.array([float((i + 1, j + 1) in starts) for j in range(lo, hi)])
+        weights = np.zeros(hi - lo)
+        if (whole := wholes.get(origin[i].meaning.sense)) is not None:
+            weights[whole[lo:hi]] = 1.0
+        for sense in ended[0][i]:
+            weights[senses[lo:hi] == codes.get(sense, -1)] = 1.0
+        weights[passed[1][lo:hi] != passed[0][i]] = 0.0
+        return weights
 
     found: list[tuple[Span, Span]] = []
     for i, j in heaviest_chain(len(origin), len(target), row):
-        begin_i, begin_j = starts[i + 1, j + 1]
-        if not found or (begin_i >= found[-1][0][1] and begin_j >= found[-1][1][1]):
-            found.append(((begin_i, i + 1), (begin_j, j + 1)))
+        many = ended[1][j].get(origin[i].meaning.sense)
+        starts = (i, j + 1 - many) if many else (i + 1 - ended[0][i][target[j].meaning.sense], j)
+        if not found or (starts[0] >= found[-1][0][1] and starts[1] >= found[-1][1][1]):
+            found.append(((starts[0], i + 1), (starts[1], j + 1)))
     return found
+
+
+def _ended(calls: Sequence[Call], compounds: Compounds) -> list[dict[str, int]]:
+    """For each call the senses whose parts end with it, and how many parts that are."""
+    by_last: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for sense, ways in compounds.items():
+        for parts in ways:
+            by_last.setdefault(parts[-1], []).append((sense, parts))
+    senses = [call.meaning.sense for call in calls]
+    return [
+        {
+            sense: len(parts)
+            for sense, parts in by_last.get(last, ())
+            if tuple(senses[max(0, at + 1 - len(parts)) : at + 1]) == parts
+        }
+        for at, last in enumerate(senses)
+    ]
 
 
 def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:

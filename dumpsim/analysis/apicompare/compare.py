@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ _STEPS = (
     "The number of steps in origin_path and target_path are different. There are {} steps in origin_path, and {} "
     "steps in target_path. Only the data of the previous {} steps will be compared!"
 )
+_DIRECTORIES = "The compare directory information:\n The orig dir: %s \n The target dir: %s"
 _NO_NPY = "npy files not found, use pkl files to compare."
 _NO_VALUES = "all the data in the pkl files are nan."
 _NO_FILES = "{} records in {} have no npy file, and are not compared; the first is {}."
@@ -132,6 +134,9 @@ def api_dump_compare(
     result, parameters = compare_api_dumps(origin_path, target_path, options, progress=sys.stderr.isatty())
     for note in result.notes:
         _LOG.warning("[*User Warning*] %s", note)
+    if result.directories is not None:
+        for _ in chain.from_iterable(filter(None, (step.forward, step.backward)) for step in result.steps):
+            _LOG.warning("[*User Attention*] " + _DIRECTORIES, *result.directories)
     if result.steps:
         print(result.console(colour=sys.stdout.isatty()))
     if output_path is not None:
@@ -139,7 +144,7 @@ def api_dump_compare(
     if parameters is not None:
         table = parameters()
         print(table.console(colour=sys.stdout.isatty()))
-        result = ApiComparison(steps=result.steps, first=result.first, notes=result.notes, parameters=table)
+        result = replace(result, parameters=table)
     return result
 
 
@@ -176,7 +181,8 @@ def compare_api_dumps(
         notes.append(_UNUSED.format(", ".join(unused)))
     steps = _steps(dumps, style, has_values, options, names, progress)
     first = _first(steps, dumps, notes)
-    return ApiComparison(steps=steps, first=first, notes=tuple(notes)), parameters
+    directories = (dumps[0].array_dir, dumps[1].array_dir) if style.arrays else None
+    return ApiComparison(steps=steps, first=first, notes=tuple(notes), directories=directories), parameters
 
 
 def _missing(dump: Dump) -> Iterator[str]:

@@ -103,12 +103,15 @@ class ApiComparison:
         What the reader should know: different counts of steps, no npy files, no values.
     parameters : Table or None
         Parameters of a MindTorch net against those of its PyTorch original.
+    directories : pair of str or None
+        Where the npy files are that were compared.
     """
 
     steps: tuple[StepComparison, ...]
     first: Divergence | None = None
     notes: tuple[str, ...] = ()
     parameters: Table | None = None
+    directories: tuple[str, str] | None = None
 
     @property
     def passes(self) -> bool:

@@ -85,15 +85,19 @@ class Dump:
     rank_dir: Path
     steps: tuple[Step, ...] = field(repr=False)
 
+    @property
+    def array_dir(self) -> str:
+        """Where the npy files are, if any."""
+        return os.fspath(self.rank_dir / f"{self.framework}_api_dump")
+
     @cached_property
     def arrays(self) -> dict[str, str]:
         """The npy files, by record; what is no file, or a link to none, is not there."""
-        directory = self.rank_dir / f"{self.framework}_api_dump"
-        if not directory.is_dir():
+        if not os.path.isdir(self.array_dir):
             return {}
         return {
             entry.name[:-4]: entry.path
-            for entry in os.scandir(directory)
+            for entry in os.scandir(self.array_dir)
             if entry.name.endswith(".npy") and entry.is_file()
         }
 

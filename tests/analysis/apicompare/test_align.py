@@ -159,3 +159,11 @@ def test_thousands_of_others_take_seconds(monkeypatch):
     )
     sides = [[call(f"{side}{at}", at=at) for at in range(300)] for side in "ab"]
     assert sizes(align(*sides, NO_VALUES)) == [(1, 1)] * 300
+
+
+def test_many_calls_of_which_each_is_two_others():
+    dense = [call("linear", at=at, kind="Functional") for at in range(500)]
+    parts = [call(name, at=at, kind="Torch") for at in range(500) for name in ("matmul", "add")]
+    groups = align(dense, parts, NO_VALUES)
+    assert sizes(groups) == [(1, 2)] * 500
+    assert sizes(align(parts, dense, NO_VALUES)) == [(2, 1)] * 500

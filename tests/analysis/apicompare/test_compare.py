@@ -371,3 +371,12 @@ def test_nothing_left_to_show_is_no_table(tmp_path):
     result = api_dump_compare(origin, target, tmp_path / "out", ignore_unmatched=True)
     assert result.steps[0].forward is None
     assert sorted(os.listdir(tmp_path / "out")) == ["ts_api_mapping_0.csv"]
+
+
+def test_directories_are_said_once_a_table(pair, caplog):
+    origin, target, _ = pair
+    result = api_dump_compare(origin, target)
+    directories = tuple(str(side / "rank0" / "torch_api_dump") for side in (origin, target))
+    assert result.directories == directories
+    told = "[*User Attention*] The compare directory information:\n The orig dir: {} \n The target dir: {}"
+    assert caplog.messages == [told.format(*directories)]
