@@ -328,3 +328,15 @@ def test_the_run_of_an_operator_in_a_loop_is_told(tmp_path):
     other = [*loop[:2], ("Add", "Default/Add-op0", [v[2]], [v[3] + 1]), ("Add", "Default/Add-op0", [v[3] + 1], [v[4]])]
     found = dumpsim.first(write(tmp_path / "a", loop), write(tmp_path / "b", other))
     assert found.maker.note == "in its run number 3 of the iteration"
+
+
+def test_a_bad_weight_has_its_name(tmp_path):
+    """The graph reads it through a Load node."""
+    rebuild("lenet_fwd", tmp_path)
+    path = next(tmp_path.rglob("MatMul.*fc3*.input.1.*.npy"))
+    array = np.load(path)
+    path.chmod(0o600)
+    np.save(path, np.where(np.arange(array.size).reshape(array.shape) == 3, np.nan, array))
+    (finding,) = dumpsim.first(tmp_path)
+    assert (finding.kind, finding.tensor, finding.detail) == ("received", "input.1", "1 NaN")
+    assert finding.note == "it is fc3.weight"

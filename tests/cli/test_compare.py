@@ -85,3 +85,34 @@ def test_the_next_command_works(dumps):
         found = run(*words[1:])
         assert found.exit_code in (0, 1)
         assert words[words.index("--op") + 1] in found.stdout
+
+
+def test_first_says_what_it_could_not_look_at(tmp_path):
+    left = write(tmp_path / "a", [("Add", "Default/Add-op0", [V[0]], [])])
+    right = write(tmp_path / "b", [("Add", "Default/Add-op0", [], [V[0]])], iteration=2)
+    found = run("first", left, right)
+    assert found.exit_code == 1
+    assert found.stdout.splitlines() == [
+        "0 operators, 0 tensors compared",
+        "not compared: rank 0, iteration 0: in A only; rank 0, iteration 2: in B only",
+        "nothing could be compared; try --match order",
+    ]
+    ordered = run("first", left, right, "--match", "order", "--json")
+    assert (ordered.exit_code, ordered.stdout) == (1, "")
+    assert "not compared: 1 tensor in A only, 1 tensor in B only" in ordered.stderr
+
+
+def test_first_fills_no_more_than_a_screen_and_keeps_the_maker(tmp_path):
+    bad = V[1] * np.nan
+    given = [("Data", f"w{n}", [], [bad]) for n in range(30)]
+    found = run("first", write(tmp_path, [*given, ("Log", "Default/Log-op0", [V[1]], [bad])]))
+    lines = found.stdout.splitlines()
+    assert len(lines) < 24
+    assert [line for line in lines if line.startswith("nan made by Log")]
+    assert "27 more, received or given before that: see --all or --json" in lines
+
+
+def test_compare_leads_to_first(dumps):
+    a, b = dumps
+    assert run("compare", a, b).stderr.splitlines()[-1] == f"next: dumpsim first {a} {b}"
+    assert "next:" not in run("compare", b, b).stderr
