@@ -22,6 +22,11 @@ __all__ = ["ApiDump", "api_dump_compare", "api_dump_init", "api_dump_start", "ap
 LOG = logging.getLogger("troubleshooter.log")
 EXACT = "1.0.17"
 _DEFAULT_DIRECTORY = "ts_api_dump"
+# nets that the real tool takes and we do not, by the package of their class
+_ELSEWHERE = {
+    "mindtorch": "; dumps of MindTorch are read and compared, not made",
+    "mindspore": "; cells are dumped where our front end is MindSpore: dumpsim run SCRIPT",
+}
 
 
 class _Session(Protocol):
@@ -317,8 +322,10 @@ def _framework(net: object) -> str:
     cells = sys.modules.get("dumpsim.frontends.mindspore.nn")
     if cells is not None and isinstance(net, cells.Cell):
         return "mindspore"
+    roots = {cls.__module__.partition(".")[0] for cls in type(net).__mro__}
+    hint = next((text for root, text in _ELSEWHERE.items() if root in roots), "")
     raise ScriptTypeError(
-        f"net is {type(net)}",
+        f"net is {type(net)}{hint}",
         vendor="For 'troubleshooter.api_dump.init' function, the type of argument 'net' must be mindspore.nn.Cell, "
         f"torch.nn.Module or mindtorch.torch.nn.Module, but got {type(net)}.",
         where="api_dump_init(net=)",

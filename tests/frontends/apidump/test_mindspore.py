@@ -653,3 +653,14 @@ def test_the_second_init_ends_the_first(tmp_path):
     with pytest.raises(RuntimeError, match="closed"):
         first.start()
     second.close()
+
+
+@pytest.mark.parametrize(
+    ("package", "hint"), [("mindspore", "dumpsim run"), ("mindtorch", "read and compared"), ("x", "")]
+)
+def test_nets_of_other_frameworks_are_told_the_way(tmp_path, package, hint):
+    net = type("Net", (type("Cell", (), {"__module__": f"{package}.nn.cell"}),), {})()
+    with pytest.raises(TypeError, match=r"must be mindspore\.nn\.Cell") as error:
+        migrator.api_dump_init(net, tmp_path)
+    assert hint in "".join(error.value.__notes__)
+    assert bool(hint) == (";" in "".join(error.value.__notes__))

@@ -120,7 +120,7 @@ class Dump(Protocol):
         ...
 
     @property
-    def has_backward(self) -> bool:
+    def retain_backward(self) -> bool:
         """Whether gradients by the outputs are asked for."""
         ...
 
@@ -210,7 +210,7 @@ class CellCalls:
     @property
     def hears_gradients(self) -> bool:
         """See `Listener.hears_gradients`."""
-        return self._dump.has_backward and bool(self._waiting)
+        return self._dump.retain_backward and bool(self._waiting)
 
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
         """See `Listener.gradient`: written under the names of the outputs, the outermost call's first."""
@@ -246,7 +246,7 @@ class CellCalls:
         elif kwargs:
             self._dump.skip("keyword argument", sum(isinstance(value, Tensor) for value in kwargs.values()))
         for name, value in self._leaves(f"{call}_forward_output", result):
-            if self._dump.write(name, value) and isinstance(value, Tensor) and self._dump.has_backward:
+            if self._dump.write(name, value) and isinstance(value, Tensor) and self._dump.retain_backward:
                 self._wait(value, name.replace("_forward_output", "_backward_input"))
 
     def _wait(self, tensor: Tensor, name: str) -> None:

@@ -170,11 +170,6 @@ class CellSession:
         """See `Dump`."""
         return self.recording or self.exact
 
-    @property
-    def has_backward(self) -> bool:
-        """See `Dump`."""
-        return self.retain_backward
-
     def take(self, label: str) -> int:
         """See `Dump`."""
         number = self._counts[label]
