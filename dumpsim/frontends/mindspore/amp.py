@@ -6,11 +6,13 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = [
     "DynamicLossScaleManager",
+    "DynamicLossScaler",
     "FixedLossScaleManager",
     "LossScaleManager",
     "StaticLossScaler",

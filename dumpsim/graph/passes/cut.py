@@ -229,8 +229,8 @@ class _Cutter:
             return operand
         if isinstance(operand.abstract, MonadType):
             return _FOREIGN_TOKEN
-        if operand.op_type == "MakeTuple" and id(operand) not in self.places:
-            return operand
+        if operand.op_type == "MakeTuple":
+            return self._unpacked(operand, own, arguments, calls) if id(operand) in self.places else operand
         found = arguments.get(id(operand))
         if found is None:
             assert isinstance(operand.abstract, TensorType), operand.op_type
@@ -242,6 +242,18 @@ class _Cutter:
                 found.name, found.debug_name = variable, f"ф{variable}"
             arguments[id(operand)] = found
         return found
+
+    def _unpacked(self, made: Node, own: "Identity", arguments: dict[int, Parameter], calls: list[Node]) -> Value:
+        """A tuple that an earlier segment left, as a tuple of its elements."""
+        slots = list(self.places[id(made)])
+        elements: list[Value] = []
+        for element in made.operands:
+            count = len(tensors_of(element.abstract))
+            if not isinstance(element, Constant):
+                self.places.setdefault(id(element), slots[:count])
+            del slots[:count]
+            elements.append(self._inside(element, own, arguments, calls))
+        return Node(op_type="MakeTuple", operands=elements, abstract=made.abstract, scope=made.scope)
 
     def _empty(self, *, root: bool) -> None:
         """A kernel graph that nothing runs."""

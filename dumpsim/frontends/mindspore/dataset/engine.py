@@ -127,8 +127,7 @@ class Dataset:
 
     def concat(self, datasets: Any) -> "Dataset":
         """The rows of this pipeline, then those of others with the same columns."""
-        others = tuple(datasets) if isinstance(datasets, (tuple, list)) else (datasets,)
-        return ConcatDataset((self, *others))
+        return ConcatDataset((self, *_others(datasets, list)))
 
     def __add__(self, other: "Dataset") -> "Dataset":
         return self.concat(other)
@@ -159,8 +158,10 @@ class Dataset:
 
         Raises
         ------
+        ScriptValueError
+            For an operation that cannot be called.
         ScriptTypeError
-            For an operation that cannot be called, and an option that MindSpore does not know.
+            For an option that MindSpore does not know.
         UnsupportedError
             For `cache` and `callbacks`.
         """
@@ -168,7 +169,12 @@ class Dataset:
         listed = list(operations) if isinstance(operations, (list, tuple)) else [operations]
         for operation in listed:
             if not callable(operation):
-                raise ScriptTypeError(f"an operation is of type {type(operation).__name__}", where="Dataset.map")
+                raise ScriptValueError(
+                    "Parameter operations's element of method map should be a python function or class method which "
+                    f"should be callable, but got: {operation}. It doesn't need parentheses for python function "
+                    "or class "
+                    "method."
+                )
         inputs = self._columns[:1] if input_columns is None else _names(input_columns)
         self._known(inputs)
         return _Map(self, listed, inputs, inputs if output_columns is None else _names(output_columns))
@@ -187,7 +193,30 @@ class Dataset:
 
     def take(self, count: int = -1) -> "Dataset":
         """The first rows only."""
+        if count == 0:
+            raise ScriptValueError(
+                f"count should be either -1 or within the required interval of (0, {_INT32_MAX}], got 0."
+            )
         return self if count == -1 else _Cut(self, 0, _within("count", count, 1))
+
+    def split(self, sizes: Sequence[Any], randomize: bool = True) -> "tuple[Dataset, ...]":
+        """Parts of the rows: of so many each, or of such shares, which make 1 together.
+
+        Parameters
+        ----------
+        sizes : list of int, or of float
+        randomize : bool
+            Shuffle the rows before, the same way in every epoch.
+
+        Raises
+        ------
+        RuntimeError, ValueError
+            For sizes that are not all of the rows.
+        """
+        counts = _shares(sizes, self.get_dataset_size())
+        source = _Fixed(self) if randomize else self
+        starts = [sum(counts[:at]) for at in range(len(counts))]
+        return tuple(_Cut(source, start, count) for start, count in builtins.zip(starts, counts, strict=True))
 
     def project(self, columns: Any) -> "Dataset":
         """Some of the columns."""
@@ -200,14 +229,13 @@ class Dataset:
         old, new = _names(input_columns), _names(output_columns)
         self._known(old)
         if len(old) != len(new):
-            raise ScriptValueError(f"{len(old)} columns and {len(new)} new names", where="Dataset.rename")
+            raise ScriptValueError("Number of column in input_columns and output_columns is not equal.")
         mapping = dict(_pairs(old, new))
         return _Project(self, self._columns, [mapping.get(name, name) for name in self._columns])
 
     def zip(self, datasets: Any) -> "Dataset":
         """The columns of this and of other pipelines side by side."""
-        others = tuple(datasets) if isinstance(datasets, (tuple, list)) else (datasets,)
-        return _Zip((self, *others))
+        return _Zip((self, *_others(datasets, tuple)))
 
     def _known(self, names: Sequence[str]) -> None:
         for name in names:
@@ -237,6 +265,18 @@ def refuse_options(
 def zip(datasets: Sequence[Dataset]) -> Dataset:
     """The columns of several pipelines side by side."""
     return _Zip(tuple(datasets))
+
+
+def _others(datasets: Any, several: type) -> tuple[Dataset, ...]:
+    """One pipeline or several of them."""
+    found = tuple(datasets) if isinstance(datasets, (tuple, list)) else (datasets,)
+    if not all(isinstance(dataset, Dataset) for dataset in found):
+        raise ScriptTypeError(
+            f"Argument datasets with value {datasets} is not of type [{several}, "
+            "<class 'mindspore.dataset.engine.datasets.Dataset'>], but got "
+            f"{type(datasets)}."
+        )
+    return found
 
 
 def _names(columns: Any) -> list[str]:
@@ -470,6 +510,45 @@ class _Cut(Dataset):
     def get_dataset_size(self) -> int:
         rest = max(self.parents[0].get_dataset_size() - self.skipped, 0)
         return rest if self.taken is None else min(rest, self.taken)
+
+
+class _Fixed(Dataset):
+    """The rows in an order by chance that is the same in every epoch."""
+
+    def __init__(self, parent: Dataset) -> None:
+        super().__init__([parent], parent.get_col_names())
+
+    def rows(self, epoch: int) -> Iterator[Row]:
+        rows = list(self.parents[0].rows(0))
+        order = np.random.RandomState(config.get_seed()).permutation(len(rows))
+        return iter([rows[place] for place in order])
+
+    def get_dataset_size(self) -> int:
+        return self.parents[0].get_dataset_size()
+
+
+def _shares(sizes: Sequence[Any], total: int) -> list[int]:
+    """Rows of the parts of a `split`; what rounding leaves goes one by one to the first parts."""
+    listed = list(sizes)
+    if not listed:
+        raise ScriptValueError("sizes cannot be empty.", where="Dataset.split")
+    if all(isinstance(size, int) and not isinstance(size, bool) for size in listed):
+        if any(size <= 0 for size in listed):
+            raise ScriptValueError("there should be no non-positive numbers in sizes.", where="Dataset.split")
+        if sum(listed) != total:
+            raise _RowError(f"Sum of split sizes {sum(listed)} is not equal to dataset size {total}.")
+        return listed
+    if not all(isinstance(size, float) and 0 < size <= 1 for size in listed):
+        raise ScriptValueError("sizes should be list of int or list of float in (0, 1].", where="Dataset.split")
+    if abs(sum(listed) - 1) > 1e-9:
+        raise ScriptValueError("sum of the percentages is not equal to 1.", where="Dataset.split")
+    counts = [round(size * total) for size in listed]
+    if any(count == 0 for count in counts):
+        raise _RowError(f"percentage {listed[counts.index(0)]} is too small.")
+    rest = total - sum(counts)
+    for at in range(abs(rest)):
+        counts[at % len(counts)] += 1 if rest > 0 else -1
+    return counts
 
 
 class _Project(Dataset):

@@ -4,10 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import DumpsimError, ScriptValueError, nearest
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, nearest
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["MAE", "MSE", "Accuracy", "Loss", "Metric", "get_metric_fn"]
+__all__ = [
+    "MAE",
+    "MSE",
+    "Accuracy",
+    "Loss",
+    "Metric",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "get_metric_fn",
+]
 
 
 class _NotUpdatedError(DumpsimError, RuntimeError):
@@ -86,6 +96,51 @@ class Accuracy(_Mean):
         self._count += int(right.size)
 
 
+class TopKCategoricalAccuracy(_Mean):
+    """Share of samples whose class is among the `k` that were given the most.
+
+    Examples
+    --------
+    >>> metric = TopKCategoricalAccuracy(2)
+    >>> metric.update(np.array([[0.1, 0.6, 0.3], [0.8, 0.2, 0.0]]), np.array([2, 2]))
+    >>> metric.eval()
+    0.5
+    """
+
+    def __init__(self, k: int) -> None:
+        if isinstance(k, bool) or not isinstance(k, int):
+            raise ScriptTypeError(
+                f"The argument 'k' should be an int, but got type {type(k).__name__}", where=type(self).__name__
+            )
+        if k < 1:
+            raise ScriptValueError(f"The argument 'k' must be at least 1, but got {k}.", where=type(self).__name__)
+        self.k = k
+        super().__init__()
+
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions and labels."""
+        predicted, label = (_array(value) for value in inputs)
+        label = label.argmax(axis=1) if label.ndim == predicted.ndim and label.shape[1:] != (1,) else label
+        label = label.reshape(-1, 1)
+        best = predicted.argsort(axis=1)[:, : -(self.k + 1) : -1]
+        self._total += float((best == label).sum())
+        self._count += int(label.shape[0])
+
+
+class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
+    """`TopKCategoricalAccuracy` of 1."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
+    """`TopKCategoricalAccuracy` of 5."""
+
+    def __init__(self) -> None:
+        super().__init__(5)
+
+
 class Loss(_Mean):
     """Mean of the losses of the batches."""
 
@@ -116,7 +171,16 @@ class MAE(_Mean):
         self._count += int(label.shape[0])
 
 
-_BY_NAME = {"accuracy": Accuracy, "acc": Accuracy, "loss": Loss, "mse": MSE, "mae": MAE}
+_BY_NAME = {
+    "accuracy": Accuracy,
+    "acc": Accuracy,
+    "loss": Loss,
+    "mse": MSE,
+    "mae": MAE,
+    "topk": TopKCategoricalAccuracy,
+    "top_1_accuracy": Top1CategoricalAccuracy,
+    "top_5_accuracy": Top5CategoricalAccuracy,
+}
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:

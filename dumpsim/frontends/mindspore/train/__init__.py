@@ -9,7 +9,16 @@ from dumpsim.frontends.mindspore.amp import (
     LossScaleManager,
     build_train_network,
 )
-from dumpsim.frontends.mindspore.nn.metrics import MAE, MSE, Accuracy, Loss, Metric
+from dumpsim.frontends.mindspore.nn.metrics import (
+    MAE,
+    MSE,
+    Accuracy,
+    Loss,
+    Metric,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+)
 from dumpsim.frontends.mindspore.train.callback import (
     Callback,
     CheckpointConfig,
@@ -40,6 +49,9 @@ __all__ = [
     "ModelCheckpoint",
     "RunContext",
     "TimeMonitor",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
     "build_train_network",
     "connect_network_with_dataset",
     "data_sink",

@@ -1,0 +1,80 @@
+"""``mindspore.amp.DynamicLossScaler``: a scale of the loss that a script's own training step adjusts."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+
+__all__ = ["DynamicLossScaler"]
+
+
+def _each(inputs: Any, scale: Any) -> Any:
+    """Every tensor of a loss or of gradients, times the scale."""
+    if isinstance(inputs, (tuple, list)):
+        return tuple(_each(item, scale) for item in inputs)
+    if not isinstance(inputs, Tensor):
+        raise ScriptTypeError(
+            f"a value of type {type(inputs).__name__}", where="DynamicLossScaler", allowed=("Tensor",)
+        )
+    return ops.mul(inputs, ops.cast(scale, inputs.dtype))
+
+
+class DynamicLossScaler:
+    """Shrinks the scale with every overflow and grows it after so many steps without one.
+
+    Parameters
+    ----------
+    scale_value : float or int
+        At least 1.
+    scale_factor : int
+        Above 0.
+    scale_window : int
+        Steps without overflow before the scale grows, above 0.
+
+    Examples
+    --------
+    >>> scaler = DynamicLossScaler(scale_value=8, scale_factor=2, scale_window=1)
+    >>> scaler.scale(Tensor(2.0)).item(), scaler.unscale((Tensor(16.0),))[0].item()
+    (16.0, 2.0)
+    >>> scaler.adjust(Tensor(False)), scaler.scale_value.item()
+    (True, 4.0)
+    """
+
+    def __init__(self, scale_value: float, scale_factor: int, scale_window: int) -> None:
+        if isinstance(scale_value, bool) or not isinstance(scale_value, (int, float)):
+            raise ScriptTypeError(f"the scale {scale_value!r} is no number", where="DynamicLossScaler(scale_value)")
+        if scale_value < 1.0:
+            raise ScriptValueError(
+                f"The argument 'scale_value' must be > 1, but got {scale_value}", where="DynamicLossScaler"
+            )
+        for name, value in (("scale_window", scale_window), ("scale_factor", scale_factor)):
+            if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+                raise ScriptValueError(
+                    f"For 'DynamicLossScaler', the '{name}' must be int and must > 0, but got '{value}'."
+                )
+        self.scale_value = Parameter(Tensor(float(scale_value), mstype.float32), name="scale_value")
+        self.counter = Parameter(Tensor(0, mstype.int32), name="counter")
+        self.scale_window, self.scale_factor = scale_window, scale_factor
+
+    def scale(self, inputs: Any) -> Any:
+        """The loss, or a tuple of losses, times the scale."""
+        return _each(inputs, self.scale_value)
+
+    def unscale(self, inputs: Any) -> Any:
+        """The loss or the gradients without the scale."""
+        return _each(inputs, ops.div(1.0, self.scale_value))
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """Change the scale after a step: `grads_finite` is what `amp.all_finite` says of its gradients."""
+        finite = grads_finite if isinstance(grads_finite, Tensor) else Tensor(bool(grads_finite))
+        grown = ops.mul(self.scale_value, float(self.scale_factor))
+        due = ops.logical_and(ops.equal(self.counter, self.scale_window - 1), ops.isfinite(grown))
+        shrunk = ops.maximum(ops.div(self.scale_value, float(self.scale_factor)), 1.0)
+        scale = ops.select(finite, ops.select(due, grown, self.scale_value), shrunk)
+        counted = ops.mul(ops.floor_mod(ops.add(self.counter, 1), self.scale_window), ops.cast(finite, mstype.int32))
+        ops.assign(self.scale_value, scale)
+        ops.assign(self.counter, counted)
+        return True
