@@ -497,6 +497,17 @@ def test_a_dropout_that_a_script_wrote_stays_as_it_is(tmp_path):
         assert (Renamed(p=0.5).set_train()(x).asnumpy() == 1).all()
 
 
+@pytest.mark.parametrize(
+    ("rank", "exact", "folder"), [("3", False, "rank3"), ("3", True, "rank0"), ("x", False, "rank0")]
+)
+def test_ranks_have_directories_of_their_own(tmp_path, monkeypatch, rank, exact, folder):
+    """1.0.17 knows one only."""
+    monkeypatch.setenv("RANK_ID", rank)
+    dumped(tmp_path, lambda net: net(tensor(2)), nn.ReLU(), exact=exact)
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+    assert (tmp_path / folder / f"{FRAMEWORK}_info.pkl").exists()
+
+
 def test_nothing_is_written_without_a_record(tmp_path):
     with CellSession(nn.ReLU(), tmp_path) as session:
         session.start(Request())
