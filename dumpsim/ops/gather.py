@@ -202,6 +202,10 @@ def _scatter_elements(data: Array, index: Array, updates: Array, axis: int = 0, 
 def _infer_one_hot(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     index = _indices("OneHot", abstracts[0])
     depth = value_of("OneHot", abstracts[1], "depth")
+    if isinstance(depth, int) and depth < 0:
+        raise ScriptValueError(
+            f"For primitive[OneHot], the depth value must be greater than or equal to 0, but got {depth}."
+        )
     on, off = tensor_of("OneHot", abstracts[2], "on_value"), tensor_of("OneHot", abstracts[3], "off_value")
     kind = same_dtype("OneHot", {"on_value": on, "off_value": off})
     axis = axis_of("OneHot", value_of("OneHot", abstracts[4], "axis"), len(index.shape), "axis", extra=1)

@@ -34,7 +34,7 @@ _SUBMODULES = (
 _PLACES = {
     "common": (
         "Initializer JitConfig Parameter ParameterTuple Tensor bfloat16 bool_ complex64 complex128 dtype "
-        "dtype_to_nptype dtype_to_pytype float16 float32 float64 get_seed initializer int8 int16 int32 int64 is_tensor "
+        "dtype_to_nptype dtype_to_pytype float16 float32 float64 get_seed int8 int16 int32 int64 is_tensor "
         "jit jit_class ms_function mutable pytype_to_dtype set_seed uint8 uint16 uint32 uint64"
     ),
     "common.dtype": "byte double half int4 intc intp long qint4x2 short single ubyte uintc ushort uintp",

@@ -129,7 +129,7 @@ def test_containers():
     assert cells[-1].weight.name == "1.weight" or cells[-1].weight.name == "2.weight"
     with pytest.raises(IndexError):
         cells[3]
-    with pytest.raises(TypeError, match="subclass of Cell"):
+    with pytest.raises(TypeError, match="must be Cell, list or orderedDict"):
         nn.SequentialCell(3)
     pipeline = nn.SequentialCell([nn.Dense(2, 3), nn.ReLU()])
     assert pipeline(Tensor(np.ones((4, 2), np.float32))).shape == (4, 3)

@@ -120,7 +120,7 @@ def test_generators():
     assert labels(ds.GeneratorDataset(Source(), ["u", "v"], shuffle=False, num_samples=2), "v") == [0, 1]
     with pytest.raises(ValueError, match="number of columns of a row is 2, but 1"):
         labels(ds.GeneratorDataset(generate, ["u"]), "u")
-    with pytest.raises(TypeError, match="Unsupported source type"):
+    with pytest.raises(TypeError, match="should be callable, iterable or random accessible"):
         ds.GeneratorDataset(3, ["u"])
 
 

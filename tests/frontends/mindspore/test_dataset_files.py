@@ -72,7 +72,11 @@ def test_a_sampler_of_the_script():
             ValueError,
             "out of bounds",
         ),
-        (lambda: numbers(sampler=ds.SequentialSampler(), shuffle=True), RuntimeError, "cannot be specified"),
+        (
+            lambda: numbers(sampler=ds.SequentialSampler(), shuffle=True),
+            ValueError,
+            "Conflicting arguments during sampler assignments",
+        ),
         (lambda: numbers(sampler=3), TypeError, "Unsupported sampler"),
         (lambda: ds.DistributedSampler(2, 2), ValueError, "shard_id 2"),
         (lambda: ds.MnistDataset("nowhere"), ValueError, "does not exist"),

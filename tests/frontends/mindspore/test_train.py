@@ -214,7 +214,7 @@ def test_evaluation_and_prediction():
         (lambda: model(metrics={"accurac"}), ValueError, "did you mean 'accuracy'"),
         (lambda: model(amp_level="O1").train_network, UnsupportedError, "mixed precision"),
         (lambda: model().train(1, batches(), callbacks=[3]), TypeError, "must be Callback"),
-        (lambda: LossMonitor(-1), ValueError, "per_print_times"),
+        (lambda: LossMonitor(-1), ValueError, "must be int and must >= 0"),
     ],
 )
 def test_errors(call, error, text):

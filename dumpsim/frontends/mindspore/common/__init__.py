@@ -22,7 +22,7 @@ from dumpsim.frontends.mindspore.common.dtype import (
     uint32,
     uint64,
 )
-from dumpsim.frontends.mindspore.common.initializer import Initializer, initializer
+from dumpsim.frontends.mindspore.common.initializer import Initializer
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.mutable import mutable
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
@@ -46,7 +46,6 @@ __all__ = [
     "float32",
     "float64",
     "get_seed",
-    "initializer",
     "int8",
     "int16",
     "int32",

@@ -38,13 +38,13 @@ class JitConfig:
         if jit_level != "" and jit_level not in _LEVELS:
             raise ScriptValueError("For 'jit_level' must be one of ['O0', 'O1', 'O2'].", allowed=_LEVELS)
         if exc_mode not in _EXEC_MODES:
-            raise ScriptValueError("For 'exc_mode' must be one of ['auto', 'sink', 'no_sink'].", allowed=_EXEC_MODES)
+            raise ScriptValueError("For 'exc_mode' must be one of '['auto', 'sink', 'no_sink']'.", allowed=_EXEC_MODES)
         if jit_syntax_level not in _SYNTAX:
-            raise ScriptValueError("For 'jit_syntax_level' must be one of 'STRICT' and 'LAX'.", allowed=_SYNTAX)
+            raise ScriptValueError("For 'jit_syntax_level' must be one of '['STRICT', 'LAX']'.", allowed=_SYNTAX)
         if debug_level not in ("RELEASE", "DEBUG"):
-            raise ScriptValueError("For 'debug_level' must be one of ['RELEASE', 'DEBUG'].")
+            raise ScriptValueError("For 'debug_level' must be one of '['RELEASE', 'DEBUG']'.")
         if infer_boost not in ("on", "off"):
-            raise ScriptValueError("For 'infer_boost' must be one of ['on', 'off'].")
+            raise ScriptValueError("For 'infer_boost' must be one of '['on', 'off']'.")
         self.jit_config_dict: dict[str, Any] = {
             "jit_level": jit_level,
             "exc_mode": exc_mode,

@@ -71,7 +71,7 @@ class Parameter(Tensor):
 
     def _hold(self, data: Any) -> None:
         if isinstance(data, bool):
-            raise ScriptTypeError("Parameter data can not be `bool`")
+            raise ScriptValueError("Parameter data can not be `bool`")
         if isinstance(data, int):
             super().__init__(data, mstype.int32)
         elif isinstance(data, float):
@@ -165,7 +165,8 @@ class Parameter(Tensor):
         """
         if not isinstance(data, (Tensor, int, float)) or isinstance(data, bool):
             raise ScriptTypeError(
-                f"Parameter data must be [`Tensor`, `int`, `float`] or a kind of `Tensor` but with type {type(data)}."
+                f"Parameter data must be [`Tensor`, `int`, `float`] or a kind of `Tensor` "
+                f"(like `Tensor`). But with type {type(data)}."
             )
         if isinstance(data, Tensor) and data.has_init:
             data.init_data()
@@ -253,7 +254,11 @@ class ParameterTuple(tuple[Parameter, ...]):
         names: set[str] = set()
         for member in members:
             if not isinstance(member, Parameter):
-                raise ScriptTypeError(f"ParameterTuple input should be 'Parameter' collection, but got {type(member)}")
+                raise ScriptTypeError(
+                    "For ParameterTuple initialization, ParameterTuple input should be 'Parameter' collection, "
+                    "but got a "
+                    f"{type(iterable)}."
+                )
             if member.is_named and member.name in names:
                 raise ScriptValueError(
                     f"The value {member} , its name '{member.name}' already exists. "

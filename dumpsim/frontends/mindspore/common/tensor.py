@@ -216,7 +216,7 @@ class Tensor(TensorMethods):
         mindspore.float32
         """
         if not isinstance(array, np.ndarray):
-            raise ScriptTypeError(f"The input of from_numpy must be ndarray, but got {type(array)}")
+            raise ScriptTypeError("Expected a NumPy array.")
         return Tensor._around(np.ascontiguousarray(array) if array.ndim else array)
 
     def assign_value(self, value: "Tensor") -> "Tensor":
@@ -245,7 +245,7 @@ class Tensor(TensorMethods):
         array = self._values("item")
         if not index and array.size != 1:
             raise ScriptValueError(
-                f"The tensor should have only one element. But the shape of input tensor is {self._shape}."
+                f"The tensor should have only one element, but got {self.size}, more than one element is ambiguous."
             )
         return array.item(*index)
 
@@ -274,7 +274,7 @@ class Tensor(TensorMethods):
     def __index__(self) -> int:
         value = self._one("__index__")
         if value.dtype.kind not in "iub":
-            raise ScriptTypeError("only integer tensors of a single element can be converted to an index")
+            raise ScriptValueError("Only integer tensors of a single element can be converted to an index.")
         return int(value)
 
     def __float__(self) -> float:

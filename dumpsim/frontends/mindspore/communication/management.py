@@ -91,14 +91,14 @@ def release() -> None:
     _WORLD.groups = ()
 
 
-def _entered(function: str, group: str | None) -> None:
-    if not GlobalComm.INITED:
-        raise _NotInitializedError("Distributed Communication has not been inited.")
+def _entered(function: str, group: str | None, *, new: bool = False) -> None:
     if group is not None and not isinstance(group, str):
         raise ScriptTypeError(
             f"For '{function}', the argument 'group' must be type of string, but got 'group' type : {type(group)}."
         )
-    if group is not None and group not in (*_GROUPS.values(), *_WORLD.groups):
+    if not GlobalComm.INITED:
+        raise _NotInitializedError("Distributed Communication has not been inited.")
+    if group is not None and not new and group not in (*_GROUPS.values(), *_WORLD.groups):
         raise ScriptValueError(f"the group {group!r} does not exist", where=function, allowed=_WORLD.groups)
 
 
@@ -140,7 +140,7 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 def create_group(group: str, rank_ids: list[int]) -> None:
     """Make a group of ranks; only rank 0 exists."""
-    _entered("create_group", None)
+    _entered("create_group", group, new=True)
     if list(rank_ids) != [0]:
         raise ScriptValueError(f"ranks {list(rank_ids)} do not exist", where="create_group", allowed=("[0]",))
     _WORLD.groups = (*_WORLD.groups, group)

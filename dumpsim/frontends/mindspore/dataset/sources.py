@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array, refuse_options
 from dumpsim.frontends.mindspore.dataset.samplers import Sampler, SubsetSampler
@@ -20,13 +20,17 @@ class Source(Dataset):
         self, columns: Sequence[str], *, shuffle: bool, num_samples: int | None, num_shards: int | None,
         shard_id: int | None, sampler: Any, shuffle_given: bool,
     ) -> None:  # fmt: skip
-        if sampler is not None and shuffle_given:
-            raise ScriptRuntimeError("sampler and shuffle cannot be specified at the same time.")
-        if sampler is not None and (num_shards is not None or num_samples is not None):
-            raise ScriptRuntimeError("sampler and sharding or num_samples cannot be specified at the same time.")
+        if sampler is not None and (shuffle_given or num_shards is not None or num_samples is not None):
+            raise ScriptValueError(
+                f"Conflicting arguments during sampler assignments. num_samples: {num_samples}, num_shards: "
+                f"{num_shards}, "
+                f"shard_id: {shard_id}, shuffle: {shuffle if shuffle_given else None}."
+            )
         if (num_shards is None) != (shard_id is None):
             raise ScriptValueError("num_shards and shard_id need to be passed in together.")
-        if num_shards is not None and shard_id is not None and not 0 <= shard_id < num_shards:
+        if num_shards is not None and shard_id is not None and shard_id >= num_shards:
+            raise ScriptValueError("shard_id should be less than num_shards.")
+        if num_shards is not None and shard_id is not None and shard_id < 0:
             raise ScriptValueError(f"shard_id {shard_id} is not within the required interval of [0, {num_shards - 1}].")
         super().__init__([], columns)
         self.shuffled = shuffle
@@ -170,7 +174,9 @@ class GeneratorDataset(Source):
         self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self.indexable and not callable(source) and not hasattr(source, "__iter__"):
             raise ScriptTypeError(
-                f"Unsupported source type: {type(source)}, it's not a generator, iterable or indexable."
+                "Input `source` function of GeneratorDataset should be callable, iterable or random "
+                "accessible, commonly "
+                "it should implement one of the method like yield, __getitem__ or __next__(__iter__)."
             )
         if shuffle and not self.indexable:
             raise ScriptValueError(

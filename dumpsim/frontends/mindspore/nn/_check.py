@@ -22,20 +22,17 @@ def positive_int(value: Any, name: str, owner: str) -> int:
 def bool_value(value: Any, name: str, owner: str) -> bool:
     """A bool."""
     if not isinstance(value, bool):
-        raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be 'bool', but got '{value}' with type "
-            f"'{type(value).__name__}'."
-        )
+        raise ScriptTypeError(f"For '{owner}', the '{name}' must be a bool, but got {type(value).__name__}.")
     return value
 
 
 def typed(value: Any, name: str, kinds: Sequence[type], owner: str) -> Any:
     """A value of one of some types; bools are no numbers."""
     if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
-        wanted = ", ".join(kind.__name__ for kind in kinds)
+        names = [kind.__name__ for kind in kinds]
+        wanted = f"one of '{names}'" if len(names) > 1 else f"'{names[0]}'"
         raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be {'one of ' if len(kinds) > 1 else ''}'{wanted}', "
-            f"but got '{value}' with type '{type(value).__name__}'."
+            f"For '{owner}', the type of '{name}' should be {wanted}, but got type '{type(value).__name__}'."
         )
     return value
 

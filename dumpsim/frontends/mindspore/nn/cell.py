@@ -207,10 +207,8 @@ class Cell(CellTree):
         >>> Cell().set_train().training
         True
         """
-        if not isinstance(mode, bool):
-            raise ScriptTypeError(f"For 'set_train', the argument 'mode' must be bool, but got {type(mode)}.")
         for cell in self._all():
-            cell.__dict__["training"] = mode
+            cell.__dict__["training"] = bool(mode)  # 2.10 takes whatever it is [observed 2.10]
         return self
 
     def set_grad(self, requires_grad: bool = True) -> "Cell":

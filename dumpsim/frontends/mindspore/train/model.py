@@ -53,7 +53,17 @@ class Model:
     ) -> None:
         unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager"}
         if unknown:
-            raise ScriptValueError(f"unexpected arguments {sorted(unknown)}", where="Model")
+            raise ScriptValueError(
+                "The argument in 'kwargs' should be 'loss_scale_manager' or 'keep_batchnorm_fp32' or "
+                "'boost_config_dict' "
+                f"or 'acc_level', but got '{min(unknown)}'."
+            )
+        if amp_level != "O0" and optimizer is None:
+            raise ScriptValueError(
+                "Auto mixed precision will not work because 'optimizer' is None.Please set amp_level='O0' to "
+                "disable auto "
+                "mixed precision or set 'optimizer' not be None to use auto mixed precision."
+            )
         if kwargs.get("loss_scale_manager") is not None and optimizer is None:
             raise ScriptValueError("The argument 'optimizer' can not be None when set 'loss_scale_manager'.")
         self._levels = {"level": amp_level, "boost_level": boost_level}
@@ -61,7 +71,7 @@ class Model:
         if "loss_scale_manager" in kwargs:  # None says that there is no scale
             self._precision["loss_scale_manager"] = kwargs["loss_scale_manager"]
         if not isinstance(network, nn.Cell):
-            raise ScriptTypeError(f"the network is of type {type(network).__name__}", where="Model", allowed=("Cell",))
+            raise ScriptTypeError(f"The type of 'network' should be 'Cell', but got type '{type(network).__name__}'.")
         self._network = network
         self._loss_fn = loss_fn
         self._optimizer = optimizer
@@ -147,6 +157,12 @@ class Model:
             raise ScriptValueError(
                 f"For 'Model.train', the parameter 'epoch' must bigger than parameter 'initial_epoch', "
                 f"but got the parameter 'epoch' is {epoch}, 'initial_epoch' is {initial_epoch}."
+            )
+        if not isinstance(dataset_sink_mode, bool):
+            raise ScriptTypeError(f"The input value must be a bool, but got {type(dataset_sink_mode).__name__}.")
+        if sink_size == 0 or sink_size < -1:
+            raise ScriptValueError(
+                f"For 'Model.train', The argument 'sink_size' must be -1 or positive, but got {sink_size}."
             )
         batches = train_dataset.get_dataset_size()
         if not batches:
@@ -331,9 +347,7 @@ def _is_frequency(value: Any) -> bool:
 
 def _positive(epoch: Any) -> None:
     if isinstance(epoch, bool) or not isinstance(epoch, int):
-        raise ScriptTypeError(
-            f"The input value must be int and must > 0, but got '{epoch}' with type '{type(epoch).__name__}'."
-        )
+        raise ScriptTypeError(f"The input value must be int, but got '{type(epoch).__name__}'")
     if epoch <= 0:
         raise ScriptValueError(f"The input value must be int and must > 0, but got '{epoch}' with type 'int'.")
 
@@ -345,8 +359,6 @@ def _metrics(metrics: Any) -> dict[str, nn.Metric]:
     if isinstance(metrics, dict):
         return dict(metrics)
     if not isinstance(metrics, (set, list, tuple)):
-        raise ScriptTypeError(
-            f"For 'Model', the argument 'metrics' should be None, dict, set or list, but got {type(metrics)}."
-        )
+        raise ScriptTypeError(f"For 'get_metrics', the argument 'metrics' must be None, dict or set, but got {metrics}")
     names = sorted(metrics) if isinstance(metrics, set) else list(metrics)
     return {name: nn.get_metric_fn(name) for name in names}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.dtype import dtype
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnreadableError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnreadableError, UnsupportedError
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -128,7 +128,8 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
     """
     if not isinstance(ckpt_file_name, str):
         raise ScriptTypeError(
-            f"For 'save_checkpoint', the parameter 'ckpt_file_name' must be str, but got {type(ckpt_file_name)}."
+            f"For 'save_checkpoint', the parameter {ckpt_file_name} for checkpoint file name is invalid,"
+            f"'ckpt_file_name' must be string, but got {type(ckpt_file_name)}."
         )
     asked = {name: value for name, value in options.items() if value not in (None, False, True, "AES-GCM", "ckpt")}
     if asked or options.get("async_save"):
@@ -156,11 +157,14 @@ def load_checkpoint(
     path = Path(ckpt_file_name)
     if path.suffix != ".ckpt":
         raise ScriptValueError(
-            "For 'load_checkpoint', the checkpoint file should end with '.ckpt', please input the correct "
-            "'ckpt_file_name'.", where=ckpt_file_name
-        )  # fmt: skip
+            "For 'load_checkpoint', the checkpoint file format must same with 'format', but got "
+            f"file_name:'{ckpt_file_name}', format:'ckpt'"
+        )
     if not path.is_file():
-        raise ScriptValueError("For 'load_checkpoint', the checkpoint file does not exist.", where=ckpt_file_name)
+        raise ScriptValueError(
+            f"For 'load_checkpoint', the checkpoint file: {path.absolute()} does not exist, please check whether the "
+            "'ckpt_file_name' is correct."
+        )
     prefixes = (filter_prefix,) if isinstance(filter_prefix, str) else tuple(filter_prefix or ())
     loaded = {
         name: Parameter(Tensor(array), name=name)
@@ -202,11 +206,12 @@ def load_param_into_net(
             continue
         if not isinstance(found, Parameter):
             raise ScriptTypeError(
-                "For 'load_param_into_net', the element in the argument 'parameter_dict' should be a 'Parameter', "
-                f"but got {type(found)}."
+                "For 'parameter_dict', the element in the argument 'parameter_dict' should be a 'str' and "
+                "'Parameter' , "
+                f"but got {str} and {type(found)}."
             )
         if found.shape != parameter.shape or (strict_load and found.dtype != parameter.dtype):
-            raise ScriptValueError(
+            raise ScriptRuntimeError(
                 f"For 'load_param_into_net', {parameter.name} in the argument 'net' should have the same shape "
                 f"as {parameter.name} in the argument 'parameter_dict'. But got its shape {parameter.shape} in the "
                 f"argument 'net' and shape {found.shape} in the argument 'parameter_dict'."

@@ -388,6 +388,12 @@ _BY_NAME = {
 }
 
 
+class _UnknownActivationError(ScriptValueError, KeyError):
+    """The KeyError of a name that no activation has."""
+
+    __str__ = ScriptValueError.__str__
+
+
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
     """The cell of an activation's name.
 
@@ -399,9 +405,8 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     if name is None:
         return None
     if name not in _BY_NAME:
-        raise ScriptValueError(
-            f"the activation {name!r} is not known", where="get_activation", allowed=_BY_NAME,
-            nearest=nearest(name, _BY_NAME),
-        )  # fmt: skip
+        raise _UnknownActivationError(
+            f"The 'name' must be in {list(_BY_NAME)}, but got {name}.", nearest=nearest(name, _BY_NAME)
+        )
     found: Cell = _BY_NAME[name]()
     return found

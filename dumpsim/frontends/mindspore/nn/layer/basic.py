@@ -94,10 +94,17 @@ class Dense(Cell):
         return f"{text}, activation={self.activation}" if self.activation_flag else text
 
 
+_CHANNELS = ("out_channels", "in_channels")
+
+
 def _fits(name: str, init: Any, shape: list[int], owner: str) -> None:
     if isinstance(init, Tensor) and list(init.shape) != shape:
+        dims = zip(("first", "second"), _CHANNELS[: len(shape)], strict=False)
+        wanted = "".join(f", and the {nth} dim must be equal to '{channels}'" for nth, channels in dims)
+        got = ", ".join(f"'{channels}': {extent}" for channels, extent in zip(_CHANNELS, shape, strict=False))
         raise ScriptValueError(
-            f"For '{owner}', {name} shape error: the shape must be {shape}, but got {list(init.shape)}.", where=name
+            f"For '{owner}', {name.replace('_', ' ')} shape error. The ndim of '{name}' must be equal to {len(shape)}"
+            f"{wanted}. But got '{name}': {init}, {got}."
         )
 
 

@@ -91,6 +91,11 @@ class SequentialCell(_Numbered):
         if len(args) == 1 and isinstance(args[0], (OrderedDict, dict)):
             named = list(args[0].items())
         else:
+            if len(args) == 1 and not isinstance(args[0], (Cell, list, tuple)):
+                raise ScriptTypeError(
+                    f"For '{self.cls_name}', the 'args[0]' must be Cell, list or orderedDict, but got "
+                    f"{type(args[0]).__name__}"
+                )
             members = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
             named = [(str(number), cell) for number, cell in enumerate(members)]
         for name, cell in named:

@@ -47,7 +47,7 @@ class _Conv(Cell):
         self.kernel_size = _check.positive_pair(kernel_size, "kernel_size", owner)
         self.stride = _check.positive_pair(stride, "stride", owner)
         self.dilation = _check.positive_pair(dilation, "dilation", owner)
-        self.pad_mode = _check.choice(pad_mode, ["valid", "same", "pad"], "pad_mode", owner)
+        self.pad_mode = _check.choice(pad_mode, ["valid", "same", "pad"], "pad_mode", "Conv2D")  # the primitive's text
         self.data_format = _check.choice(data_format, ["NCHW", "NHWC", "NCDHW"], "format", owner)
         target = get_context("device_target")
         if self.data_format == "NHWC" and target != "GPU":
@@ -188,7 +188,7 @@ class Conv1d(_Conv):
     ) -> None:
         owner = type(self).__name__
         for name, value in (("kernel_size", kernel_size), ("stride", stride), ("dilation", dilation)):
-            _check.positive_int(value, name, owner)
+            _check.positive_int(_check.typed(value, name, [int], owner), name, owner)
         _check.typed(padding, "padding", [int], owner)
         super().__init__(
             in_channels, out_channels, (1, kernel_size), (1, stride), pad_mode, padding, (1, dilation), group, has_bias,
@@ -303,7 +303,9 @@ def _of_height_1(weight: Any, owner: str) -> Any:
         return weight
     if weight.ndim != 3:
         raise ScriptValueError(
-            f"For '{owner}', the 'weight_init_shape' must be equal to 3, but got {weight.ndim}.", where="weight_init"
+            f"For '{owner}', the 'weight_init_shape' must be int and must = 3, but got '{weight.ndim}' with "
+            "type 'int'.",
+            where="weight_init",
         )
     return Tensor(weight.asnumpy()[:, :, None, :])
 
@@ -314,7 +316,11 @@ def _padding(padding: Any, owner: str) -> Any:
         raise ScriptTypeError(
             f"For '{owner}', the type of 'padding' must be int or tuple(int), but got {type(padding).__name__}."
         )
+    name = "padding" if isinstance(padding, int) else "padding item"
     for amount in (padding,) if isinstance(padding, int) else padding:
         if not isinstance(amount, int) or amount < 0:
-            raise ScriptValueError(f"For '{owner}', the 'padding item' must be int and must >= 0, but got '{amount}'.")
+            raise ScriptValueError(
+                f"For '{owner}', the '{name}' must be int and must >= 0, but got '{amount}' with type "
+                f"'{type(amount).__name__}'."
+            )
     return padding

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
@@ -48,25 +48,21 @@ class _KeywordError(DumpsimError, KeyError):
 
 
 def _between_0_and_1(value: Any, name: str, owner: str) -> float:
-    if not isinstance(value, float):
-        raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be 'float', but got '{value}' with type "
-            f"'{type(value).__name__}'."
+    number: float = _check.typed(value, name, [float], owner)
+    if not 0.0 < number < 1.0:
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be in range of (0.0, 1.0), but got {number} with type 'float'."
         )
-    if not 0.0 < value < 1.0:
-        raise ScriptValueError(f"For '{owner}', the '{name}' must be float and must in (0.0, 1.0), but got '{value}'.")
-    return value
+    return number
 
 
 def _positive(value: Any, name: str, owner: str) -> float:
-    if not isinstance(value, float):
-        raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be 'float', but got '{value}' with type "
-            f"'{type(value).__name__}'."
+    number: float = _check.typed(value, name, [float], owner)
+    if number <= 0.0:
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be float and must > 0, but got '{number}' with type 'float'."
         )
-    if value <= 0.0:
-        raise ScriptValueError(f"For '{owner}', the '{name}' must be float and must > 0, but got '{value}'.")
-    return value
+    return number
 
 
 class Adam(Optimizer):

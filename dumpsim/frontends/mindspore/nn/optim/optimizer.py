@@ -112,7 +112,8 @@ class Optimizer(Cell):
         if isinstance(value, (float, int)) and not isinstance(value, bool):
             if value < 0:
                 raise ScriptValueError(
-                    f"For '{self.cls_name}', the 'learning rate' must be float and must >= 0, but got '{float(value)}'."
+                    f"For '{self.cls_name}', the 'learning rate' must be float and must >= 0, but got '{float(value)}' "
+                    "with type 'float'."
                 )
             return float(value)
         if isinstance(value, Tensor) and value.ndim == 0:
@@ -141,7 +142,8 @@ class Optimizer(Cell):
             )
         if value < 0:
             raise ScriptValueError(
-                f"For '{self.cls_name}', the 'weight_decay' must be float and must >= 0, but got '{float(value)}'."
+                f"For '{self.cls_name}', the 'weight_decay' must be float and must >= 0, but got '{float(value)}' "
+                "with type 'float'."
             )
         return float(value) * self.loss_scale
 

@@ -29,7 +29,8 @@ def _not_negative(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ScriptTypeError(f"For 'SGD', the argument '{name}' must be float type, but got {type(value)}.")
     if value < 0.0:
-        raise ScriptValueError(f"For 'SGD', the argument '{name}' must be at least 0.0, but got {float(value)}.")
+        shown = f"{float(value)}." if name == "momentum" else f"'{name}' {float(value)}"  # [observed 2.10]
+        raise ScriptValueError(f"For 'SGD', the argument '{name}' must be at least 0.0, but got {shown}")
     return float(value)
 
 

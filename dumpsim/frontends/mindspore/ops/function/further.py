@@ -189,15 +189,20 @@ def interpolate(
             f"mode {mode!r} of a tensor with {input.ndim} dimensions", where="ops.interpolate",
             allowed=("nearest and bilinear of (N, C, H, W)",),
         )  # fmt: skip
-    if (size is None) == (scale_factor is None):
-        raise ScriptValueError("For 'interpolate', exactly one of 'size' and 'scale_factor' must be given.")
+    if size is None and scale_factor is None:
+        raise ScriptValueError("For 'interpolate', 'size' and 'scale_factor' cannot be both empty")
+    if size is not None and scale_factor is not None:
+        raise ScriptValueError("For 'interpolate', 'size' and 'scale_factor' cannot be set simultaneously")
     if size is None:
         factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor, scale_factor)
         size = tuple(int(n * factor) for n, factor in zip(input.shape[2:], factors, strict=True))
     pair = (size, size) if isinstance(size, int) else tuple(size)
     if mode == "nearest":
         if align_corners is not None:
-            raise ScriptValueError("For 'interpolate', 'align_corners' has no meaning in mode 'nearest'.")
+            raise ScriptValueError(
+                "For 'interpolate', 'align_corners' option cannot currently be set with the mode = nearest, "
+                "and dim = 4D"
+            )
         return single("ResizeNearestNeighborV2", [input, pair, False, False])
     return single("ResizeBilinearV2", [input, pair, bool(align_corners), not align_corners])
 

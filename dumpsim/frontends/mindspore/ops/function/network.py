@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -67,7 +67,8 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit: by Erf, or the operator GeLU where `approximate` is "tanh". [observed 2.10]"""
     if approximate not in ("none", "tanh"):
         raise ScriptValueError(
-            f"For ops.gelu, approximate value should be either 'none' or 'tanh', but got {approximate}."
+            "For ops.gelu, approximate value should be either 'none' or 'tanh'.",
+            nearest=nearest(str(approximate), ("none", "tanh")),
         )
     if approximate == "tanh":
         output = single("GeLU", [input])
@@ -205,7 +206,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | No
     if not training or p == 0:
         return input
     if not 0 <= p < 1:
-        raise ScriptValueError(f"For 'Dropout', the 'keep_prob' should be in the range [0.0, 1.0), but got {p}.")
+        raise ScriptRuntimeError(f"For 'Dropout, the 'keep_prob' must be in (0.0, 1.0], but got {1 - p}")
     out: Tensor
     out, _ = call("Dropout", [input, 1.0 - p, *_get_graph_seed(seed, "dropout")])
     return out
@@ -285,7 +286,7 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
         raise UnsupportedError(f"padding by {mode!r}", where="ops.pad(mode)", allowed=("constant",))
     amounts = [int(n) for n in padding]
     if len(amounts) % 2:
-        raise ScriptValueError("For 'pad', the length of 'padding' must be even.")
+        raise ScriptValueError(f"For 'pad', the size of padding must be divisible by 2, but got {len(amounts)}")
     fill = Tensor(0 if value is None else value, input_x.dtype)
     return single("PadV3", [input_x, tuple(amounts), fill])
 

@@ -116,7 +116,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
     (1, 4)
     """
     if order not in ("C", "F"):
-        raise ScriptValueError(f"For 'flatten', argument 'order' value should be one of ['C', 'F'], but got {order}.")
+        raise ScriptValueError(f"For Tensor.flatten, the parameter 'order' must be 'C' or 'F', but got '{order}'")
     if order == "F":
         input = transpose(input, tuple(reversed(range(input.ndim))))
     if input.ndim == 0:
@@ -198,7 +198,9 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
     if isinstance(split_size_or_sections, int):
         piece = split_size_or_sections
         if piece <= 0:
-            raise ScriptValueError(f"For 'split', 'split_size_or_sections' must be positive, but got {piece}.")
+            raise ScriptValueError(
+                f"For split, the value of 'split_size_or_sections' must be more than zero, but got {piece}."
+            )
         if extent % piece == 0:
             res: tuple[Tensor, ...] = call("Split", [tensor, axis, extent // piece])
             return res
@@ -207,7 +209,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
         sizes = list(_ints(split_size_or_sections))
         if sum(sizes) != extent:
             raise ScriptValueError(
-                f"For 'split', the sum of 'split_size_or_sections' should be equal to {extent}, but got {sum(sizes)}."
+                f"The sum of 'split_size_or_sections' should be equal to {extent}, but got {sum(sizes)}."
             )
     return tuple(_cut(tensor, axis, sum(sizes[:n]), sizes[n]) for n in range(len(sizes)))
 

@@ -17,11 +17,14 @@ def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
         pair = (value[-2], value[-1])
     else:
         raise ScriptValueError(
-            f"For '{owner}', the attr '{what}' should be an positive int number or a tuple of two or four positive "
+            f"For '{owner}' attr '{what}' must be an positive int number or a tuple of two or four positive "
             f"int numbers, but got {value}"
         )
     if any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in pair):
-        raise ScriptValueError(f"For '{owner}', the attr '{what}' should be all positive int numbers, but got {value}")
+        raise ScriptValueError(
+            f"For '{owner}' attr '{what}' must be an positive int number or a tuple of two positive int numbers, "
+            f"but got {value}"
+        )
     return pair
 
 
@@ -61,11 +64,14 @@ class Conv2D(Primitive):
         self.pad_mode = _choice("pad_mode", str(pad_mode).lower(), ("valid", "same", "pad"), self.name)
         self.pad = (pad,) * 4 if isinstance(pad, int) else tuple(pad)
         if len(self.pad) != 4:
-            raise ScriptValueError(f"For '{self.name}', the size of pad must be 4, but got {len(self.pad)}.")
+            raise ScriptValueError(
+                f"For '{self.name}', the 'pad size' must be int and must = 4, but got '{len(self.pad)}' with "
+                "type 'int'."
+            )
         if self.pad_mode != "pad" and any(self.pad):
             raise ScriptValueError(
                 f"For '{self.name}', the 'pad' must be zero when 'pad_mode' is not 'pad', "
-                f"but got 'pad': {list(self.pad)} and 'pad_mode': {self.pad_mode}."
+                f"but got 'pad': {pad} and 'pad_mode': {self.pad_mode}."
             )
         self.format = _choice("format", data_format, ("NCHW", "NHWC", "NCDHW"), self.name)
         self.mode = mode
@@ -161,7 +167,9 @@ class _Pool(Primitive):
     def __init__(self, name: str, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> None:
         super().__init__(name)
         if not isinstance(pad_mode, str):
-            raise ScriptTypeError(f"For '{name}', the type of 'pad_mode' should be 'str', but got {type(pad_mode)}.")
+            raise ScriptTypeError(
+                f"For '{name}', the type of 'pad_mode' should be 'str', but got type '{type(pad_mode).__name__}'."
+            )
         self.pad_mode = _choice("pad_mode", pad_mode.upper(), ("VALID", "SAME"), name)
         self.format = _choice("format", data_format, ("NCHW", "NHWC"), name)
         self.kernel_size = _pair("kernel_size", kernel_size, name)

@@ -50,12 +50,15 @@ class ModelCheckpoint(Callback):
     ) -> None:
         if not isinstance(prefix, str) or "/" in prefix:
             raise ScriptValueError(
-                "The argument 'prefix' for checkpoint file name is invalid, it must be string and does not "
-                "contain '/', "
-                f"but got {prefix}."
+                "For 'ModelCheckpoint', the argument 'prefix' for checkpoint file name is invalid, it must be "
+                "callable or "
+                f"string that does not contain '/', but got {prefix}."
             )
         if config is not None and not isinstance(config, CheckpointConfig):
-            raise ScriptTypeError(f"The argument 'config' should be 'CheckpointConfig' type, but got {type(config)}.")
+            raise ScriptTypeError(
+                "For 'ModelCheckpoint', the type of argument 'config' should be 'CheckpointConfig', but got "
+                f"{type(config)}."
+            )
         self._prefix = prefix
         self._directory = Path(directory or ".")
         self._config = config or CheckpointConfig()

@@ -41,7 +41,10 @@ class LossMonitor(Callback):
 
     def __init__(self, per_print_times: int = 1) -> None:
         if isinstance(per_print_times, bool) or not isinstance(per_print_times, int) or per_print_times < 0:
-            raise ScriptValueError(f"The argument 'per_print_times' must be int and >= 0, but got {per_print_times}")
+            raise ScriptValueError(
+                f"The input value must be int and must >= 0, but got '{per_print_times}' with type "
+                f"'{type(per_print_times).__name__}'."
+            )
         self._per_print_times = per_print_times
         self._last_print_time = 0
 

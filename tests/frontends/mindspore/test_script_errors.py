@@ -1,0 +1,49 @@
+"""Mistakes in scripts: class and text of the errors, against what MindSpore 2.10 answered."""
+
+import builtins
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+import dumpsim.frontends.mindspore.dataset as ds
+from dumpsim.frontends.mindspore import Model, Tensor, nn
+from dumpsim.frontends.mindspore.common.initializer import initializer
+from dumpsim.frontends.mindspore.communication import create_group, get_rank
+
+RECORDED = Path(__file__).parents[3] / "fixtures" / "frontends" / "mindspore" / "script_errors" / "recorded.json"
+CASES = json.loads(RECORDED.read_text("utf-8"))
+SHOWN = 100  # characters of the text that must be the same: what follows may show objects
+
+
+def rows():
+    ones = np.ones((2, 1), np.float32)
+    return ds.NumpySlicesDataset((ones, ones), ["data", "label"], shuffle=False).batch(1)
+
+
+NAMES = {
+    "Model": Model, "Tensor": Tensor, "create_group": create_group, "ds": ds, "get_rank": get_rank,
+    "initializer": initializer, "ms": ms, "nn": nn, "np": np, "rows": rows,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def cpu():
+    """The device that the answers come from."""
+    ms.set_context(device_target="CPU")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["call"])
+def test_the_error_is_mindspores(case):
+    if not case["error"]:
+        eval(case["call"], dict(NAMES))
+        return
+    with pytest.raises(getattr(builtins, case["error"])) as caught:
+        eval(case["call"], dict(NAMES))
+    assert case["text"].strip('" ')[:SHOWN].rstrip() in str(caught.value)
+
+
+def test_most_calls_are_mistakes():
+    assert sum(bool(case["error"]) for case in CASES) > 140
