@@ -1,6 +1,13 @@
-"""api_dump_compare of many calls: `pytest tests/bench/bench_apicompare.py -s`."""
+"""api_dump_compare of many calls: `pytest tests/bench/bench_apicompare.py -s`.
+
+With DUMPSIM_REAL_PYTHON, a Python that has torch and troubleshooter 1.0.17, each case is given to the real tool too,
+for two minutes at most; CPU seconds of both, children included, are in the last lines.
+"""
 
 import json
+import os
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -27,8 +34,36 @@ def dump(root, apis, npy):
     return root
 
 
+REAL_TOOL = """
+import contextlib, io, os, sys
+from troubleshooter.migrator import api_dump_compare
+start = sum(os.times()[:4])
+with contextlib.redirect_stdout(io.StringIO()):
+    try:
+        api_dump_compare(sys.argv[1], sys.argv[2])
+    except RecursionError:
+        sys.exit("RecursionError")
+print("seconds", sum(os.times()[:4]) - start)
+"""
+
+
+def real_seconds(origin, target):
+    """CPU seconds of the real tool, or why there are none; None without it."""
+    python = os.environ.get("DUMPSIM_REAL_PYTHON")
+    if python is None:
+        return None
+    command = [python, "-c", REAL_TOOL, str(origin), str(target)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return "no end in 120 s"
+    return float(run.stdout.split()[-1]) if run.returncode == 0 else run.stderr.strip().splitlines()[-1]
+
+
+BLOCK = ["NN_Linear", "NN_ReLU", "Torch_add", "NN_LayerNorm"]
+
 CASES = {
-    "4000_calls": (["NN_Linear", "NN_ReLU", "Torch_add", "NN_LayerNorm"] * 1000, None),
+    "4000_calls": (BLOCK * 1000, None),
     "4000_equal_calls_one_missing": (["NN_Linear"] * 4000, ["NN_Linear"] * 3999),
     "4000_distinct_calls": (
         [f"Tensor_op{at}" for at in range(4000)],
@@ -39,6 +74,12 @@ CASES = {
         [f"Tensor_right{at}" for at in range(800)],
     ),
     "20000_calls_half_missing": (["NN_Linear", "NN_ReLU"] * 10000, ["NN_Linear", "NN_ReLU"] * 5000),
+    "20000_calls_of_one_name": (["NN_Linear"] * 20000, ["NN_Linear"] * 18000),
+    "20000_against_20000_unmatched": (
+        [f"Tensor_left{at}" for at in range(20000)],
+        [f"Tensor_right{at}" for at in range(20000)],
+    ),
+    "20000_in_blocks_one_missing": (BLOCK * 5000, BLOCK * 1250 + BLOCK[1:] + BLOCK * 3749),
 }
 
 
@@ -50,5 +91,10 @@ def test_compare(benchmark, tmp_path, name, npy):
     first, second = CASES[name]
     origin = dump(tmp_path / "a", first, npy)
     target = dump(tmp_path / "b", first if second is None else second, npy)
+    start = time.process_time()
     result, _ = benchmark.pedantic(lambda: compare_api_dumps(origin, target), rounds=1)
+    ours = time.process_time() - start
     assert len(result.steps[0].mapping) >= 800
+    real = real_seconds(origin, target)
+    ratio = f", {real / ours:.1f} times ours" if isinstance(real, float) else ""
+    print(f"\n{name}: {ours:.2f} s CPU" + ("" if real is None else f"; the real tool: {real}{ratio}"))

@@ -73,6 +73,14 @@ def sizes(groups):
         (("Functional", "linear"), ("NN", "Dense")),
         (("NN", "GELU"), ("Functional", "gelu")),
         (("Torch", "relu"), ("NN", "ReLU")),
+        (("NN", "Linear"), ("NN", "Linear")),  # mint.nn.Linear
+        (("Torch", "bmm"), ("Functional", "bmm")),  # mint.bmm
+        (("Functional", "cross_entropy"), ("NN", "CrossEntropyLoss")),
+        (("NN", "MultiheadAttention"), ("NN", "MultiheadAttention")),
+        (("NN", "BatchNorm2d"), ("Functional", "batch_norm")),
+        (("Tensor", "expand"), ("Functional", "broadcast_to")),
+        (("Tensor", "__getitem__"), ("Tensor", "__getitem__")),
+        (("Functional", "scaled_dot_product_attention"), ("Functional", "flash_attention_score")),
     ],
 )
 def test_pairs_by_meaning(torch, mindspore):
