@@ -1,20 +1,31 @@
 """Training steps with and without an API dump in turn: `python apidump_steps.py TOOL NET MODE PAIRS` prints JSON.
 
 Runs under any Python that has torch and the tool, without the rest of the tests: `bench_apidump.py` starts it.
-TOOL is dumpsim, troubleshooter or msprobe; NET is cnn or gpt; MODE is idle, stack, statistics or npy.
+TOOL is dumpsim, troubleshooter or msprobe; NET is cnn or gpt; MODE is idle, stack, statistics or npy, or long-MODE or
+disk for dumpsim.
+
+A sample is the median of a few steps; a pair is a sample without and one with the dump, in the order ABBA. dumpsim
+leaves nothing behind, so that both sides are one network in one process. The other tools patch torch for good: their
+dumped steps run in a second process, forked before the tool was loaded, which takes its turn when it is told to.
 """
 
 import json
 import logging
+import multiprocessing
 import os
+import shutil
+import statistics
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from time import perf_counter, thread_time
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+
+STEPS = 5  # of a sample
 
 
 class Cnn(nn.Module):
@@ -108,113 +119,187 @@ def wall(step):
     return perf_counter() - start
 
 
-def ours(net, step, mode, pairs, directory):
-    """Pairs of an undumped and a dumped step, first one and then the other in front."""
-    from dumpsim.migrator import api_dump_init
+def both(step):
+    start, begun = perf_counter(), thread_time()
+    step()
+    return thread_time() - begun, perf_counter() - start
 
-    if mode == "idle":
 
-        def dumped(at):
-            dump = api_dump_init(net, directory / str(at), retain_backward=True)
-            try:
-                return cpu(step)
-            finally:
-                dump.close()
-    else:
-        dump = api_dump_init(net, directory / "run", retain_backward=True)
+def sample(step, count):
+    """Median seconds of a step, by the clock of this thread and by the wall."""
+    times = [both(step) for _ in range(count)]
+    return [statistics.median(part) for part in zip(*times, strict=True)]
 
-        def dumped(at):
-            dump.start(dump_type=mode)
-            try:
-                return cpu(step)
-            finally:
-                dump.stop()
 
+def in_turn(plain, dumped, pairs):
+    """Pairs of samples in the order ABBA; the first three warm up."""
     found = []
     for at in range(pairs + 3):
         if at % 2:
-            before = cpu(step)
+            before = plain(at)
             found.append((before, dumped(at)))
         else:
             after = dumped(at)
-            found.append((cpu(step), after))
+            found.append((plain(at), after))
     return found[3:]
 
 
-def long(net, step, mode, steps, directory):
-    """Seconds of each step of one run without a stop between, and of the stop."""
+def ours(net, step, mode, pairs, directory):
+    """Stop and what it writes is not a part of the step; `long` tells it."""
     from dumpsim.migrator import api_dump_init
 
+    if mode == "idle":
+        # both sides come from an init; on the one it is closed, on the other open: never started, or stopped again
+        def idle(at, *, closed):
+            dump = api_dump_init(net, directory / str(at), retain_backward=True)
+            try:
+                if at % 4 < 2:
+                    dump.start(dump_type="stack")
+                    dump.stop()
+                if closed:
+                    dump.close()
+                step()
+                return sample(step, STEPS)
+            finally:
+                dump.close()
+
+        return in_turn(lambda at: idle(at, closed=True), lambda at: idle(at, closed=False), pairs)
+
+    dump = api_dump_init(net, directory / "run", retain_backward=True)
+
+    def plain(at):
+        step()
+        return sample(step, STEPS)
+
+    def dumped(at):
+        dump.start(dump_type=mode)
+        try:
+            step()
+            return sample(step, STEPS)
+        finally:
+            dump.stop()
+
+    return in_turn(plain, dumped, pairs)
+
+
+def long(net, step, mode, steps, directory):
+    """Seconds of each step of one run without a stop between, of plain steps before and after, and of the stop."""
+    from dumpsim.migrator import api_dump_init
+
+    plain = [cpu(step) for _ in range(20)]
     with api_dump_init(net, directory / "long", retain_backward=True) as dump:
         dump.start(dump_type=mode)
         times = [cpu(step) for _ in range(steps)]
-        return times, cpu(dump.stop)
+        stop = wall(dump.stop)
+    return times, plain, [cpu(step) for _ in range(20)], stop
 
 
 def disk(net, step, steps, directory):
-    """MB/s of an npy dump from the first step to the end of stop, and of writing the same files plainly; six turns."""
+    """Seconds of an npy dump with its steps, of the same steps without, and of writing its files.
+
+    `writer` is our thread given all files at once, `raw` a loop of open, write and close over the same sizes in the
+    same file system. Neither asks the disk to sync. Six turns.
+    """
+    from dumpsim.frontends.apidump.output import Output
     from dumpsim.migrator import api_dump_init
 
     found = []
-    plain = min(wall(step) for _ in range(5))
+    for _ in range(3):
+        step()
+
+    def run(dump=None):
+        if dump is not None:
+            dump.start(dump_type="npy")
+        for _ in range(steps):
+            step()
+        if dump is not None:
+            dump.stop()
+
+    def raw(place, parts):
+        place.mkdir()
+        for name, part in parts:
+            with open(place / name, "wb") as file:
+                file.write(part)
+
+    def writer(place, parts):
+        output = Output(place, "torch", 0)
+        output.begin()
+        for name, part in parts:
+            output.array(name, (part,))
+        output.close()
+
     for turn in range(6):
-        with api_dump_init(net, directory / f"npy{turn}", retain_backward=True) as dump:
-
-            def run(dump=dump):
-                dump.start(dump_type="npy")
-                for _ in range(steps):
-                    step()
-                dump.stop()
-
-            taken = wall(run)
-        sizes = [path.stat().st_size for path in (directory / f"npy{turn}" / "rank0" / "torch_api_dump").iterdir()]
-        raw = directory / f"raw{turn}"
-        raw.mkdir()
-        parts = [os.urandom(size) for size in sizes]
-
-        def write(raw=raw, parts=parts):
-            for at, part in enumerate(parts):
-                with open(raw / str(at), "wb") as file:
-                    file.write(part)
-
-        seconds = wall(write)
-        total = sum(sizes) / 1e6
-        found.append({"MB": total, "files": len(sizes), "dump": taken, "raw": seconds, "steps": steps * plain})
+        place = directory / f"turn{turn}"
+        seconds = {"plain": wall(run)}
+        with api_dump_init(net, place / "run", retain_backward=True) as dump:
+            seconds["dump"] = wall(partial(run, dump))
+        paths = sorted((place / "run" / "rank0" / "torch_api_dump").iterdir())
+        parts = [(path.stem, path.read_bytes()) for path in paths]
+        for function in (raw, writer) if turn % 2 else (writer, raw):
+            name = function.__name__
+            seconds[name] = wall(partial(function, place / name, parts))
+        found.append(seconds | {"MB": sum(len(part) for _, part in parts) / 1e6, "files": len(parts)})
+        shutil.rmtree(place)
     return found
 
 
-def troubleshooter(net, step, mode, pairs, directory):
-    """The real tool patches torch for good: undumped steps come first."""
-    import troubleshooter as ts
+def beside(prepare, step, pairs):
+    """Pairs of this process and of one that has the tool; `prepare` loads it and gives the dumped step."""
+    here, there = multiprocessing.get_context("fork").Pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            dumped = prepare()
+            while there.recv():
+                there.send(sample(dumped, 1))
+            status = 0
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    there.close()
 
-    before = [cpu(step) for _ in range(pairs + 3)][3:]
-    ts.migrator.api_dump_init(net, str(directory / "ts"), retain_backward=True)
-    if mode != "idle":
-        ts.migrator.api_dump_start(dump_type=mode)
-    after = [cpu(step) for _ in range(pairs + 1)][1:]
-    return list(zip(before, after, strict=True))
+    def turn(_):
+        here.send(True)
+        return here.recv()
+
+    try:
+        return in_turn(lambda _: sample(step, 1), turn, pairs)
+    finally:
+        here.send(False)
+        os.waitpid(child, 0)
+
+
+def troubleshooter(net, step, mode, pairs, directory):
+    def prepare():
+        import troubleshooter as ts
+
+        ts.migrator.api_dump_init(net, str(directory / "ts"), retain_backward=True)
+        if mode != "idle":
+            ts.migrator.api_dump_start(dump_type=mode)
+        return step
+
+    return beside(prepare, step, pairs)
 
 
 def msprobe(net, step, mode, pairs, directory):
-    """Level L1; `npy` is its task tensor, `stack` has no counterpart but the structure of L0."""
-    from msprobe.pytorch import PrecisionDebugger
+    """Level L1; `npy` is its task tensor, `stack` has no counterpart but the structure of L0. It writes at stop."""
 
-    before = [cpu(step) for _ in range(pairs + 3)][3:]
-    task, level = {"statistics": ("statistics", "L1"), "npy": ("tensor", "L1"), "stack": ("structure", "L0")}.get(
-        mode, ("statistics", "L1")
-    )
-    debugger = PrecisionDebugger(task=task, level=level, dump_path=str(directory / "msprobe"))
+    def prepare():
+        from msprobe.pytorch import PrecisionDebugger
 
-    def dumped():
-        if mode != "idle":
+        task, level = {"npy": ("tensor", "L1"), "stack": ("structure", "L0")}.get(mode, ("statistics", "L1"))
+        debugger = PrecisionDebugger(task=task, level=level, dump_path=str(directory / "msprobe"))
+
+        def dumped():
             debugger.start(model=net)
-        step()
-        if mode != "idle":
+            step()
             debugger.stop()
             debugger.step()
 
-    after = [cpu(dumped) for _ in range(pairs + 1)][1:]
-    return list(zip(before, after, strict=True))
+        return step if mode == "idle" else dumped
+
+    return beside(prepare, step, pairs)
 
 
 def main(tool, name, mode, pairs):
