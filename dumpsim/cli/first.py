@@ -88,7 +88,7 @@ def _print(found: "Search", *, pair: bool, every: bool) -> None:
     for finding in shown:
         print("\n".join(_lines(finding, pair)))
     if len(shown) < len(found):
-        print(f"{len(found) - len(shown)} more, received or given before that: see --all or --json")
+        print(f"{len(found) - len(shown)} more, received or given: see --all or --json")
 
 
 def _coverage(found: "Search", *, pair: bool) -> list[str]:

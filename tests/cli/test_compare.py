@@ -103,13 +103,16 @@ def test_first_says_what_it_could_not_look_at(tmp_path):
 
 
 def test_first_fills_no_more_than_a_screen_and_keeps_the_maker(tmp_path):
+    """A bad weight on each of many ranks; the last one makes something bad besides."""
     bad = V[1] * np.nan
-    given = [("Data", f"w{n}", [], [bad]) for n in range(30)]
-    found = run("first", write(tmp_path, [*given, ("Log", "Default/Log-op0", [V[1]], [bad])]))
+    for rank in range(20):
+        log = [("Log", "Default/Log-op0", [V[1]], [bad])] if rank == 19 else []
+        write(tmp_path, [*log, ("Data", "w", [], [bad])], rank=rank)
+    found = run("first", tmp_path)
     lines = found.stdout.splitlines()
     assert len(lines) < 24
-    assert [line for line in lines if line.startswith("nan made by Log")]
-    assert "27 more, received or given before that: see --all or --json" in lines
+    assert [line for line in lines if line.startswith("nan made by Log  Default_Log-op0  (rank 19")]
+    assert "16 more, received or given: see --all or --json" in lines
 
 
 def test_compare_leads_to_first(dumps):
