@@ -166,6 +166,7 @@ class _Queue:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = False
+        self._dropped = 0
         self._error: DumpsimError | None = None
 
     def put(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
@@ -188,7 +189,10 @@ class _Queue:
                     break
                 self._changed.wait(1.0)
             error, self._error = self._error, None
+            dropped, self._dropped = self._dropped, 0
         if error is not None:
+            if dropped:
+                error.add_note(f"{dropped} files after it were not written either")
             raise error
 
     def close(self) -> None:
@@ -210,7 +214,9 @@ class _Queue:
             error: DumpsimError | None = None
             try:
                 if self._error is None:  # after a failure the rest is dropped, not tried one by one
-                    self._sink.write(self._directory, name, parts, mode=0o400)
+                    self._sink.write(self._directory, name, parts)
+                else:
+                    self._dropped += 1
             except DumpsimError as failure:
                 error = failure
             except Exception as failure:
