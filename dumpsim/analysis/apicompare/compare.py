@@ -234,7 +234,7 @@ def _step(
     tables: list[Table | None] = []
     found: list[tuple[Finding, ...]] = []
     for direction, wanted in zip(("forward", "backward"), wants, strict=True):
-        rows = tuple(findings(paired(groups, direction, exact=style.exact), dumps, style, tick)) if wanted else ()
+        rows = tuple(findings(paired(groups, direction, dumps, style), dumps, style, tick)) if wanted else ()
         found.append(rows)
         table = compare_table(rows, direction, style, number, ignore_unmatched=ignore_unmatched)
         tables.append(table if table.rows else None)

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from dumpsim.analysis.apicompare.align import align_items
@@ -37,6 +38,7 @@ _BEFORE_NUMBER = re.compile(r"_(?=\d)")
 _FIRST_NUMBER = re.compile(r"(.*?)_(\d)(.?)")
 
 Pair = tuple[Item | None, Item | None]
+Middle = Callable[[Call], Iterable[Item]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,25 +132,23 @@ def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
     return Table(title=title, header=style.sides, rows=tuple(rows), ruled=True)
 
 
-def paired(groups: Sequence[Group], direction: str, *, exact: bool = False) -> list[Pair]:
+def paired(groups: Sequence[Group], direction: str, dumps: tuple[Dump, Dump], style: Style) -> list[Pair]:
     """The arrays of all groups side by side, in the order of the table."""
     if direction == "forward":
-        return [pair for group in groups for pair in _forward(group)]
-    backward = _backward_of_heads if exact else _backward
+        middles = (dumps[0].as_listed, dumps[1].as_listed) if style.exact and style.arrays else (_in_turn, _in_turn)
+        return [pair for group in groups for pair in _forward(group, middles)]
+    backward = _backward_of_heads if style.exact else _backward
     return [pair for group in groups for pair in backward(group)][::-1]
 
 
-def _forward(group: Group) -> Iterator[Pair]:
+def _forward(group: Group, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
     """First inputs against first inputs, last outputs against last outputs; what is between stands alone."""
-    if not group.origin or not group.target:
-        yield from ((item, None) for item in _all(group.origin))
-        yield from ((None, item) for item in _all(group.target))
-        return
-    yield from align_items(group.origin[0].inputs, group.target[0].inputs)
-    for origin, target in zip(_between(group.origin), _between(group.target), strict=True):
+    between = [_between(side, middle) for side, middle in zip((group.origin, group.target), middles, strict=True)]
+    yield from align_items(_inputs(group.origin[:1]), _inputs(group.target[:1]))
+    for origin, target in zip(*between, strict=True):
         yield from ((item, None) for item in origin)
         yield from ((None, item) for item in target)
-    yield from align_items(group.origin[-1].outputs, group.target[-1].outputs)
+    yield from align_items(_outputs(group.origin[-1:]), _outputs(group.target[-1:]))
 
 
 def _backward(group: Group) -> Iterator[Pair]:
@@ -175,24 +175,25 @@ def _backward_of_heads(group: Group) -> Iterator[Pair]:
         yield from ((None, item) for item in target)
 
 
-def _all(calls: Sequence[Call]) -> Iterator[Item]:
-    """Every array of some calls."""
-    if calls:
-        yield from calls[0].inputs
-        for part in _between(calls):
-            yield from part
-        yield from calls[-1].outputs
+def _inputs(calls: Sequence[Call]) -> list[Item]:
+    return [item for call in calls for item in call.inputs]
 
 
-def _between(calls: Sequence[Call]) -> tuple[list[Item], list[Item], list[Item]]:
-    """Outputs of the first call, arrays of those in the middle in turn, inputs of the last."""
+def _outputs(calls: Sequence[Call]) -> list[Item]:
+    return [item for call in calls for item in call.outputs]
+
+
+def _between(calls: Sequence[Call], middle: Middle) -> tuple[list[Item], list[Item], list[Item]]:
+    """Outputs of the first call, arrays of those in the middle, inputs of the last."""
     if len(calls) < 2:
         return [], [], []
-    middle = []
-    for call in calls[1:-1]:
-        for at in range(max(len(call.inputs), len(call.outputs))):
-            middle += [*call.inputs[at : at + 1], *call.outputs[at : at + 1]]
-    return list(calls[0].outputs), middle, list(calls[-1].inputs)
+    return _outputs(calls[:1]), [item for call in calls[1:-1] for item in middle(call)], _inputs(calls[-1:])
+
+
+def _in_turn(call: Call) -> Iterator[Item]:
+    """Inputs and outputs of one index beside each other."""
+    for pair in zip_longest(call.inputs, call.outputs):
+        yield from (item for item in pair if item is not None)
 
 
 def findings(
