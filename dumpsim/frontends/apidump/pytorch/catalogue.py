@@ -182,7 +182,7 @@ class Catalogue:
         }
         for kind, prefix, space in spaces:
             for name in sorted(vars(space)) if not isinstance(space, type) else sorted(dir(space)):
-                if name.startswith("__") and name not in ("__getitem__", "__setitem__"):
+                if name.startswith("__") and name not in _UNLISTED_OPERATORS:
                     continue
                 if name.startswith("_") and not name.startswith("__"):
                     continue
@@ -205,6 +205,8 @@ def _is_silent(function: Any) -> bool:
     return code.co_name == function.__name__ and not any("has_torch_function" in name for name in code.co_names)
 
 
+# operators that call nothing listed [spec api_dump 1.9, 13]
+_UNLISTED_OPERATORS = ("__getitem__", "__setitem__", "__invert__", "__pow__", "__ipow__", "__rsub__")
 # questions about a tensor and its printing: no data flows through them
 _SILENT = frozenset(
     [

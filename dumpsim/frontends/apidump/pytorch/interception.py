@@ -262,10 +262,10 @@ class Interception:
                 callee = self._sites.find(frame).callee
                 if callee is not None and not _HIDDEN_BASES.isdisjoint((callee.root, *callee.attributes)):
                     return None  # torch's own functions call these by another name than the one that is listed
-            if candidates[0].name.endswith(_WITH_INDICES) and frame is not None:
+            name = candidates[0].name
+            if name.endswith(_WITH_INDICES) and frame is not None and self._sites.find(frame).name != name:
                 # one function for two, told apart by a flag: it is called by the name of both
-                if self._sites.find(frame).name != candidates[0].name:
-                    return Api("Functional", candidates[0].name.removesuffix(_WITH_INDICES))
+                return Api("Functional", name.removesuffix(_WITH_INDICES))
             return candidates[0]
         site = self._sites.find(frame) if frame is not None else CallSite(False)
         called = site.name
@@ -526,8 +526,12 @@ class Interception:
     def _release(self) -> None:
         """Take the hooks off."""
         self._home = threading.get_ident()
+        # torch's own removal forgets this entry
+        keywords = getattr(torch.nn.modules.module, "_global_forward_hooks_with_kwargs", {})
         while self._handles:
-            self._handles.pop().remove()
+            handle = self._handles.pop()
+            handle.remove()
+            keywords.pop(handle.id, None)
         self._eager.end()
         self._newcomers.end()
 
