@@ -88,7 +88,6 @@ class _Writer:
         self.nodes = _shown(graph)
         self.index = {id(node): i for i, node in enumerate(self.nodes)}
         self.params = {id(parameter): i for i, parameter in enumerate(graph.parameters)}
-        self.dynamic: set[int] = set()
         self.own_constants = 0
 
     def write(self, return_name: str) -> IrDoc:

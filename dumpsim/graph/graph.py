@@ -80,7 +80,6 @@ class Node:
     instance_name: str | None = None
     sources: tuple[SourceLine, ...] = ()
     candidate: str = ""  # as in `IrNode.candidate`
-    device_dtypes: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)  # e.g. {"dump": "true"}
     call_scope: str | None = None  # scope of the call whose body holds the node
     block_scope: str | None = None  # the same, of the innermost branch or function

@@ -59,11 +59,33 @@ def test_the_documents_older_form_is_read():
         "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1, (\n}\n",
         "# IR entry: @g\n%para1_x: <Tensor[Float99], (2)>\nsubgraph @g() {\n}\n",
         "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1)\n      # In file nonsense\n}\n",
-        "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1)\n      : (<Int8xNCHW[const vector]{a}>) -> ()\n}\n",
-        "# IR entry: @g\nsubgraph @g() {\n  %0(a) = Add(%1) primitive_attrs: {a: (1\n}\n",
     ],
 )
 def test_what_is_not_a_graph_is_a_clear_error(text):
     with pytest.raises(UnreadableError) as caught:
         irtext.parse(text, "x.ir")
     assert "x.ir" in str(caught.value)
+
+
+HEAD = "# IR entry: @g\n"
+BODY = "subgraph @g() {\n  %0(a) = Add(%1)\n      : "
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        (HEAD + "Total number of nodes: few\nsubgraph @g() {\n}\n", "x.ir", "is no number"),
+        (HEAD + "%para1_x: nonsense\nsubgraph @g() {\n}\n", "x.ir:2", "not a graph parameter"),
+        (HEAD + "%para1_x: <Ref[Int64], ()>\nsubgraph @g() {\n}\n", "x.ir:2", "is not a parameter's type"),
+        (HEAD + "subgraph @g() {\nnonsense\n}\n", "x.ir", "not a node"),
+        (HEAD + BODY + "(<Tensor[Float32]>) -> (<Tensor[Float32], (2)>)\n}\n", "x.ir", "is not a type"),
+        (HEAD + BODY + "(<Tuple[Int64*2], TupleShape((2))>) -> ()\n}\n", "x.ir", "2 types with 1 shapes"),
+        (HEAD + BODY + "(<Tensor[Float32], (a)>) -> ()\n}\n", "x.ir", "is not a shape"),
+        (HEAD + BODY + "(<Int8xNCHW[const vector]{a}>) -> ()\n}\n", "x.ir", "'a' is not a shape"),
+        (HEAD + "subgraph @g() {\n  %0(a) = Add(%1) primitive_attrs: {a: (1\n}\n", "x.ir:3", "never closed"),
+    ],
+)
+def test_damage_is_told_with_its_line(text, place, said):
+    with pytest.raises(UnreadableError, match=said) as caught:
+        irtext.parse(text, "x.ir")
+    assert str(caught.value).startswith(place)

@@ -411,7 +411,8 @@ def test_a_second_dump_goes_on_where_it_is_told_to(root):
 
 @pytest.mark.parametrize("value", ["1", "0", ""])
 def test_the_full_exception_dump_goes_with_o2(root, value):
-    Machine(root, "seed/ascend_o2", info={"exception_dump": value})
+    Machine(root, "seed/ascend_o2", info={"exception_dump": value}).run(conv())
+    assert list(root.rglob("Conv2D*"))
 
 
 def test_the_lite_exception_dump_does_not(root):

@@ -8,6 +8,7 @@ import pytest
 
 from dumpsim.core.errors import DumpConfigError
 from dumpsim.modes.configfile import check_all, config_schema, load, read_file
+from dumpsim.modes.gesteps import check_ge_steps
 from dumpsim.modes.profile import find, names
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/modes/observed_configs.json").read_text())
@@ -275,6 +276,30 @@ def test_schema_of_every_profile():
         else:
             assert "file_format" not in found["properties"][COMMON]["properties"]
             assert found["properties"][E2E]["properties"]["stat_calc_mode"]["enum"] == ["host", "device"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("|".join("1" * 101), "the number of collection ranges can not exceed 100."),
+        ("1-2-3", "need range step such as 0-5."),
+        ("a", "the step is not a digit."),
+        ("1|", "the step is not a digit."),
+        ("٣", "the step is not a digit."),
+        ("2147483648", "the step is out of range."),
+        ("1" * 5000, "the step is out of range."),
+        ("5-3", "in range steps, the first step is >= second step, correct range steps is as 5-10."),
+    ],
+)
+def test_steps_that_ge_refuses(text, reason):
+    with pytest.raises(DumpConfigError) as caught:
+        check_ge_steps(text)
+    assert str(caught.value) == f"E10001: Value [{text}] for parameter [dumpStep] is invalid. Reason: {reason}"
+
+
+@pytest.mark.parametrize("text", ["0", "0|5-8|2147483647", " 1 - 2 "])
+def test_steps_that_ge_takes(text):
+    assert check_ge_steps(text) is None
 
 
 def test_the_file_that_the_environment_names(tmp_path, monkeypatch):

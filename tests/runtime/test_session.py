@@ -334,3 +334,16 @@ def test_an_overflow_of_an_operand_that_is_updated_in_place_raises_the_flag(oper
     s.run_op(operators("ApplyMomentum"), [weight, np.zeros(3, np.float32), 1.0, large, 0.0])
     assert weight.tolist() == [np.inf] * 3
     assert s.device.status.raised
+
+
+def test_an_argument_and_a_weight_of_another_shape_are_refused(net, session):
+    b = net()
+    w = b.weight("w", X)
+    program = b.program(b.op("Add", b.input("x", (3,)), w))
+    s = session()
+    with pytest.raises(BadInputError, match=r"x: the argument has shape \(2,\)"):
+        s.execute(program, [X[:2]])
+    s.execute(program, [X])
+    w.storage._array = X[:2]
+    with pytest.raises(BadInputError, match=r"w: the weight's value has shape \(2,\)"):
+        s.execute(program, [X])

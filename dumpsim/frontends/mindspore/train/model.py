@@ -55,14 +55,12 @@ class Model:
         if unknown:
             raise ScriptValueError(
                 "The argument in 'kwargs' should be 'loss_scale_manager' or 'keep_batchnorm_fp32' or "
-                "'boost_config_dict' "
-                f"or 'acc_level', but got '{min(unknown)}'."
+                f"'boost_config_dict' or 'acc_level', but got '{min(unknown)}'."
             )
         if amp_level != "O0" and optimizer is None:
             raise ScriptValueError(
                 "Auto mixed precision will not work because 'optimizer' is None.Please set amp_level='O0' to "
-                "disable auto "
-                "mixed precision or set 'optimizer' not be None to use auto mixed precision."
+                "disable auto mixed precision or set 'optimizer' not be None to use auto mixed precision."
             )
         if kwargs.get("loss_scale_manager") is not None and optimizer is None:
             raise ScriptValueError("The argument 'optimizer' can not be None when set 'loss_scale_manager'.")

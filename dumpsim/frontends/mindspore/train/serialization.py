@@ -207,8 +207,7 @@ def load_param_into_net(
         if not isinstance(found, Parameter):
             raise ScriptTypeError(
                 "For 'parameter_dict', the element in the argument 'parameter_dict' should be a 'str' and "
-                "'Parameter' , "
-                f"but got {str} and {type(found)}."
+                f"'Parameter' , but got {str} and {type(found)}."
             )
         if found.shape != parameter.shape or (strict_load and found.dtype != parameter.dtype):
             raise ScriptRuntimeError(
