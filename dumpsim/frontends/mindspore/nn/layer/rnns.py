@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import log, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import Uniform, initializer
@@ -115,6 +115,7 @@ class _Recurrent(Cell):
             log.warning(f"nn.{owner}: the operator {operator} is not emulated; elementary operators stand for it.")
         self.rnn = _Unrolled(mode)
         self.reverse = ops.ReverseV2([0])
+        self.reverse_sequence = ops.ReverseSequence(0, 1)
         self.hidden_size, self.num_layers = hidden_size, num_layers
         self.batch_first, self.bidirectional, self.has_bias = batch_first, bidirectional, has_bias
         self.dropout = dropout
@@ -150,8 +151,6 @@ class _Recurrent(Cell):
             hx = (ops.zeros(shape, kind), ops.zeros(shape, kind)) if self.is_lstm else ops.zeros(shape, kind)
         elif self.is_lstm and (not isinstance(hx, tuple) or len(hx) != 2):
             raise ScriptTypeError(f"For '{self.cls_name}', the 'hx' must be a tuple of two tensors.")
-        if seq_length is not None and self.bidirectional:
-            raise UnsupportedError("lengths in both directions: ReverseSequence", where=f"nn.{self.cls_name}")
         if self.batch_first:
             x = ops.Transpose()(x, (1, 0, 2))
         states = []
@@ -160,9 +159,9 @@ class _Recurrent(Cell):
             output, state = self._layer(x, hx, seq_length, place)
             states.append(state)
             if self.bidirectional:
-                backward, state = self._layer(self.reverse(x), hx, seq_length, place + 1)
+                backward, state = self._layer(self._turned(x, seq_length), hx, seq_length, place + 1)
                 states.append(state)
-                output = ops.Concat(2)((output, self.reverse(backward)))
+                output = ops.Concat(2)((output, self._turned(backward, seq_length)))
             x = output
             if self.dropout != 0 and layer < self.num_layers - 1:
                 x = self.dropout_op(output)
@@ -171,6 +170,10 @@ class _Recurrent(Cell):
         if self.is_lstm:
             return output, (self._joined(states, 0, hx[0].shape), self._joined(states, 1, hx[1].shape))
         return output.astype(kind), ops.Concat(0)(tuple(states)).view(hx.shape)
+
+    def _turned(self, x: Any, seq_length: Any) -> Any:
+        """The steps from last to first, of each sequence as many as it has."""
+        return self.reverse(x) if seq_length is None else self.reverse_sequence(x, seq_length)
 
     @staticmethod
     def _joined(states: Any, part: int, shape: Any) -> Any:
