@@ -12,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
+from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.session import Session  # noqa: E402
 from dumpsim.frontends.apidump.selection import Request  # noqa: E402
@@ -22,6 +23,7 @@ FIXTURES = Path(__file__).parents[3] / "fixtures" / "apidump"
 
 @cache
 def load(name):
+    """A module of the fixtures, which may import torch."""
     spec = importlib.util.spec_from_file_location(f"apidump_{name}", FIXTURES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -131,3 +133,44 @@ def test_default_has_the_names_of_the_real_tool(key, tmp_path):
                 assert math.isclose(record.min, low, rel_tol=1e-4, abs_tol=1e-4)
                 assert math.isclose(record.mean, mean, rel_tol=1e-4, abs_tol=1e-4)
     assert set(session.skipped) <= {"keyword argument", "tensor in a dict"}
+
+
+class Tool:
+    """dumpsim, as scripts.py calls it."""
+
+    def __init__(self, directory):
+        self._directory = directory
+        self.start = migrator.api_dump_start
+        self.stop = migrator.api_dump_stop
+
+    def init(self, net, directory, backward):
+        self.dump = migrator.api_dump_init(net, self._directory / directory, retain_backward=backward, compat="1.0.17")
+
+
+@pytest.mark.parametrize("name", load("scripts").SCRIPTS)
+@pytest.mark.filterwarnings("ignore:.*upsample", "ignore:Detected call of `lr_scheduler.step", "ignore:dropout1d")
+def test_defects_that_show_are_those_of_the_real_tool(name, tmp_path):
+    texts = recorded()["texts"]
+    case = recorded()["dumps"][f"scripts/{name}"]
+    torch.manual_seed(7)
+    tool = Tool(tmp_path)
+    try:
+        load("scripts").SCRIPTS[name](tool)
+    finally:
+        tool.dump.close()
+    assert not tool.dump.skipped
+    found = sorted(tmp_path.rglob("*"))
+    assert [f"{p.relative_to(tmp_path)} {p.stat().st_mode & 0o777:o}" for p in found] == [
+        texts[n] for n in case["files"]
+    ]
+    for path, numbers in case["lines"]:
+        ours = (tmp_path / texts[path]).read_text().splitlines()
+        lines = [texts[n] for n in numbers]
+        assert [json.loads(line)[0] for line in ours] == [json.loads(line)[0] for line in lines]
+        if same_machine():
+            assert ours == lines
+        else:
+            for one, other in zip(ours, lines, strict=True):
+                close(one, other)
+    for path, numbers in case["stacks"]:
+        assert list(read_stack(tmp_path / texts[path])) == [texts[n] for n in numbers]

@@ -333,9 +333,8 @@ class Interception:
                 return None  # a bound method under another name
             if not known:
                 return None
-            # sum() and its like run the operators from C
-            from_operator = getattr(callee, "__module__", "") in ("operator", "_operator")
-            return reflected if reflected and other_is_number and not from_operator else names[0]
+            # sum() starts from the number 0; its like (functools.reduce, operator.add) from what they are given
+            return reflected if reflected and other_is_number and callee is sum else names[0]
         if reflected is None or not other_is_number:
             return names[0]
         right_known, right = evaluate(site.right, frame)
