@@ -242,6 +242,9 @@ class Scan:
         """Report the operator of one dump alone whose result came here."""
         maker, through = source
         bad = run.worst(kinds, "input")
+        if canonical(maker.operator.op_type) in _GIVEN:
+            note = f"only {maker.alone} dumped it; it comes to {bad.entry.label}"
+            return self._report(run, "given", kinds, "alone", "input", note, by=maker.operator)
         note = f"{'B' if maker.alone == 'A' else 'A'} has no such operator; its result comes to {bad.entry.label}"
         note += f" through {_some(through)}" if through else ""
         return self._report(run, "made", kinds, "alone", "input", note, by=maker.operator)
@@ -260,7 +263,7 @@ class Scan:
         one = by if by is not None else run.operator
         line = one.line
         if kind == "given":
-            note += self._gap.removeprefix("; ")
+            note = (note + self._gap).removeprefix("; ")
         if by is None and self._runs[one.name] > 1:
             note = "; ".join(filter(None, (note, f"in its run number {self._runs[one.name]} of the iteration")))
         finding = Finding(

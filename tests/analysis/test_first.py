@@ -340,3 +340,14 @@ def test_a_bad_weight_has_its_name(tmp_path):
     (finding,) = dumpsim.first(tmp_path)
     assert (finding.kind, finding.tensor, finding.detail) == ("received", "input.1", "1 NaN")
     assert finding.note == "it is fc3.weight"
+
+
+def test_a_parameter_that_one_dump_alone_shows_is_given(tmp_path):
+    w = [np.full((2, 2), float(n), np.float32) for n in range(3)]
+    a = write(
+        tmp_path / "a", [("Data", "fc.weight", [], [w[1]]), ("MatMul", "Default/MatMul-op0", [w[0], w[1]], [w[0]])]
+    )
+    b = write(tmp_path / "b", [("MatMul", "Default/MatMul-op0", [w[0], w[2]], [w[0]])])
+    (finding,) = dumpsim.first(a, b)
+    assert (finding.kind, finding.op_name, finding.basis) == ("given", "fc.weight", "alone")
+    assert finding.note == "only A dumped it; it comes to Default_MatMul-op0:input.1"
