@@ -4,6 +4,7 @@ Its forward pass is a graph of its own that gives out, behind the results, the v
 backward pass takes them, the gradients of the results and the arguments. [observed 2.10]
 """
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -56,7 +57,7 @@ class Backward:
         self, session: Any, chosen: tuple[int, ...], sens: Sequence[Any], arguments: Sequence[Any], saved: Sequence[Any]
     ) -> list[Any]:
         """Arrays of the `chosen` gradients."""
-        key = (chosen, id(session), session.target, session.options().jit_level)
+        key = (chosen, weakref.ref(session), session.target, session.options().jit_level)
         program = self._programs.get(key)
         if program is None:
             graph = copied(self._with_outputs(chosen))

@@ -1,6 +1,7 @@
 """Compiling cells and functions to programs, and running them."""
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,7 +210,8 @@ def current_session(jit_level: str | None = None) -> Session:
 
 
 def _settings(session: Session) -> tuple[Any, ...]:
-    return (session.target, id(session), session.options().jit_level)
+    """What of the session decides the graph; a reference is no other's, while an identity comes back."""
+    return (session.target, weakref.ref(session), session.options().jit_level)
 
 
 def _modes(cell: Any) -> tuple[Any, ...]:
