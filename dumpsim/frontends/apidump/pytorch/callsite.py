@@ -5,6 +5,7 @@ torch hands ``x + y`` and ``x.add(y)`` to a function mode as the same function, 
 """
 
 import dis
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -22,6 +23,12 @@ _LOADS = (
     "LOAD_GLOBAL",
 )
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
+_PAIRS = {
+    "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW"),
+    "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +126,7 @@ def base_module(load: Load | None, frame: FrameType) -> str | None:
 
 
 def _read(code: CodeType, offset: int) -> CallSite:
-    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+    instructions = list(_single(code))
     # a call of Python by Python leaves the caller at the cache behind its instruction
     at = max(n for n, i in enumerate(instructions) if i.offset <= offset)
     here = instructions[at]
@@ -145,6 +152,19 @@ def _read(code: CodeType, offset: int) -> CallSite:
     )
 
 
+def _single(code: CodeType) -> Iterator[dis.Instruction]:
+    """The instructions of a code object, those of 3.13 and later that load two variables as two."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _PAIRS:
+            first, second = instruction.argval
+            one, other = _PAIRS[instruction.opname]
+            yield instruction._replace(opname=one, argval=first)
+            # the place in the source is that of the first
+            yield instruction._replace(opname=other, argval=second, positions=None)
+        elif instruction.opname not in ("CACHE", "EXTENDED_ARG"):
+            yield instruction
+
+
 def _positional(code: CodeType, here: dis.Instruction, before: list[dis.Instruction]) -> int | None:
     """Arguments by position of a call: all but those that the instruction names."""
     if here.opname == "CALL_FUNCTION_EX" or here.arg is None:
@@ -164,8 +184,8 @@ def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:
     while n >= 0 and instructions[n].opname in _ATTRIBUTES:
         names.insert(0, instructions[n].argval)
         n -= 1
-    if n >= 0 and (instructions[n].opname in _LOADS or instructions[n].opname in ("LOAD_CONST", "LOAD_SMALL_INT")):
-        op = "LOAD_CONST" if instructions[n].opname == "LOAD_SMALL_INT" else instructions[n].opname
+    if n >= 0 and (instructions[n].opname in _LOADS or instructions[n].opname in _CONSTANTS):
+        op = "LOAD_CONST" if instructions[n].opname in _CONSTANTS else instructions[n].opname
         return Load(op, instructions[n].argval, tuple(names))
     # the base is a value of an expression; its last attribute is still the name that was called
     return Load("", "", tuple(names)) if names else None
@@ -183,7 +203,7 @@ def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:
             continue
         if (
             instruction.opname in _LOADS
-            or instruction.opname == "LOAD_CONST"
+            or instruction.opname in _CONSTANTS
             or (found is not None and instruction.opname in _ATTRIBUTES)
         ):
             found = n
