@@ -1,10 +1,10 @@
-"""``mindspore.amp``: scales of the loss, and mixed precision of whole cells (levels O2 and O3)."""
+"""``mindspore.amp``: scales of the loss, and mixed precision of cells (levels O1, O2 and O3)."""
 
 from typing import Any
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
-from dumpsim.frontends.mindspore import nn, ops
+from dumpsim.frontends.mindspore import _halved, nn, ops
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -21,6 +21,7 @@ __all__ = [
     "build_train_network",
     "custom_mixed_precision",
     "get_black_list",
+    "get_white_list",
 ]
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
@@ -250,14 +251,14 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
     ----------
     network : Cell
         It is changed.
-    amp_level : {"O0", "O2", "O3"}
-        O2 keeps batch and layer norms in float32.
+    amp_level : {"O0", "O1", "O2", "O3"}
+        O1 changes the cells and primitives of `get_white_list` alone; O2 keeps batch and layer norms in float32.
     dtype : float16 or bfloat16
 
     Raises
     ------
     UnsupportedError
-        For "O1" and "auto", which rewrite the network operator by operator.
+        For "auto", which casts operator by operator.
     ScriptTypeError, ScriptValueError
         For what is no cell, and for other levels and types.
     """
@@ -267,11 +268,15 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
         raise ScriptValueError(f"The dtype should be one of (mstype.float16, mstype.bfloat16), but got {dtype}.")
     if amp_level == "O0":
         return network
-    if amp_level in ("O1", "auto"):
+    if amp_level == "auto":
         raise UnsupportedError(
-            f"mixed precision by operators, level {amp_level!r}", where="amp.auto_mixed_precision",
-            allowed=("O0", "O2", "O3"),
+            "mixed precision of every operator, level 'auto'", where="amp.auto_mixed_precision",
+            allowed=("O0", "O1", "O2", "O3"),
         )  # fmt: skip
+    if amp_level == "O1":
+        _halved.halve(network, _halved.white_list(), dtype)
+        network._amp_level = amp_level
+        return network
     if amp_level not in _LEVELS:
         raise ScriptValueError(f"The amp level {amp_level} is not supported")
     network.to_float(dtype)
@@ -293,15 +298,24 @@ def get_black_list() -> list[type]:
     return list(_BLACK_LIST)
 
 
+def get_white_list() -> list[type]:
+    """Kinds of cells and primitives that compute in 16 bits at level O1.
+
+    Examples
+    --------
+    >>> nn.Dense in get_white_list()
+    True
+    """
+    return _halved.white_list()
+
+
 def custom_mixed_precision(
     network: nn.Cell, *, white_list: Any = None, black_list: Any = None, dtype: DType = mstype.float16
 ) -> nn.Cell:
-    """A network that computes in 16 bits but for the kinds of cells of a list.
+    """A network that computes in 16 bits in the kinds of cells of a list, or everywhere but in those.
 
     Raises
     ------
-    UnsupportedError
-        For a `white_list`, which rewrites the network operator by operator.
     ScriptTypeError, ScriptValueError
         For what is no cell, no list or two of them, and for another type.
     """
@@ -309,12 +323,14 @@ def custom_mixed_precision(
         raise ScriptTypeError("The network type should be Cell.")
     if (white_list is None) == (black_list is None):
         raise ScriptValueError("For custom_mixed_precision, one of white_list and black_list must be provided.")
-    if white_list is not None:
-        raise UnsupportedError("mixed precision by operators", where="custom_mixed_precision(white_list)")
-    if not isinstance(black_list, list):
-        raise ScriptTypeError(f"The type of black_list should be list, but got {type(black_list)}")
+    for name, given in (("white_list", white_list), ("black_list", black_list)):
+        if given is not None and not isinstance(given, list):
+            raise ScriptTypeError(f"The type of {name} should be list, but got {type(given)}")
     if dtype not in (mstype.float16, mstype.bfloat16):
         raise ScriptValueError(f"The dtype should be one of (mstype.float16, mstype.bfloat16), but got {dtype}.")
+    if white_list is not None:
+        _halved.halve(network, white_list, dtype)
+        return network
     network.to_float(dtype)
     _keep_float32(network, tuple(black_list), dtype)
     return _OutputTo32(network)
@@ -336,7 +352,7 @@ def build_train_network(
         It is changed where it computes in 16 bits.
     optimizer : Optimizer
     loss_fn : Cell, optional
-    level : {"O0", "O2", "O3"}
+    level : {"O0", "O1", "O2", "O3"}
         O2 comes with a `DynamicLossScaleManager`.
     boost_level : {"O0"}
     **kwargs
