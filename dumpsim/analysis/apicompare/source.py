@@ -140,8 +140,9 @@ class Dump:
     def statistics(self, record: ApiRecord) -> tuple[float, float, float]:
         """Maximum, minimum and mean of a record; of its array when the info file has none."""
         if apidump.is_statistics_free(record) and record.name in self.arrays:
-            values = np.asarray(self.array(record.name), dtype=np.float64).ravel()
-            if values.size:
+            array = self.array(record.name)
+            if array.size and array.dtype.kind != "c":
+                values = array.astype(np.float64)
                 return float(values.max()), float(values.min()), float(values.mean())
         return record.max, record.min, record.mean
 

@@ -380,3 +380,15 @@ def test_directories_are_said_once_a_table(pair, caplog):
     assert result.directories == directories
     told = "[*User Attention*] The compare directory information:\n The orig dir: {} \n The target dir: {}"
     assert caplog.messages == [told.format(*directories)]
+
+
+def test_complex_arrays_have_no_greatest(tmp_path):
+    sides = [tmp_path / "a", tmp_path / "b"]
+    for side, calls in zip(sides, (linears(0, 1), linears(0)), strict=True):
+        dump(side, "torch", calls, npy=True)
+        info = side / "rank0" / "torch_api_dump_info.pkl"
+        lines = [json.loads(line) for line in info.read_text().splitlines()]
+        info.write_text("".join(json.dumps([*line[:5], [float("nan")] * 3]) + "\n" for line in lines))
+        for path in (side / "rank0" / "torch_api_dump").iterdir():
+            np.save(path, np.load(path) * (1 + 1j))
+    assert api_dump_compare(*sides).passes

@@ -2,9 +2,14 @@
 
 import importlib.util
 import json
+import os
+import platform
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
@@ -56,6 +61,9 @@ def test_recorded_console(name, tmp_path):
         ("cmp_pt_ms", "pt", "ms", {}),
         ("cmp_ms_ms", "ms", "ms", {}),
         ("cmp_ms_pt_ign", "ms", "pt", {"ignore_unmatched": True}),
+        ("cmp_ms_pt_global", "ms", "pt", {"convinced_match_method": "global"}),
+        ("cmp_ms_pt_simple", "ms", "pt", {"convinced_match_method": "simple"}),
+        ("cmp_ms_pt", "ms", "pt", {"convinced_match_method": "recursion"}),
     ],
 )
 def test_stored_pair(expected, origin, target, arguments, tmp_path, capsys):
@@ -63,3 +71,21 @@ def test_stored_pair(expected, origin, target, arguments, tmp_path, capsys):
     assert texts(tmp_path) == texts(REFERENCE / expected)
     assert result.first is None
     assert result.passes
+
+
+EXACT = """
+import sys
+from dumpsim.analysis.apicompare import compare_api_dumps
+from dumpsim.analysis.apicompare.options import Options
+compare_api_dumps(*sys.argv[1:3], Options(compat="1.0.17"))[0].to_csv(sys.argv[3])
+"""
+
+
+def test_stored_pair_by_the_recorders_kernel(tmp_path):
+    """The exact numbers are those of numpy's BLAS: with the kernel of the recorder the stored ones, byte for byte."""
+    blas = np.show_config("dicts")["Build Dependencies"]["blas"]
+    if platform.machine() != "x86_64" or "DYNAMIC_ARCH" not in blas.get("openblas configuration", ""):
+        pytest.skip("numpy's BLAS has no kernel to choose")
+    command = [sys.executable, "-c", EXACT, REFERENCE / "ms", REFERENCE / "pt", tmp_path / "out"]
+    subprocess.run(command, env={**os.environ, "OPENBLAS_CORETYPE": "Nehalem"}, check=True, cwd=FIXTURES.parents[1])
+    assert texts(tmp_path / "out") == texts(REFERENCE / "cmp_ms_pt")
