@@ -349,5 +349,5 @@ def test_a_parameter_that_one_dump_alone_shows_is_given(tmp_path):
     )
     b = write(tmp_path / "b", [("MatMul", "Default/MatMul-op0", [w[0], w[2]], [w[0]])])
     (finding,) = dumpsim.first(a, b)
-    assert (finding.kind, finding.op_name, finding.basis) == ("given", "fc.weight", "alone")
+    assert (finding.kind, finding.op_name, finding.basis) == ("given", "fc_weight", "alone")
     assert finding.note == "only A dumped it; it comes to Default_MatMul-op0:input.1"
