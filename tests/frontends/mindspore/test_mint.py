@@ -154,6 +154,11 @@ def test_what_is_missing_is_named(module, name):
         getattr(import_module(f"dumpsim.frontends.mindspore.{module}"), name)
 
 
+def test_the_checks_of_the_vendor_are_named():
+    with pytest.raises(UnsupportedError, match="mindspore: _checkparam is not emulated"):
+        from dumpsim.frontends.mindspore import _checkparam  # noqa: F401
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(TypeError, match=r"mint\.cumsum: missing a required argument: 'dim'"):
         mint.cumsum(Tensor([1.0]))

@@ -21,6 +21,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "div",
+    "eq",
     "equal",
     "floor_div",
     "floor_mod",
@@ -192,6 +193,7 @@ def not_equal(input: Any, other: Any) -> Tensor:
     return binary("NotEqual", input, other)
 
 
+eq = equal
 ne = not_equal
 
 
