@@ -305,7 +305,18 @@ def _read_operand(text: str, types: tuple[Abstract, ...], position: int) -> Oper
 
 
 def parse_source(line: str, where: str) -> SourceLine:
-    """A source line of the text, in the present or the documents' older form."""
+    """A source line of the text, in the present or the documents' older form.
+
+    Raises
+    ------
+    UnreadableError
+        For any other line.
+
+    Examples
+    --------
+    >>> parse_source("# In file net.py:12~13, 8~30/        x = self.fc(x)/", "ir").end_line
+    13
+    """
     if match := _SOURCE.match(line):
         path, first, last, left, right, code = match.groups()
         return SourceLine(

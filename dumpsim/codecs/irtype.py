@@ -69,6 +69,11 @@ def parse_types(text: str, where: str) -> tuple[Abstract, ...]:
 def parse_type(text: str, where: str) -> Abstract:
     """One type in its angle brackets.
 
+    Raises
+    ------
+    UnreadableError
+        For text that is no type, a number type that is not known, and a shape that is none.
+
     Examples
     --------
     >>> parse_type("<Ref[Tensor[Float32]], (3), ref_key=bn.gamma, is_parameter, is_inplace>", "ir").inplace

@@ -107,6 +107,11 @@ _FORMAT_NUMBERS = {name: number for number, name in FORMATS.items()} | {"DHWCH":
 def dtype_number(name: str) -> int:
     """Number of a type in a dump file, by our name or the vendor's, in any case.
 
+    Raises
+    ------
+    DtypeError
+        For another name.
+
     Examples
     --------
     >>> dtype_number("float32"), dtype_number("FLOAT"), dtype_number("bfloat16")
@@ -135,6 +140,11 @@ def _proto_type(number: int) -> ProtoType:
 def dtype_name(number: int) -> str:
     """Our name of a type.
 
+    Raises
+    ------
+    DtypeError
+        For a number that no type has.
+
     Examples
     --------
     >>> dtype_name(1), dtype_name(33), dtype_name(18)
@@ -145,6 +155,11 @@ def dtype_name(number: int) -> str:
 
 def vendor_name(number: int) -> str:
     """The vendor's name of a type.
+
+    Raises
+    ------
+    DtypeError
+        For a number that no type has.
 
     Examples
     --------
@@ -168,6 +183,11 @@ def ge_number(number: int) -> int:
 def from_ge(number: int) -> int:
     """The number in dump files of one of GE's.
 
+    Raises
+    ------
+    DtypeError
+        For a number that none of GE's types has.
+
     Examples
     --------
     >>> dtype_name(from_ge(12))
@@ -183,6 +203,11 @@ def from_ge(number: int) -> int:
 
 def format_number(name: str) -> int:
     """Number of a layout, by the vendor's name.
+
+    Raises
+    ------
+    FormatError
+        For another name.
 
     Examples
     --------
@@ -202,6 +227,11 @@ def format_number(name: str) -> int:
 
 def format_name(number: int) -> str:
     """The vendor's name of a layout.
+
+    Raises
+    ------
+    FormatError
+        For a number that no layout has.
 
     Examples
     --------

@@ -85,7 +85,18 @@ def _varint(data: memoryview, at: int, end: int, where: str) -> tuple[int, int]:
 
 
 def varints(data: memoryview, span: Span, where: str, limit: int) -> Iterator[int]:
-    """The numbers of a packed field, at most `limit`."""
+    """The numbers of a packed field, at most `limit`.
+
+    Raises
+    ------
+    UnreadableError
+        With the offset, for a number that is cut short, and for more numbers.
+
+    Examples
+    --------
+    >>> list(varints(memoryview(bytes.fromhex("01ac02")), (0, 3), "file", 2))
+    [1, 300]
+    """
     at, end = span
     for _ in range(limit):
         if at == end:

@@ -1,6 +1,7 @@
 """``dumpsim-manifest.json``: what the vendor's tree does not say of a dump. It never stands inside a vendor tree.
 [design]"""
 
+import contextlib
 import json
 import os
 import tempfile
@@ -125,6 +126,8 @@ class Spool:
                 out.write("\n ]\n}\n")
             os.replace(part, path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
             raise DumpWriteError(f"cannot be written: {error.strerror}", where=path, code="DS-ARC-011") from error
         finally:
             if self._file is not None:

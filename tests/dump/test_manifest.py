@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dumpsim.core.errors import DumpWriteError
 from dumpsim.dump.manifest import Manifest, Spool
 
 HEAD = Manifest(
@@ -22,3 +23,10 @@ def test_all_entries_are_there_in_their_order(tmp_path, number):
     found = Manifest.model_validate(json.loads((tmp_path / "manifest.json").read_text("utf-8")))
     assert [entry.task_id for entry in found.files] == list(range(number))
     assert [entry.path for entry in found.files] == [f"Net/0/0/{index}\n\u00e4.npy" for index in range(number)]
+
+
+def test_a_manifest_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(DumpWriteError, match=r"manifest\.json: cannot be written: Is a directory"):
+        Spool().finish(HEAD, str(tmp_path / "manifest.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
