@@ -96,5 +96,5 @@ def test_compare(benchmark, tmp_path, name, npy):
     ours = time.process_time() - start
     assert len(result.steps[0].mapping) >= 800
     real = real_seconds(origin, target)
-    ratio = f", {real / ours:.1f} times ours" if isinstance(real, float) else ""
-    print(f"\n{name}: {ours:.2f} s CPU" + ("" if real is None else f"; the real tool: {real}{ratio}"))
+    told = f"{real:.2f} s, {real / ours:.1f} times ours" if isinstance(real, float) else real
+    print(f"\n{name}: {ours:.2f} s CPU" + (f"; the real tool: {told}" if told else ""))

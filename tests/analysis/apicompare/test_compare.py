@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
+from dumpsim.analysis.apicompare.difference import Tolerance
 from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError
 from tests.apifiles import call, dump, linears, mapping, ramp
 
@@ -392,3 +395,10 @@ def test_complex_arrays_have_no_greatest(tmp_path):
         for path in (side / "rank0" / "torch_api_dump").iterdir():
             np.save(path, np.load(path) * (1 + 1j))
     assert api_dump_compare(*sides).passes
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.floats(width=32), st.floats(width=32), st.sampled_from([0.0, 1e-4, 0.5]), st.sampled_from([0.0, 1e-4, 2.0]))
+def test_close_numbers_are_numpys(origin, target, rtol, atol):
+    tolerance = Tolerance(rtol=rtol, atol=atol, equal_nan=True)
+    assert tolerance.close_numbers(origin, target) == bool(tolerance.close(origin, target))
