@@ -8,11 +8,13 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 
 __all__ = [
+    "adaptive_avg_pool2d",
     "addbmm",
     "addmm",
     "addmv",
     "baddbmm",
     "celu",
+    "dtype",
     "einsum",
     "glu",
     "hardshrink",
@@ -21,6 +23,7 @@ __all__ = [
     "isclose",
     "logit",
     "nan_to_num",
+    "numel",
     "pixel_shuffle",
     "repeat_interleave",
     "reverse_sequence",
@@ -286,3 +289,20 @@ def scatter_nd_max(input_x: Tensor, indices: Tensor, updates: Tensor, use_lockin
 def scatter_nd_min(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
     """The smaller of places of a Parameter and the updates."""
     return _written("ScatterNdMin", input_x, indices, updates, use_locking=use_locking)
+
+
+def dtype(input_x: Tensor) -> Any:
+    """The number type."""
+    return input_x.dtype
+
+
+def numel(input: Tensor) -> int:
+    """Number of elements."""
+    return int(input.size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many windows as the output has elements; None keeps an extent."""
+    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
+    size = (input.shape[-2] if height is None else height, input.shape[-1] if width is None else width)
+    return single("AdaptiveAvgPool2D", [input], {"output_size": size})
