@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,6 +148,8 @@ def api_dump_init(
     compat : {None, "1.0.17"}
         The real tool exactly: it counts calls from here on, not from start on, and keeps its defects where they show in
         names, order or numbers. Ours; not in the real tool.
+    **kwargs
+        None are known. Under `compat` any are ignored, as the real tool ignores them.
 
     Returns
     -------
@@ -157,7 +159,7 @@ def api_dump_init(
     Raises
     ------
     TypeError
-        For a network of no known framework, or an argument of the wrong type.
+        For a network of no known framework, an argument of the wrong type, or an unknown one.
     RuntimeError
         For ``output_path=None``.
     ValueError
@@ -175,6 +177,8 @@ def api_dump_init(
     from dumpsim.frontends.apidump.selection import check_bool
 
     exact = _check_ours(coverage, compat)
+    if not exact:
+        _refuse(kwargs)
     framework = _framework(net)
     check_bool("retain_backward", retain_backward)
     if output_path is None:
@@ -312,6 +316,19 @@ def _check_ours(coverage: object, compat: object) -> bool:
             "1.0.17 has no other than the listed APIs", where="api_dump_init(coverage=)", code="DS-ADP-016"
         )
     return compat == EXACT
+
+
+def _refuse(kwargs: "Mapping[str, object]") -> None:
+    """Unknown keywords; the real tool ignores them, and the dump is not what was asked for. [spec api_dump 1.1]"""
+    for name in kwargs:
+        known = ("net", "output_path", "retain_backward", "compare_statedict", "coverage", "compat")
+        raise ScriptTypeError(
+            f"there is no argument {name!r}",
+            where="api_dump_init",
+            allowed=known,
+            nearest=nearest(name, known),
+            code="DS-ADP-016",
+        )
 
 
 def _framework(net: object) -> str:

@@ -406,7 +406,15 @@ def test_13_full_coverage_sees_what_is_not_listed(tmp_path, made):
     bases = {c.rpartition("_")[0] for c in made.calls}
     assert bases >= {
         *("NN_Mish", "NN_RMSNorm", "NN_Flatten", "Tensor___getitem__", "Tensor___setitem__", "Tensor___neg__"),
-        *("Tensor___lt__", "Tensor___le__", "Tensor___invert__", "Tensor___pow__", "Tensor___rsub__", "Tensor_contiguous", "Tensor_half"),
+        *(
+            "Tensor___lt__",
+            "Tensor___le__",
+            "Tensor___invert__",
+            "Tensor___pow__",
+            "Tensor___rsub__",
+            "Tensor_contiguous",
+            "Tensor_half",
+        ),
         *("Torch_linalg_norm", "Torch_fft_fft", "Torch_special_expit", "Functional_scaled_dot_product_attention"),
         *("Functional_rms_norm", "Functional_huber_loss"),
     }
@@ -477,6 +485,13 @@ def test_20_the_text_at_stop(tmp_path, caplog):
         dump.stop()
     assert f"has been saved to {tmp_path}." in caplog.text
     assert "to to" not in caplog.text
+
+
+def test_an_unknown_keyword_of_init_is_refused_by_name(tmp_path):
+    with pytest.raises(TypeError, match=r"no argument 'retain_backwards'") as caught:
+        migrator.api_dump_init(Net(), tmp_path, retain_backwards=True)
+    assert "retain_backward" in str(getattr(caught.value, "__notes__", "")) + str(caught.value)
+    migrator.api_dump_init(Net(), tmp_path, retain_backwards=True, compat="1.0.17").close()  # as the real one
 
 
 # dropout of all kinds [spec api_dump 1.7]

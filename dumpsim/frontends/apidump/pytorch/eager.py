@@ -28,6 +28,7 @@ class Eager:
 
     def begin(self) -> None:
         """Compiled functions run uncompiled from here, those compiled later too."""
+        self.end()
         if getattr(torch.compiler, "set_stance", None) is None:  # torch before 2.6
             return
         if _COMPILER in sys.modules:

@@ -113,7 +113,6 @@ class ExactInterception(Interception):
         self._handles = [torch.nn.modules.module.register_module_forward_pre_hook(self._enter)]
         self._eager.begin()
         self._newcomers.begin()
-        self._newcomers.begin()
 
     def remove(self) -> None:
         """Take everything off, but what a later init has taken over."""
@@ -206,8 +205,9 @@ class ExactInterception(Interception):
         optimizer = frame.f_locals.get("self")
         if frame.f_code.co_name != "step":
             return any(vars(torch.optim).get(cls.__name__) is cls for cls in type(optimizer).__mro__[:-2])
-        kept = optimizer is not None and id(optimizer) in self._early_steps
-        return not (kept and inspect.unwrap(type(optimizer).step).__code__ is frame.f_code)
+        if optimizer is None or id(optimizer) not in self._early_steps:
+            return True
+        return inspect.unwrap(type(optimizer).step).__code__ is not frame.f_code
 
     def _is_early(
         self, session: "Session", api: Api | None, function: Callable[..., Any], frame: FrameType | None

@@ -30,6 +30,7 @@ class Newcomers:
         self._own: Profile | None = None
 
     def begin(self) -> None:
+        self.end()
         before = self._before = threading.getprofile()
         greet = self._greet
 
