@@ -52,6 +52,8 @@ class CallSite:
         What was called.
     left, right : Load or None
         Operands of an operator, where they are simple.
+    left_loads, right_loads : tuple of Load
+        The variables in the operands, where those are more than that.
     positional : int or None
         How many arguments were given by position, where the instruction tells.
     """
@@ -61,6 +63,8 @@ class CallSite:
     left: Load | None = None
     right: Load | None = None
     positional: int | None = None
+    left_loads: tuple[Load, ...] = ()
+    right_loads: tuple[Load, ...] = ()
 
     @property
     def name(self) -> str | None:
@@ -132,7 +136,14 @@ def _read(code: CodeType, offset: int) -> CallSite:
     here = instructions[at]
     before = instructions[:at]
     if here.opname.startswith(_OPERATORS):
-        return CallSite(True, left=_left(here, before), right=_chain(before, len(before) - 1))
+        left, right = _variables(here, before)
+        return CallSite(
+            True,
+            left=_left(here, before),
+            right=_chain(before, len(before) - 1),
+            left_loads=left,
+            right_loads=right,
+        )
     # 3.11: once it is specialised, PRECALL does the call itself
     if not here.opname.startswith(("CALL", "PRECALL")) or here.positions is None or here.positions.lineno is None:
         return CallSite(False)
@@ -189,6 +200,28 @@ def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:
         return Load(op, instructions[n].argval, tuple(names))
     # the base is a value of an expression; its last attribute is still the name that was called
     return Load("", "", tuple(names)) if names else None
+
+
+def _variables(here: dis.Instruction, before: list[dis.Instruction]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
+    """The variables in the left and in the right operand of an operator, by where they stand in the source."""
+    found: tuple[list[Load], list[Load]] = ([], [])
+    if not before or here.positions is None or before[-1].positions is None:
+        return (), ()
+    start = (here.positions.lineno or 0, here.positions.col_offset or 0)
+    middle = (before[-1].positions.lineno or 0, before[-1].positions.col_offset or 0)
+    for n, instruction in enumerate(before):
+        if instruction.opname not in _LOADS or instruction.positions is None:
+            continue
+        place = (instruction.positions.lineno or 0, instruction.positions.col_offset or 0)
+        if place < start:
+            continue
+        last = n
+        while last + 1 < len(before) and before[last + 1].opname in _ATTRIBUTES:
+            last += 1
+        load = _chain(before, last)
+        if load is not None:
+            found[place >= middle].append(load)
+    return tuple(found[0]), tuple(found[1])
 
 
 def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:

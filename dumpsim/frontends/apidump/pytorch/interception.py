@@ -30,6 +30,7 @@ _JIT = "/torch/_jit_internal.py"  # functions that choose between two by a flag,
 _OWN_CALLERS = ("/torch/_tensor.py", "/torch/nn/functional.py", "/torch/functional.py")
 _HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase", "_VF"})
 _WITH_INDICES = "_with_indices"
+_NUMBERS = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "item", "stride"})
 _VARARGS = 0x04
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 _DESCRIPTOR = type(torch._C.TensorBase.add)
@@ -343,7 +344,8 @@ class Interception:
         left_known, left = evaluate(site.left, frame)
         if left_known:
             return names[0] if left is args[0] else reflected
-        return names[0]
+        is_right = any(_is_tensor(load, frame) for load in site.right_loads)
+        return reflected if is_right and not any(_is_tensor(load, frame) for load in site.left_loads) else names[0]
 
     def _is_hidden(self, session: "Session", frame: FrameType | None) -> bool:
         """Calls of optimizers; outside `exact`, those made again in backward (checkpointing)."""
@@ -537,13 +539,13 @@ class Interception:
 
 def caller(frame: FrameType | None) -> FrameType | None:
     """The frame that called a function of torch, past torch's own way to us."""
-    while frame is not None and frame.f_back is not None:
+    while frame is not None and (outer := frame.f_back) is not None:
         if frame.f_code.co_name == "__torch_function__":  # a mode of the user's above ours
-            frame = frame.f_back
+            frame = outer
             continue
         if frame.f_code is not _HANDLE:
             break
-        frame = frame.f_back.f_back
+        frame = outer.f_back
         if frame is not None and frame.f_code.co_filename.endswith(_JIT):
             frame = frame.f_back
     return frame
@@ -557,6 +559,14 @@ def _inside(directory: str) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_tensor(load: Load, frame: FrameType) -> bool:
+    """Whether a variable in an operand makes a tensor of it."""
+    value = evaluate(Load(load.op, load.root), frame)[1]
+    if isinstance(value, torch.Tensor):
+        return not load.attributes or load.attributes[0] not in _NUMBERS
+    return isinstance(evaluate(load, frame)[1], torch.Tensor)
 
 
 def _owner(callee: Load | None) -> Load | None:
