@@ -36,6 +36,7 @@ _NO_FILES = "{} records in {} have no npy file, and are not compared; the first 
 _UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
 _DEFAULTS = Options()
+_STRIDE = 64  # arrays between two steps of the bar
 
 
 def api_dump_compare(
@@ -322,9 +323,10 @@ class _Bar:
         return self._tick
 
     def __exit__(self, *_: object) -> None:
+        self._progress.advance(self._task, self._count % _STRIDE)
         self._progress.stop()
 
     def _tick(self) -> None:
         self._count += 1
-        if self._count % 64 == 0:
-            self._progress.advance(self._task, 64)
+        if self._count % _STRIDE == 0:
+            self._progress.advance(self._task, _STRIDE)

@@ -1,5 +1,6 @@
 """api_dump_compare where it does better than the real tool, and what it refuses."""
 
+import io
 import json
 import os
 import stat
@@ -402,3 +403,21 @@ def test_complex_arrays_have_no_greatest(tmp_path):
 def test_close_numbers_are_numpys(origin, target, rtol, atol):
     tolerance = Tolerance(rtol=rtol, atol=atol, equal_nan=True)
     assert tolerance.close_numbers(origin, target) == bool(tolerance.close(origin, target))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_sees_a_bar_and_a_file_none(pair, monkeypatch):
+    origin, target, _ = pair
+    monkeypatch.setenv("TERM", "xterm")
+    shown = []
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", stream)
+        api_dump_compare(origin, target)
+        shown.append(stream.getvalue())
+    assert "comparing" in shown[0]
+    assert "100%" in shown[0]
+    assert shown[1] == ""
