@@ -1,9 +1,11 @@
 """API dump of torch against what the real troubleshooter 1.0.17 wrote for the same nets."""
 
+import copy
 import importlib.util
 import json
 import math
 import os
+import pickle
 import sys
 from functools import cache
 from pathlib import Path
@@ -174,3 +176,21 @@ def test_defects_that_show_are_those_of_the_real_tool(name, tmp_path):
                 close(one, other)
     for path, numbers in case["stacks"]:
         assert list(read_stack(tmp_path / texts[path])) == [texts[n] for n in numbers]
+
+
+def test_close_takes_the_hooks_of_every_init_off(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    for name in "ab":
+        dump = migrator.api_dump_init(net, tmp_path / name, compat="1.0.17")
+    assert len(net[0]._forward_hooks) == 4  # two of each, as the real tool has them
+    twin, stored = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+    dump.start()
+    stored(torch.ones(1, 2))
+    dump.stop()
+    assert not (tmp_path / "b/rank0/torch_api_dump").exists()
+    dump.close()
+    assert not net[0]._forward_hooks
+    assert torch.equal(twin(torch.ones(1, 2)), net(torch.ones(1, 2)))
+    with migrator.api_dump_init(net, tmp_path / "c", compat="1.0.17"):
+        assert len(net[0]._forward_hooks) == 2
+    assert not net[0]._forward_hooks

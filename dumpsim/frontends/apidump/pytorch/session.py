@@ -117,7 +117,7 @@ class Session:
             _save(net, f"{self.output.rank_directory}/pt_net.pth")
         self._carried = carried
         self._interception = ExactInterception(self, net, carried) if exact else Interception(self)
-        self._finalizer = weakref.finalize(self, Interception.remove, self._interception)
+        self._finalizer = weakref.finalize(self, self._interception.remove)
         self._intercept()
 
     def __enter__(self) -> "Session":
@@ -315,21 +315,18 @@ class Session:
     def gradient(self, name: str, gradient: torch.Tensor, request: Request) -> None:
         """The gradient of an output has come."""
         with torch._C.DisableTorchFunction():
-            if request is self.request and request.dump_type == "stack":
-                found = self.captured(name, gradient, single=True)
-                if found:
-                    with self._lock:
-                        self._write(found)
+            if request.dump_type == "stack":
+                found = self._outlines.take(name, gradient, request.filter_data, self._capture_inside)
+            elif request.filter_data and not is_data(gradient):
                 return
-            if request.filter_data and not is_data(gradient):
-                return
-            try:
-                measured = self._measure(gradient, request)
-            except Skip as skip:
-                self.skipped[skip.reason] += 1
-                return
-        with self._lock:
-            self._write([(name, measured, None)])
+            else:
+                try:
+                    found = [(name, self._measure(gradient, request), None)]
+                except Skip as skip:
+                    self.skipped[skip.reason] += 1
+                    return
+        if found:
+            self._write(found)  # the lines of one record come together without our lock
 
     def _intercept(self) -> None:
         """Only while something is to be seen: a stopped session costs nothing, unless there is dropout to hold."""
