@@ -182,6 +182,8 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
 def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """A call that the capture makes, at the present position: for `call`, and for functions that take functions."""
     tracer = trace.current()
+    if tracer is not None:
+        function = _entry(function)
     target = getattr(function, "__func__", function)
     if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
         return function(*args, **kwargs)
@@ -199,6 +201,13 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if target is not function:
             return new.function(function.__self__, *args, **kwargs)
         return new.function(*args, **kwargs)
+
+
+def _entry(function: Any) -> Any:
+    """The ``__call__`` of an object of the script's own class; any other function as it is."""
+    method = inspect.getattr_static(type(function), "__call__", None)
+    own = isinstance(method, types.FunctionType) and not _is_cell(function) and not _is_library(method)
+    return types.MethodType(method, function) if own and method is not None else function
 
 
 def _is_cell(value: Any) -> bool:
