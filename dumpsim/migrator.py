@@ -126,6 +126,11 @@ def api_dump_init(
 ) -> ApiDump:
     """Prepare the dump of a network; dropout is neutral from here to `ApiDump.close`.
 
+    Calls are heard in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only while
+    a module runs there, which `ApiDump.skipped` counts. What ``torch.compile`` has compiled runs uncompiled meanwhile.
+    A child that is forked writes nothing. Files are whole after stop, close and the end of the interpreter, by an error
+    too; a signal that kills it, or ``os._exit``, loses the info lines and stacks since the last stop.
+
     Writes::
 
         <output_path>/rank0/
