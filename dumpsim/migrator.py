@@ -8,12 +8,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dumpsim.analysis.apicompare.result import ApiComparison
     from dumpsim.frontends.apidump.output import Output
     from dumpsim.frontends.apidump.selection import Request
 
@@ -126,10 +126,10 @@ def api_dump_init(
 ) -> ApiDump:
     """Prepare the dump of a network; dropout is neutral from here to `ApiDump.close`.
 
-    Calls are heard in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only while
-    a module runs there, which `ApiDump.skipped` counts. What ``torch.compile`` has compiled runs uncompiled meanwhile.
-    A child that is forked writes nothing. Files are whole after stop, close and the end of the interpreter, by an error
-    too; a signal that kills it, or ``os._exit``, loses the info lines and stacks since the last stop.
+    Calls are heard in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only
+    while a module runs there, which `ApiDump.skipped` counts. What ``torch.compile`` has compiled runs uncompiled
+    meanwhile. A child that is forked writes nothing. Files are whole after stop, close and the end of the interpreter,
+    by an error too; a signal that kills it, or ``os._exit``, loses what has waited for the disk since the last stop.
 
     Writes::
 
@@ -263,32 +263,6 @@ def api_dump_stop() -> None:
         If the disk did not take everything.
     """
     _dump("stop").stop()
-
-
-def api_dump_compare(
-    origin_path: "str | os.PathLike[str]",
-    target_path: "str | os.PathLike[str]",
-    output_path: "str | os.PathLike[str] | None" = None,
-    *,
-    rtol: float = 1e-4,
-    atol: float = 1e-4,
-    equal_nan: bool = False,
-    ignore_unmatched: bool = False,
-    **kwargs: Any,
-) -> "ApiComparison":
-    """Compare two dumps; see `dumpsim.analysis.apicompare.compare.api_dump_compare`."""
-    from dumpsim.analysis.apicompare.compare import api_dump_compare as compare
-
-    return compare(
-        origin_path,
-        target_path,
-        output_path,
-        rtol=rtol,
-        atol=atol,
-        equal_nan=equal_nan,
-        ignore_unmatched=ignore_unmatched,
-        **kwargs,
-    )
 
 
 def _dump(verb: str) -> ApiDump:
