@@ -52,6 +52,16 @@ class ApiDump:
         The directory, absolute.
     skipped : mapping of str to int
         Values that were not recorded, by reason.
+
+    Examples
+    --------
+    ::
+
+        with api_dump_init(net, "before", retain_backward=True) as dump:
+            dump.start(dump_type="statistics")
+            net(inputs).sum().backward()
+            dump.stop()
+        print(dump.skipped)
     """
 
     def __init__(self, session: _Session) -> None:
@@ -248,6 +258,14 @@ def api_dump_start(
         Before `api_dump_init`.
     TypeError, ValueError
         With the real tool's text and ours as a note.
+
+    Examples
+    --------
+    >>> api_dump_start(mode="list", scope=["NN_Linear_0"])
+    Traceback (most recent call last):
+    ...
+    dumpsim.core.errors.ScriptRuntimeError: You must call 'troubleshooter.api_dump.init' before calling...
+    ...
     """
     _dump("start").start(mode, scope, dump_type, filter_data, filter_stack)
 
@@ -261,6 +279,14 @@ def api_dump_stop() -> None:
         Before `api_dump_init`.
     DumpWriteError
         If the disk did not take everything.
+
+    Examples
+    --------
+    >>> api_dump_stop()
+    Traceback (most recent call last):
+    ...
+    dumpsim.core.errors.ScriptRuntimeError: You must call 'troubleshooter.api_dump.init' before calling...
+    ...
     """
     _dump("stop").stop()
 

@@ -52,7 +52,7 @@ FOUND = {
     "a pattern of 5000 brackets": ("config", _config("(conv.+)", "(" * 5000 + ")" * 5000), None),
     "a descr that numpy evaluates": ("npy", npy.header("(,2)f4,f4", (2,)) + bytes(8), "is not a number type"),
     "a count that is none": ("ir", b"Total number of cnodes: x\n", "x' is no number"),
-    "a shape that is none": ("ir", b"Float32xDefaultFormat[const vector]{<>}", "not a graph: invalid literal"),
+    "a shape that is none": ("ir", b"Float32xDefaultFormat[const vector]{<>}", "'<>' is not a shape"),
 }
 
 
