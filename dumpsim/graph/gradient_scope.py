@@ -14,11 +14,12 @@ from typing import Any, Union
 
 from dumpsim.graph.calls import Call
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.passes.detours import DETOUR
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["load_scopes", "shared_scopes"]
 
-_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient"})
+_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient", DETOUR})
 
 
 def shared_scopes(

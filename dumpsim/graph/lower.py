@@ -8,6 +8,7 @@ from dumpsim.graph.document import document, outline
 from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.passes.backend import adapt_to_kernels
 from dumpsim.graph.passes.cut import cut
+from dumpsim.graph.passes.detours import drop_detours
 from dumpsim.graph.passes.expand import expand_composites
 from dumpsim.graph.passes.layout import lay_out
 from dumpsim.graph.passes.merge import merge_equal
@@ -50,6 +51,7 @@ def lower(
     -------
     Program
     """
+    captured = drop_detours(captured)
     if saved is not None:
         saved("00_bootstrap", outline(captured, find))
     functions = function_numbers(captured)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
+from dumpsim.graph.passes.detours import DETOUR
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["STRUCTURAL", "add_monads", "has_effect", "live_nodes", "written_weights"]
@@ -24,7 +25,7 @@ def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
 
 
 STRUCTURAL = frozenset(
-    {"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "Unwind", "StopGradient"}
+    {"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "Unwind", "StopGradient", DETOUR}
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._capture import tape, values
-from dumpsim.frontends.mindspore._capture.trace import Tracer
+from dumpsim.frontends.mindspore._capture.trace import Tracer, tracing
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.gradient_nodes import NodeBuilder
@@ -100,7 +100,8 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     sens = [Parameter(name="", abstract=_plain(value.abstract)) for value in results]
     wanted = [*(arguments[place] for place in inputs), *weights]
     seed = Parts(abstract=whole.abstract, items=tuple(sens))  # type: ignore[arg-type]
-    found = reverse(whole, seed, wanted, builder, nodes=nodes)
+    with tracing(back):  # for what the script itself writes of gradients
+        found = reverse(whole, seed, wanted, builder, nodes=nodes)
     gradients = [builder.value(g) if g is not None else None for g in found]
     back.graph.output = Node(
         op_type="MakeTuple", operands=[g for g in gradients if g is not None], abstract=TupleType(items=())
@@ -119,7 +120,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     saved = [(v, p) for v, p in taken if isinstance(v, Node)]
     places = {id(argument): place for place, argument in enumerate(arguments)}
     used = [(places[id(v)], p) for v, p in taken if id(v) in places]
-    shared = [p for _, p in taken if p.is_weight]
+    shared = [*(p for p in back.graph.parameters if p.is_weight), *(p for _, p in taken if p.is_weight)]
     back.graph.parameters = [*sens, *(p for _, p in saved), *(p for _, p in used), *shared]
     if saved:
         graph.output = tracer.make_tuple([*results, *(v for v, _ in saved)])

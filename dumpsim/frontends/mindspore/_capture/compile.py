@@ -3,7 +3,8 @@
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
         name = type(cell).__name__
 
         def capture() -> Compiled:
-            construct = rewrite.rewritten(type(cell).construct, name=f"{name}.construct")
+            construct = _with_hooks(rewrite.rewritten(type(cell).construct, name=f"{name}.construct"))
             return _compile(session, name, construct, (cell,), args, kwargs, stated, cell, constants=constants)
 
         try:
@@ -157,6 +158,17 @@ def run_data_graph(graph: Graph) -> None:
     saver = _saver(session)
     program = lower(graph, session.ids, find, session.options(), saver.save if saver.active else None)
     session.execute(program, [], kind="dataset")
+
+
+def _with_hooks(construct: rewrite.Rewritten) -> rewrite.Rewritten:
+    """A cell's `construct` with what the script hooked around it."""
+    from dumpsim.frontends.mindspore.nn._hooks import constructed
+
+    @wraps(construct.function)
+    def hooked(cell: Any, *args: Any, **kwargs: Any) -> Any:
+        return constructed(cell, partial(construct.function, cell), args, kwargs)
+
+    return replace(construct, function=hooked)
 
 
 def _with_flags(capture: Callable[[], Compiled]) -> Compiled:

@@ -18,6 +18,7 @@ __all__ = [
     "forward",
     "is_nested",
     "is_recording",
+    "paused",
     "record",
     "recording",
     "take_forward",
@@ -98,6 +99,16 @@ def within(cell: Any) -> Iterator[None]:
 def is_recording() -> bool:
     """Whether a gradient is being taken."""
     return _current.get() is not None
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Nothing that runs inside is remembered."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def is_nested() -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -282,6 +283,7 @@ def tracing(tracer: Tracer | None) -> Iterator[Tracer | None]:
 def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Call a cell inside of a capture: its scope, its rewritten construct."""
     from dumpsim.frontends.mindspore._capture import rewrite
+    from dumpsim.frontends.mindspore.nn._hooks import constructed
 
     tracer = current()
     if tracer is None:
@@ -290,7 +292,7 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     numbering.cell(tracer, cell, args)
     with tracer.entering(scope=scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
         frame.definition = construct.definition
-        result = construct.function(cell, *args, **kwargs)
+        result = constructed(cell, partial(construct.function, cell), args, kwargs)
     if not kwargs:
         tracer.keep_result(cell, args, result)
     return result

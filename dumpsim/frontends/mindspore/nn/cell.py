@@ -1,16 +1,18 @@
 """``mindspore.nn.Cell``: the building block of networks."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture import listener
 from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.nn._hooks import Hook, HookHandle, Hooks, constructed, has_bprop
 from dumpsim.frontends.mindspore.nn._tree import CellTree
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
@@ -46,7 +48,7 @@ class Cell(CellTree):
             _flags=dict(flags or {}),
             _auto_prefix=auto_prefix,
             _param_prefix="",
-            _hooks={"before": [], "after": []},
+            _hooks=Hooks(),
             _running=0,
             cls_name=type(self).__name__,
             training=False,
@@ -140,8 +142,6 @@ class Cell(CellTree):
             raise AttributeError(
                 f"The '{type(self).__name__}' object has no attribute '_cells': call super().__init__() first"
             )
-        if hasattr(type(self), "bprop"):
-            raise UnsupportedError("a bprop of the script", where=f"{type(self).__name__}.bprop")
         self.__dict__["_running"] += 1
         try:
             return self._called(args, kwargs)
@@ -167,20 +167,12 @@ class Cell(CellTree):
         """Op by op."""
         from dumpsim.frontends.mindspore._capture import tape
 
-        hooks = self.__dict__["_hooks"]
         wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
         with _eager_depth, tape.within(self), tape.forward(self, args, wanted=wanted) as call:
-            for hook in hooks["before"]:
-                changed = hook(self, args)
-                if changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
+            construct = self.construct
             if listener.listeners():
-                output = listener.called("construct", self, self.construct, self._inputs(args), kwargs)
-            else:
-                output = self.construct(*self._inputs(args), **kwargs)
-            for hook in hooks["after"]:
-                changed = hook(self, args, output)
-                output = output if changed is None else changed
+                construct = partial(_listened, self)
+            output = constructed(self, construct, args, kwargs, self._inputs)
             if call is not None:
                 call.value = output
         return output
@@ -279,17 +271,79 @@ class Cell(CellTree):
 
     # -- hooks
 
-    def register_forward_pre_hook(self, hook_fn: Callable[..., Any]) -> "HookHandle":
-        """Call ``hook_fn(cell, inputs)`` before `construct`, in PYNATIVE."""
-        return HookHandle(self.__dict__["_hooks"]["before"], hook_fn)
+    def register_forward_pre_hook(
+        self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns takes the place of the inputs.
 
-    def register_forward_hook(self, hook_fn: Callable[..., Any]) -> "HookHandle":
-        """Call ``hook_fn(cell, inputs, output)`` after `construct`, in PYNATIVE."""
-        return HookHandle(self.__dict__["_hooks"]["after"], hook_fn)
+        Parameters
+        ----------
+        hook_fn : callable
+            In a graph it is compiled with the cell, when that is compiled first.
+        prepend : bool
+            Call it before the hooks that are there.
+        with_kwargs : bool
+            Call ``hook_fn(cell, args, kwargs)`` in PYNATIVE; it returns None or both anew.
 
-    def register_backward_hook(self, hook_fn: Callable[..., Any]) -> None:
-        """Refused: hooks on gradients are not emulated."""
-        raise UnsupportedError("hooks on gradients", where="Cell.register_backward_hook")
+        Raises
+        ------
+        ScriptTypeError
+            `hook_fn` is no function.
+        """
+        hook = Hook(function=hook_fn, with_kwargs=with_kwargs)
+        return HookHandle(self.__dict__["_hooks"].before, hook, prepend=prepend)
+
+    def register_forward_hook(
+        self,
+        hook_fn: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> HookHandle:
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns takes the place of the output.
+
+        A cell with a `bprop` takes none and says nothing. [observed 2.10]
+
+        Parameters
+        ----------
+        hook_fn : callable
+        prepend, with_kwargs : bool
+            As in `register_forward_pre_hook`.
+        always_call : bool
+            Call it in PYNATIVE even where the cell raises.
+
+        Raises
+        ------
+        ScriptTypeError
+            `hook_fn` is no function.
+        """
+        if has_bprop(self):
+            return HookHandle()
+        hook = Hook(function=hook_fn, with_kwargs=with_kwargs, always=always_call)
+        return HookHandle(self.__dict__["_hooks"].after, hook, prepend=prepend)
+
+    def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Call ``hook_fn(cell, grad_output)`` when the gradient comes to the output; what it returns goes on.
+
+        Raises
+        ------
+        ScriptTypeError
+            `hook_fn` is no function.
+        """
+        return HookHandle(self.__dict__["_hooks"].backward_before, Hook(function=hook_fn))
+
+    def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Call ``hook_fn(cell, grad_input, grad_output)`` behind the cell's gradient; what it returns is `grad_input`.
+
+        Both are tuples, `grad_output` as it came to the output.
+
+        Raises
+        ------
+        ScriptTypeError
+            `hook_fn` is no function.
+        """
+        return HookHandle(self.__dict__["_hooks"].backward, Hook(function=hook_fn))
 
     # -- text
 
@@ -323,23 +377,6 @@ class GraphCell(Cell):
         raise UnsupportedError("networks from MindIR files", where="nn.GraphCell")
 
 
-class HookHandle:
-    """What registering a hook returns: `remove` takes it away."""
-
-    def __init__(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
-        if not callable(hook):
-            raise ScriptTypeError(
-                f"the hook is of type {type(hook).__name__}", where="register_hook", allowed=("callable",)
-            )
-        self._hooks, self._hook = hooks, hook
-        hooks.append(hook)
-
-    def remove(self) -> None:
-        """Take the hook away."""
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-
-
 class _Depth:
     """How many cells run op by op at the moment: those inside of one do so too."""
 
@@ -359,6 +396,11 @@ _eager_depth = _Depth()
 def running_eagerly() -> bool:
     """Whether a cell is running op by op at the moment."""
     return _eager_depth.depth > 0
+
+
+def _listened(cell: Cell, *args: Any, **kwargs: Any) -> Any:
+    """`construct`, of which those who listen are told."""
+    return listener.called("construct", cell, cell.construct, args, kwargs)
 
 
 def _are_parameters(values: Any) -> bool:
