@@ -20,12 +20,12 @@ __all__ = [
     "info_line",
     "is_statistics_free",
     "line_of",
+    "lines_of",
     "parse_name",
     "read_info",
     "read_stack",
     "stack_text",
     "tail_of",
-    "with_tail",
 ]
 
 LAYER = "LAYER"
@@ -135,19 +135,21 @@ def line_of(name: str, dtype: str, shape: tuple[int, ...], values: tuple[Any, An
     >>> line_of("Torch_add_0_forward_input.1", "<class 'bool'>", (), (True, True, True))
     '["Torch_add_0_forward_input.1", 1, [], "<class \'bool\'>", [], [true, true, true]]\n'
     """
-    return with_tail(name, tail_of(dtype, shape, values))
+    return lines_of([name], [tail_of(dtype, shape, values)])
 
 
-def with_tail(name: str, tail: str) -> str:
-    r"""A line of 1.0.17 whose type, shape and numbers `tail_of` has spelt.
+def lines_of(names: Sequence[str], tails: Sequence[str]) -> str:
+    r"""Lines of 1.0.17 of names and, one for each, what `tail_of` has spelt.
 
     Examples
     --------
-    >>> with_tail("NN_ReLU_0_forward_output", tail_of("torch.int8", (), (1, 1, 1)))
+    >>> lines_of(["NN_ReLU_0_forward_output"], [tail_of("torch.int8", (), (1, 1, 1))])
     '["NN_ReLU_0_forward_output", 1, [], "torch.int8", [], [1, 1, 1]]\n'
     """
-    label = f'"{name}"' if _PLAIN.fullmatch(name) else json.dumps(name)
-    return f"[{label}, 1, [], {tail}"
+    records = zip(names, tails, strict=True)
+    if _PLAIN.fullmatch("".join(names)):
+        return "".join([f'["{name}", 1, [], {tail}' for name, tail in records])
+    return "".join([f"[{json.dumps(name)}, 1, [], {tail}" for name, tail in records])
 
 
 def tail_of(dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.archive.sink import Sink
-from dumpsim.codecs.apidump import stack_text, with_tail
+from dumpsim.codecs.apidump import lines_of, stack_text
 from dumpsim.core.errors import DumpsimError, DumpWriteError
 
 __all__ = ["Output", "npy_header"]
@@ -74,7 +74,8 @@ class Output:
         self.files = 0
         self._sink = Sink(file_mode=0o600)
         self._begun = False
-        self._waiting: list[tuple[str, str]] = []
+        self._names: list[str] = []  # of the lines that wait; two lists of text give Python's collector nothing to walk
+        self._tails: list[str] = []
         self._lock = threading.Lock()
         self._error: DumpsimError | None = None
         self._pid = os.getpid()
@@ -98,12 +99,13 @@ class Output:
         self._sink.make(self.array_directory)
         atexit.register(self.flush)
 
-    def write(self, records: Sequence[tuple[str, str]]) -> None:
-        """Records for the info file: the name, and the line from the type on, as `tail_of` spells it."""
+    def write(self, names: Sequence[str], tails: Sequence[str]) -> None:
+        """Records for the info file: their names, and their lines from the type on, as `tail_of` spells them."""
         with self._lock:
-            self._waiting += records
-            self.lines += len(records)
-            full = len(self._waiting) >= _LINES
+            self._names += names
+            self._tails += tails
+            self.lines += len(names)
+            full = len(self._names) >= _LINES
         if full:
             self._write_lines()
 
@@ -145,11 +147,11 @@ class Output:
 
     def _write_lines(self) -> None:
         with self._lock:
-            waiting, self._waiting = self._waiting, []
-            if waiting:
-                text = "".join([with_tail(name, tail) for name, tail in waiting])
+            names, self._names = self._names, []
+            tails, self._tails = self._tails, []
+            if names:
                 try:
-                    self._sink.append(self.rank_directory, self.info, text)
+                    self._sink.append(self.rank_directory, self.info, lines_of(names, tails))
                 except DumpsimError as error:  # not out of the user's forward, but of the next flush
                     self._error = self._error or error
 

@@ -137,8 +137,8 @@ def test_lines_are_written_in_order_and_in_bounded_portions(tmp_path):
     output = begun(tmp_path, FILE)
     most = 0
     for at in range(3 * module._LINES + 7):
-        output.write([(f"NN_Linear_{at}_forward_output", tail_of("torch.float32", (2,), (1.0, 0.0, 0.5)))])
-        most = max(most, len(output._waiting))
+        output.write([f"NN_Linear_{at}_forward_output"], [tail_of("torch.float32", (2,), (1.0, 0.0, 0.5))])
+        most = max(most, len(output._names))
     assert most < module._LINES
     output.close()
     names = [record.name for record in read_info(tmp_path / "rank0" / output.info)]

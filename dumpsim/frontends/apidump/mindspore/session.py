@@ -216,7 +216,7 @@ class CellSession:
         except (DumpsimError, ValueError, TypeError, OverflowError) as error:  # never out of the user's forward
             self.skipped[f"{dtype}: {error}"] += 1
             return False
-        self.output.write([(name, tail_of(dtype, shape, values))])
+        self.output.write((name,), (tail_of(dtype, shape, values),))
         if parts is not None:
             self.output.array(name, parts)
         return True

@@ -46,7 +46,8 @@ class _Thread(threading.local):
         self.away = False  # the mode has left for them
         self.stays = False  # the mode is here for good, not for one module's call
         self.told = False  # that only modules are seen here
-        self.open: list[tuple[Any, Any, Any]] = []  # modules being called: module, captured input, exception in flight
+        # modules being called: module, captured input, exception in flight, whether the mode has left for it
+        self.open: list[tuple[Any, Any, Any, bool]] = []
 
 
 class _Mode(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
@@ -391,14 +392,24 @@ class Interception:
             local.away = False  # a closure of an optimizer: not recorded, yet its dropout is neutral
             self._visit(session)
         inputs = None
+        left = False
         if session.catalogue.module(type(module)) is not None:
             local.depth += 1
+            if local.depth == 1 and local.pushed and self._is_closed(session, module):
+                self._drop()
+                left = True
             if session.recording and self._may_overwrite(session, module):
                 with torch._C.DisableTorchFunction():
                     inputs = session.captured("_forward_input", args, single=False)
                     if session.full:
                         inputs += self._keywords(session, "", sys._getframe(1).f_locals.get("kwargs") or {})
-        local.open.append((module, inputs, sys.exc_info()[1]))
+        local.open.append((module, inputs, sys.exc_info()[1], left))
+
+    def _is_closed(self, session: "Session", module: torch.nn.Module) -> bool:
+        """Whether nothing inside of a module is for us: torch's own code, no other modules, nothing that drops."""
+        own = module.__dict__
+        drops = "p" in own or "dropout" in own
+        return type(module) in session.catalogue.classes and not own["_modules"] and not drops
 
     def _may_overwrite(self, session: "Session", module: torch.nn.Module) -> bool:
         """Whether a module's inputs are taken before its call: it works in place, or its forward is the user's."""
@@ -420,7 +431,9 @@ class Interception:
         if not local.open or os.getpid() != self._pid:
             return
         while True:  # what an exception passed without a farewell
-            entered, inputs, before = local.open.pop()
+            entered, inputs, before, left = local.open.pop()
+            if left and self._active:
+                self._push()
             session = self._session()
             api = session.catalogue.module(type(entered)) if session is not None else None
             if api is not None:

@@ -106,7 +106,7 @@ class Session:
         self._outlines = outlines()
         self._counts: Counter[str] = Counter()
         self._layer_files: set[str] = set()
-        self._handles: deque[Any] = deque()
+        self._hooked: deque[Any] = deque()  # references to the hooks of tensors, which go with their graph
         self._sweep_at = _SWEEP
         self._lock = threading.RLock()
         self._lines_at_start = 0
@@ -175,8 +175,8 @@ class Session:
         self.recording = False
         self.closed = True
         self._finalizer()
-        while self._handles:
-            self._handles.popleft().remove()
+        while self._hooked:
+            self._unhook(self._hooked.popleft()())
         try:
             self.flush()
         finally:
@@ -228,10 +228,14 @@ class Session:
             self._stacks.put(key, stack)
             self._write(inputs + outputs)
             if self.retain_backward:
-                with torch._C.DisableTorchFunctionSubclass():
-                    for name, _, tensor in outputs:
-                        if tensor is not None and tensor.requires_grad:
-                            self._hook(tensor, name.replace("_forward_output", "_backward_input"))
+                for name, measured, tensor in outputs:
+                    if tensor is None:
+                        continue
+                    if type(tensor) in TENSORS:
+                        self._hook(tensor, name, measured)
+                    else:
+                        with torch._C.DisableTorchFunctionSubclass():
+                            self._hook(tensor, name, measured)
 
     def record_layer(self, layer: Layer, stack: bytes) -> None:
         """A module of the network has been called."""
@@ -300,17 +304,29 @@ class Session:
             LOG.warning("[*User Warning*] %s", error)
 
     def _write(self, records: Captured) -> None:
-        self.output.write([(name, measured.tail) for name, measured, _ in records])
+        self.output.write([name for name, _, _ in records], [measured.tail for _, measured, _ in records])
         for name, measured, _ in records:
             if measured.npy is not None:
                 self.output.array(name, measured.npy)
 
-    def _hook(self, tensor: torch.Tensor, name: str) -> None:
+    def _hook(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
         """Record the gradient of an output when it comes."""
-        self._handles.append(tensor.register_hook(_Gradient(self, name)))
-        if len(self._handles) > self._sweep_at:  # graphs that are gone have taken their hooks with them
-            self._handles = deque(h for h in self._handles if h.hooks_dict_ref() is not None)
-            self._sweep_at = max(_SWEEP, 2 * len(self._handles))
+        if not tensor.requires_grad:
+            return
+        name = name.replace("_forward_output", "_backward_input")
+        hook = _Outline(self, name, measured.tail) if self.request.dump_type == "stack" else _Gradient(self, name)
+        self._hooked.append(tensor.register_hook(hook).hooks_dict_ref)
+        if len(self._hooked) > self._sweep_at:
+            self._hooked = deque(reference for reference in self._hooked if reference() is not None)
+            self._sweep_at = max(_SWEEP, 2 * len(self._hooked))
+
+    def _unhook(self, hooks: "dict[int, Any] | None") -> None:
+        """Take ours off a tensor that is still there."""
+        if hooks is None:
+            return
+        for key, hook in list(hooks.items()):
+            if isinstance(hook, _Gradient) and hook.session is self:
+                del hooks[key]
 
     def gradient(self, name: str, gradient: torch.Tensor, request: Request) -> None:
         """The gradient of an output has come."""
@@ -345,17 +361,17 @@ class Session:
 class _Gradient:
     """The hook of one recorded output."""
 
-    __slots__ = ("_done", "_name", "_request", "_session")
+    __slots__ = ("_done", "_name", "_request", "session")
     __torch_unserializable__ = True  # pickling the tensor needs no warning
 
     def __init__(self, session: Session, name: str) -> None:
-        self._session = session
+        self.session = session
         self._name = name
         self._request = session.request
         self._done = False
 
     def __call__(self, gradient: torch.Tensor) -> None:
-        session = self._session
+        session = self.session
         if session.closed or not isinstance(gradient, torch.Tensor):
             return
         try:
@@ -370,6 +386,24 @@ class _Gradient:
             session.gradient(self._name, gradient, self._request)
         except Exception as error:  # never out of the user's backward
             session.skip(f"gradient: {type(error).__name__}")
+
+
+class _Outline(_Gradient):
+    """As a hook of a stack dump: a gradient has the type and the shape of its output, nothing of it is looked at."""
+
+    __slots__ = ("_tail",)
+
+    def __init__(self, session: Session, name: str, tail: str) -> None:
+        super().__init__(session, name)
+        self._tail = tail
+
+    def __call__(self, gradient: torch.Tensor) -> None:
+        session = self.session
+        if session.exact or self._done or not session.recording or gradient is None:
+            super().__call__(gradient)
+            return
+        self._done = True
+        session.output.write((self._name,), (self._tail,))
 
 
 def _unread(leaf: Any) -> str | None:
