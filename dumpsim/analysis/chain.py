@@ -35,7 +35,8 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
     start_i = start_j = 0
     while start_i < first and start_j < second:
         end_i, end_j = min(first, start_i + WINDOW), min(second, start_j + WINDOW)
-        found = _window(start_i, end_i, start_j, end_j, row, prefer_match)
+        rest = first - end_i, second - end_j
+        found = _window((start_i, end_i), (start_j, end_j), rest, row, prefer_match)
         if end_i == first and end_j == second:
             return pairs + found
         # pairs near the end of a window may change with what comes behind it
@@ -45,17 +46,22 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
         pairs += kept
         if kept:
             start_i, start_j = kept[-1][0] + 1, kept[-1][1] + 1
-        else:  # nothing in common here: step over half of what was seen
-            start_i = start_i + WINDOW // 2 if end_i < first else start_i
-            start_j = start_j + WINDOW // 2 if end_j < second else start_j
+        else:  # nothing in common here: step over half of what was seen, but over no pair
+            next_i, next_j = found[0] if found else (end_i, end_j)
+            start_i = min(start_i + WINDOW // 2, next_i) if end_i < first else start_i
+            start_j = min(start_j + WINDOW // 2, next_j) if end_j < second else start_j
     return pairs
 
 
-def _window(start_i: int, end_i: int, start_j: int, end_j: int, row: Row, prefer_match: bool) -> list[tuple[int, int]]:
-    """The heaviest chain within a window."""
+def _window(
+    rows: tuple[int, int], columns: tuple[int, int], rest: tuple[int, int], row: Row, prefer_match: bool
+) -> list[tuple[int, int]]:
+    """The heaviest chain within a window, in view of how many elements are left behind it."""
+    (start_i, end_i), (start_j, end_j) = rows, columns
     width = end_j - start_j
     moves = np.zeros((end_i - start_i, width), np.uint8)
     above = np.zeros(width + 1)
+    last = np.zeros(end_i - start_i + 1)  # the column at the right edge
     for i in range(start_i, end_i):
         weights = row(i, start_j, end_j)
         matched = np.where(weights > 0, above[:-1] + weights, -1.0)
@@ -67,7 +73,28 @@ def _window(start_i: int, end_i: int, start_j: int, end_j: int, row: Row, prefer
         line[best[1:] == above[1:]] |= _SKIP_FIRST
         line[best[1:] == matched] |= _MATCH
         above = best
+        last[i - start_i + 1] = best[-1]
+    if any(rest):
+        stop_i, stop_j = _exit(above, last, rest)
+        moves = moves[:stop_i, :stop_j]
     return _trace(moves, start_i, start_j, (_MATCH, _SKIP_FIRST) if prefer_match else (_SKIP_FIRST, _MATCH))
+
+
+def _exit(bottom: NDArray[np.float64], right: NDArray[np.float64], rest: tuple[int, int]) -> tuple[int, int]:
+    """Where the chain leaves a window, the corner if nothing is better.
+
+    A chain that runs beside the diagonal leaves early on one side; it has fewer pairs here, but the elements that it
+    leaves over may have theirs behind the window. Each of them counts as much as the elements here do on average.
+    """
+    height, width = len(right) - 1, len(bottom) - 1
+    corner = float(bottom[-1])
+    each = corner / min(height, width)
+    below = bottom + each * np.minimum(rest[0], rest[1] + np.arange(width, -1, -1))
+    beside = right + each * np.minimum(rest[0] + np.arange(height, -1, -1), rest[1])
+    at_j, at_i = width - int(np.argmax(below[::-1])), height - int(np.argmax(beside[::-1]))
+    if max(below[at_j], beside[at_i]) <= below[-1] * (1 + 1e-9):
+        return height, width
+    return (height, at_j) if below[at_j] >= beside[at_i] else (at_i, width)
 
 
 def _trace(moves: NDArray[Any], start_i: int, start_j: int, order: tuple[int, int]) -> list[tuple[int, int]]:

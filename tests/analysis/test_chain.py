@@ -64,6 +64,27 @@ def test_windows_get_past_what_has_nothing_in_common(monkeypatch):
     assert len(heaviest_chain(120, 120, equal(first, second))) == 20
 
 
+def test_windows_lose_no_pairs_of_sequences_that_repeat(monkeypatch):
+    layers = [n % 12 for n in range(400)]
+    for cut in (1, 10, 35):
+        for first, second in ((layers, layers[cut:]), (layers[cut:], layers), (layers, layers[:-cut])):
+            monkeypatch.setattr(chain, "WINDOW", 64)
+            pairs = heaviest_chain(len(first), len(second), equal(first, second))
+            assert all(first[i] == second[j] for i, j in pairs)
+            assert len(pairs) == 400 - cut
+
+
+def test_windows_step_over_no_pair(monkeypatch):
+    monkeypatch.setattr(chain, "WINDOW", 16)
+    shared = list(range(40))
+    for lead in range(8, 16):
+        first = [*range(1000, 1000 + lead), *shared]
+        for one, other in ((first, shared), (shared, first)):
+            pairs = heaviest_chain(len(one), len(other), equal(one, other))
+            assert all(one[i] == other[j] for i, j in pairs)
+            assert len(pairs) == 40
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.permutations(range(9)), st.permutations(range(9)))
 def test_landmarks_are_a_longest_chain_of_single_elements(first, second):
