@@ -78,7 +78,28 @@ Broken = Callable[[UnreadableError], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpSet:
-    """The tensors of a dump; iterating gives `Entry` objects in the order of rank, graph, iteration and time."""
+    """The tensors of a dump; iterating gives `Entry` objects in the order of rank, graph, iteration and time.
+
+    Made by `open`; `filter` and `lenient` give another one and leave this as it is.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from pathlib import Path
+    >>> place = Path(tempfile.mkdtemp()) / "rank_0" / "Net" / "0" / "0"
+    >>> place.mkdir(parents=True)
+    >>> for stamp, io in ((1, "input"), (2, "output")):
+    ...     name = f"ReLU.Default_relu-ReLU_ReLU-op0.0.0.170000000000000{stamp}.{io}.0.DefaultFormat.npy"
+    ...     np.save(place / name, np.array([-1.0, 2.0]) if io == "input" else np.array([0.0, 2.0]))
+    >>> dump = open(place)
+    >>> len(dump), [entry.io for entry in dump]
+    (2, ['input', 'output'])
+    >>> result, = dump.filter(io="output")
+    >>> result.array().tolist()
+    [0.0, 2.0]
+    >>> [(row["op_type"], row["io"], row["min"]) for row in dump.rows(["min"])]
+    [('ReLU', 'input', -1.0), ('ReLU', 'output', 0.0)]
+    """
 
     root: Path
     tests: tuple[Test, ...] = ()
