@@ -6,8 +6,27 @@ from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
 from dumpsim.frontends.mindspore.train.callback._checkpoint import CheckpointConfig, ModelCheckpoint
 from dumpsim.frontends.mindspore.train.callback._monitor import LossMonitor, TimeMonitor
+from dumpsim.frontends.mindspore.train.callback._watch import (
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    ReduceLROnPlateau,
+)
 
-__all__ = ["Callback", "CheckpointConfig", "LossMonitor", "ModelCheckpoint", "RunContext", "TimeMonitor"]
+__all__ = [
+    "Callback",
+    "CheckpointConfig",
+    "EarlyStopping",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "LossMonitor",
+    "ModelCheckpoint",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "TimeMonitor",
+]
 
 
 def __getattr__(name: str) -> Any:
