@@ -12,6 +12,7 @@ from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Finding, Run, Tensor
+from dumpsim.analysis.jump import jump
 from dumpsim.analysis.operator import Operator, squeezed
 from dumpsim.analysis.reads import reads_of
 from dumpsim.analysis.tolerance import Tolerance
@@ -152,6 +153,8 @@ class Scan:
         self._here |= outputs | run.kinds("input")
         if made:
             note = "from infinite inputs" if "nan" in made and "inf" in inputs else self._caveat(one, basis)
+            if "difference" in made and (jumped := _jumped(run)):
+                note = "; ".join(filter(None, (note, jumped)))
             if entered and not self._pair:
                 self._report(run, "received", entered, "inputs", "input", self._sender(run, entered))
             return self._report(run, "made", made, basis, "output", note)
@@ -307,7 +310,7 @@ def _in_place(one: Operator) -> bool:
 
 
 def _same(one: Entry, other: Entry) -> bool:
-    """Whether two tensors of one dump are the same."""
+    """Whether two tensors are the same."""
     if squeezed(one) != squeezed(other):
         return False
     return judge(Task(left=side_of(one), right=side_of(other), tolerance=_EXACT, measures=False)).verdict == "equal"
@@ -322,6 +325,15 @@ def _measured(bad: Tensor) -> str:
         return bad.detail
     measures = (distance.max_absolute, distance.relative_euclidean, distance.cosine)
     return f"{bad.detail}; largest difference {measures[0]:.4g}, relative {measures[1]:.4g}, cosine {measures[2]:.6f}"
+
+
+def _jumped(run: Run) -> str:
+    """What is said of an operator that jumps, unless all that it got is known to be the same to the last bit."""
+    entry = run.worst({"difference"}, "output").entry
+    said = jump(entry.op_type, entry.dtype)
+    got = [(one.entry, one.other) for one in run.tensors if one.entry.io == "input"]
+    same = bool(got) and all(other is not None and _same(mine, other) for mine, other in got)
+    return "" if same else said
 
 
 def _some(names: Sequence[str]) -> str:

@@ -351,3 +351,19 @@ def test_a_parameter_that_one_dump_alone_shows_is_given(tmp_path):
     (finding,) = dumpsim.first(a, b)
     assert (finding.kind, finding.op_name, finding.basis) == ("given", "fc_weight", "alone")
     assert finding.note == "only A dumped it; it comes to Default_MatMul-op0:input.1"
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_a_jump_is_told_from_an_error(tmp_path, near):
+    """Two maxima that are a rounding apart change places; of the same inputs it is no excuse."""
+    one = np.array([[1.0, 1.0 + 2**-20], [0.5, 0.25]], np.float32)
+    other = one[:, ::-1].copy() if near else one
+    trees = []
+    for name, value, chosen in (("a", one, int(one.argmax())), ("b", other, int(other.argmax()) if near else 0)):
+        result = np.zeros(4, np.float32)
+        result[chosen] = 1.0
+        ops = [("MaxPoolGrad", "Default/MaxPoolGrad-op0", [value[:1], GOOD], [result.reshape(2, 2)])]
+        trees.append(write(tmp_path / name, ops))
+    (finding,) = dumpsim.first(*trees)
+    assert (finding.kind, finding.what, finding.op_type) == ("made", "difference", "MaxPoolGrad")
+    assert finding.note == ("tied or nearly tied maxima can choose another element" if near else "")

@@ -1,0 +1,44 @@
+"""Operators whose result jumps: a small difference of what they get can be a large one of what they give."""
+
+from fnmatch import fnmatchcase
+
+from dumpsim.analysis.apiname import canonical
+
+__all__ = ["jump"]
+
+_CHOICE = "tied or nearly tied {} can choose another element"
+_STEP = "values near a step can fall on its other side"
+_COMPARED = "values that are nearly equal can compare the other way"
+
+# Patterns of canonical names, and what is said of them. That these are no continuous functions of their operands is
+# in their definitions: ONNX operator set 21 (ArgMax, TopK, Round, Floor, Ceil, Sign, Greater, Equal), and for the
+# gradient of a maximum the choice of its element, MindSpore 2.10 MaxPoolGrad.
+_JUMPS = (
+    ("maxpool*grad*", _CHOICE.format("maxima")),
+    ("adaptivemaxpool*grad*", _CHOICE.format("maxima")),
+    ("maxpool*withargmax*", _CHOICE.format("maxima")),
+    ("argmax*", _CHOICE.format("maxima")),
+    ("argmin*", _CHOICE.format("minima")),
+    ("topk*", _CHOICE.format("values")),
+    ("sort*", _CHOICE.format("values")),
+    ("argsort*", _CHOICE.format("values")),
+    *((name, _STEP) for name in ("round", "rint", "floor", "ceil", "trunc", "sign", "heaviside", "floordivide")),
+    *((name, _COMPARED) for name in ("equal", "notequal", "greater", "greaterequal", "less", "lessequal")),
+)
+_WHOLE = ("int*", "uint*", "bool*")
+
+
+def jump(op_type: str, dtype: str) -> str:
+    """What to know of a difference that this operator made in a result of this type; empty for continuous ones.
+
+    Examples
+    --------
+    >>> jump("MaxPoolGrad", "float16")
+    'tied or nearly tied maxima can choose another element'
+    >>> jump("Cast", "int32"), jump("Cast", "float16"), jump("Add", "float32")
+    ('values near a step can fall on its other side', '', '')
+    """
+    word = canonical(op_type)
+    if word == "cast" and any(fnmatchcase(dtype, kind) for kind in _WHOLE):
+        return _STEP
+    return next((said for pattern, said in _JUMPS if fnmatchcase(word, pattern)), "")
