@@ -26,6 +26,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 STEPS = 5  # of a sample
+IDLE_STEPS = 25  # where a difference of 5 % must show
 
 
 class Cnn(nn.Module):
@@ -159,7 +160,7 @@ def ours(net, step, mode, pairs, directory):
                 if closed:
                     dump.close()
                 step()
-                return sample(step, STEPS)
+                return sample(step, IDLE_STEPS)
             finally:
                 dump.close()
 
