@@ -155,3 +155,17 @@ def test_what_is_not_there_is_named():
         ops.interpolate(Tensor(IMAGE))
     with pytest.raises(NotImplementedError, match="repeats of type Tensor"):
         ops.repeat_interleave(Tensor(X), Tensor(X))
+
+
+def test_logsigmoid_is_two_operators():
+    """Values and gradients as 2.10 gave them; -200 shows that no stable form is computed."""
+    x = Tensor(np.array([-200, -20, -1, 0, 1, 20], np.float32))
+
+    class Net(nn.Cell):
+        def construct(self, x):
+            return ops.logsigmoid(x)
+
+    expected = [-np.inf, -20, -1.3132608, -0.693147, -0.31326124, 0]
+    np.testing.assert_allclose(Net()(x).asnumpy(), expected, rtol=3e-6, atol=1e-7)  # its Log is approximate
+    slopes = ops.grad(Net())(x).asnumpy()
+    np.testing.assert_allclose(slopes, [np.nan, 1, 0.7310585, 0.5, 0.2689411, 0], rtol=1e-5, atol=1e-7)
