@@ -139,8 +139,10 @@ def api_dump_init(
     Calls are heard in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only
     while a module runs there, which `ApiDump.skipped` counts. What ``torch.compile`` has compiled runs uncompiled
     meanwhile, and encoder layers that torch would fuse in evaluation run layer by layer, as under the real tool; either
-    may change a result by rounding. A child that is forked writes nothing. Files are whole after stop, close and the end of the interpreter,
-    by an error too; a signal that kills it, or ``os._exit``, loses what has waited for the disk since the last stop.
+    may change a result by rounding. A child that is forked writes nothing.
+
+    Files are whole after stop, close and the end of the interpreter, by an error too; a signal that kills it, or
+    ``os._exit``, loses what has waited for the disk since the last stop.
 
     Writes::
 
