@@ -22,6 +22,7 @@ _JUMPS = (
     ("topk*", _CHOICE.format("values")),
     ("sort*", _CHOICE.format("values")),
     ("argsort*", _CHOICE.format("values")),
+    ("*relu*grad*", _STEP),  # a gradient passes or not by the sign of an operand: MindSpore 2.10 ReluGrad
     *((name, _STEP) for name in ("round", "rint", "floor", "ceil", "trunc", "sign", "heaviside", "floordivide")),
     *((name, _COMPARED) for name in ("equal", "notequal", "greater", "greaterequal", "less", "lessequal")),
 )
@@ -35,6 +36,8 @@ def jump(op_type: str, dtype: str) -> str:
     --------
     >>> jump("MaxPoolGrad", "float16")
     'tied or nearly tied maxima can choose another element'
+    >>> jump("ReluGrad", "float16")
+    'values near a step can fall on its other side'
     >>> jump("Cast", "int32"), jump("Cast", "float16"), jump("Add", "float32")
     ('values near a step can fall on its other side', '', '')
     """
