@@ -1,1 +1,1 @@
-"""Compiled modules: statistics, digests, layouts, casts, stacks. Sources are in `_ext/`; use them through `dumpsim.tensor`."""
+"""Compiled modules: statistics, digests, layouts, casts, stacks. Sources: `_ext/`, used through `dumpsim.tensor`."""

@@ -210,7 +210,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ADP-015": _M(
         "api_dump_start or api_dump_stop before api_dump_init.", "", "spec api_dump 1.10", ("You must call",)
     ),
-    "DS-ADP-016": _M("An argument of api_dump_init, or its coverage or compat, is not known, or two do not go together."),
+    "DS-ADP-016": _M("An argument of api_dump_init, its coverage or compat, is not known, or two do not go together."),
     "DS-ADP-017": _M(
         "The network is of no known framework.",
         "Import the framework first; a class of yours must inherit from its Module or Cell.",

@@ -3,7 +3,7 @@
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
-transformers = pytest.importorskip("transformers", reason="needs transformers")
+transformers = pytest.importorskip("transformers", reason="needs the extra dev")
 
 from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info  # noqa: E402

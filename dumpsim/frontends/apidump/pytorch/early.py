@@ -55,8 +55,8 @@ class Early:
             if known:
                 if isinstance(base, ModuleType) and base.__name__ in _LISTED_SPACES:
                     return False
-                space = base if isinstance(base, dict) else getattr(base, "__dict__", {})
-                if site.name in space:
+                space = base if isinstance(base, dict) else _attributes(base)
+                if space is not None and site.name in space:
                     return (id(space), site.name) in self._names
             elif load.attributes and load.attributes[-1] == getattr(function, "__name__", ""):
                 return False  # a method of a tensor, whatever expression gave it
@@ -96,15 +96,15 @@ class Early:
                 self._items(value, (value.cell_contents,), depth)
             except ValueError:  # nothing in it yet
                 return
-        elif isinstance(value, type):
-            if not _is_foreign(value.__module__):
+        elif issubclass(kind, type):  # isinstance() would ask the value, which may be anything
+            if not _is_foreign(vars(value).get("__module__")):
                 self._items(value, [getattr(member, "__func__", member) for member in vars(value).values()], depth)
-        elif isinstance(value, nn.Module):
+        elif issubclass(kind, nn.Module):
             for module in value.modules():
                 self._namespace(vars(module), depth)
         elif not _is_foreign(kind.__module__):
-            space = getattr(value, "__dict__", None)
-            if isinstance(space, dict):
+            space = _attributes(value)
+            if space is not None:
                 self._namespace(space, depth)
 
     def _items(self, holder: Any, values: Iterable[Any], depth: int) -> None:
@@ -114,6 +114,15 @@ class Early:
                 self._loose.add(id(value))
             else:
                 self._walk(value, depth + 1)
+
+
+def _attributes(value: object) -> dict[str, Any] | None:
+    """What an object holds, without running code of its class that finds what is not there, and may fail at it."""
+    try:
+        space = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return None
+    return space if isinstance(space, dict) else None
 
 
 def _is_foreign(module: object) -> bool:
