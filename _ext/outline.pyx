@@ -6,6 +6,10 @@
 """What an API dump says of tensors without looking at their values."""
 
 
+cdef inline bint is_number_or_none(leaf):
+    return leaf is None or type(leaf) is int or type(leaf) is float or type(leaf) is bool
+
+
 cdef class Outlines:
     """Outlines by type and shape.
 
@@ -43,7 +47,7 @@ cdef class Outlines:
             for leaf in value:
                 if type(leaf) in self.plain:
                     self.one(found, f"{name}.{position}", leaf, filtered, otherwise)
-                elif not (filtered and (leaf is None or type(leaf) is int or type(leaf) is float or type(leaf) is bool)):
+                elif not (filtered and is_number_or_none(leaf)):
                     otherwise(found, f"{name}.{position}", leaf)
                 position += 1
         elif type(value) in self.plain:

@@ -124,6 +124,98 @@ def test_default_has_the_names_of_the_real_tool(key, tmp_path):
     if key.startswith("mlp/api_list"):  # the real one cuts `LAYER_head_d` to `LAYER_he`, and misses it
         assert "LAYER_head_d_forward_input" in [r.name for r in ours]
         return
+    assert [r.name for r in ours] == [w[0] for w in wanted]
+    assert [(r.dtype, list(r.shape)) for r in ours] == [(w[3], w[4]) for w in wanted]
+    assert list(read_stack(rank / "torch_api_dump_stack.json")) == [k for k, _ in stacks]
+    for record, truth_line in zip(ours, wanted, strict=True):
+        if "backward" in record.name or "_forward_output" in record.name:
+            high, low, mean = truth_line[5]
+            if not math.isnan(high):
+                assert math.isclose(record.max, high, rel_tol=1e-4, abs_tol=1e-4)
+                assert math.isclose(record.min, low, rel_tol=1e-4, abs_tol=1e-4)
+                assert math.isclose(record.mean, mean, rel_tol=1e-4, abs_tol=1e-4)
+    assert set(session.skipped) <= {"keyword argument", "tensor in a dict"}
+
+
+class Tool:
+    """dumpsim, as scripts.py calls it."""
+
+    def __init__(self, directory):
+        self._directory = directory
+        self.start = migrator.api_dump_start
+        self.stop = migrator.api_dump_stop
+
+    def init(self, net, directory, backward):
+        self.dump = migrator.api_dump_init(net, self._directory / directory, retain_backward=backward, compat="1.0.17")
+
+
+@pytest.mark.parametrize("name", load("scripts").SCRIPTS)
+@pytest.mark.filterwarnings("ignore:.*upsample", "ignore:Detected call of `lr_scheduler.step", "ignore:dropout1d")
+def test_defects_that_show_are_those_of_the_real_tool(name, tmp_path):
+    texts = recorded()["texts"]
+    case = recorded()["dumps"][f"scripts/{name}"]
+    torch.manual_seed(7)
+    tool = Tool(tmp_path)
+    try:
+        load("scripts").SCRIPTS[name](tool)
+    finally:
+        tool.dump.close()
+    assert not tool.dump.skipped
+    found = sorted(tmp_path.rglob("*"))
+    assert [f"{p.relative_to(tmp_path)} {p.stat().st_mode & 0o777:o}" for p in found] == [
+        texts[n] for n in case["files"]
+    ]
+    for path, numbers in case["lines"]:
+        ours = (tmp_path / texts[path]).read_text().splitlines()
+        lines = [texts[n] for n in numbers]
+        assert [json.loads(line)[0] for line in ours] == [json.loads(line)[0] for line in lines]
+        if same_machine():
+            assert ours == lines
+        else:
+            for one, other in zip(ours, lines, strict=True):
+                close(one, other)
+    for path, numbers in case["stacks"]:
+        assert list(read_stack(tmp_path / texts[path])) == [texts[n] for n in numbers]
+
+
+def test_close_takes_the_hooks_of_every_init_off(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    for name in "ab":
+        dump = migrator.api_dump_init(net, tmp_path / name, compat="1.0.17")
+    assert len(net[0]._forward_hooks) == 4  # two of each, as the real tool has them
+    twin, stored = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+    dump.start()
+    stored(torch.ones(1, 2))
+    dump.stop()
+    assert not (tmp_path / "b/rank0/torch_api_dump").exists()
+    dump.close()
+    assert not net[0]._forward_hooks
+    assert torch.equal(twin(torch.ones(1, 2)), net(torch.ones(1, 2)))
+    with migrator.api_dump_init(net, tmp_path / "c", compat="1.0.17"):
+        assert len(net[0]._forward_hooks) == 2
+    assert not net[0]._forward_hooks
+
+
+class Grumpy:
+    """An object that answers no question, as proxies without a target and half-built models do."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self):
+        raise RuntimeError("no target")
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"no target for {name}")
+
+
+def test_objects_of_the_program_are_not_asked(tmp_path):
+    held = [Grumpy()]  # the variables of whoever calls init are looked through
+    net = torch.nn.Linear(2, 2)
+    with migrator.api_dump_init(net, tmp_path, compat="1.0.17") as dump:
+        dump.start()
+        net(torch.ones(1, 2))
+        dump.stop()
     records = read_info(tmp_path / "rank0" / "torch_api_dump_info.pkl")
     assert next(record.name for record in records) == "NN_Linear_0_forward_input.0"
     assert held
