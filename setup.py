@@ -23,7 +23,7 @@ MODULES = {
     "cast": ["cast.c", "cpu.c"],
     "metrics": ["metrics.c", "cpu.c"],
     "frames": [],
-    "outline": [],
+    "recorder": [],
 }
 
 setup(

@@ -1,10 +1,9 @@
-# What is C here: the walk from a frame outwards, since it is made at every recorded call. What is Python: which frames
-# count and how they are spelt (dumpsim.frontends.apidump.stack).
+# What is C here: the walk from a frame outwards, since it is made at every recorded call, and keeping what it found. What is
+# Python: which frames count and how they are spelt (dumpsim.frontends.apidump.stack).
 #
-# The caller guarantees: a frame or None, and one thread at a time. `kinds` tells a code by its id and keeps 0 for one
-# that counts, 1 for one that counts unless filtered, 2 for one that never does, and 3 for torch's own way to an
-# override, which goes together with the function that asked for it; `classify` is asked once for each new code, and
-# keeps it alive.
+# The caller guarantees: a frame or None. `kinds` tells a code by its id and keeps 0 for one that counts, 1 for one that
+# counts unless filtered, 2 for one that never does, and 3 for torch's own way to an override, which goes together with
+# the function that asked for it; `classify` is asked once for each new code, enters it there, and keeps it alive.
 """The stack of a call as bytes: id of the code and offset of the instruction, innermost first."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -28,54 +27,82 @@ cdef enum:
     FEW = 128  # frames that need no memory of their own
 
 
-def places(frame, dict kinds, classify, bint filtered):
-    """Bytes of (id, offset) pairs of int64 from `frame` outwards."""
-    cdef int64_t few[2 * FEW]
-    cdef int64_t *found = few
-    cdef int64_t *more = NULL
-    cdef int64_t *larger
-    cdef Py_ssize_t count = 0, room = FEW
-    cdef PyFrameObject *current = NULL
-    cdef PyFrameObject *back
-    cdef PyCodeObject *code
-    cdef int64_t number
-    cdef int kind
-    if frame is None:
-        return b""
-    Py_INCREF(frame)
-    current = <PyFrameObject *> frame
-    try:
-        while current != NULL:
-            code = PyFrame_GetCode(current)
-            number = <int64_t> <size_t> code
-            try:
-                known = kinds.get(number)
-                if known is None:
-                    known = classify(<object> <PyObject *> code)
-                kind = known
-            finally:
-                Py_XDECREF(<PyObject *> code)
-            if kind == 0 or (kind == 1 and not filtered):
-                if count == room:
-                    larger = <int64_t *> realloc(more, 4 * room * sizeof(int64_t))
-                    if larger == NULL:
-                        raise MemoryError()
-                    more = larger
-                    if found == few:
-                        memcpy(more, few, sizeof(few))
-                    found = more
-                    room *= 2
-                found[2 * count] = number
-                found[2 * count + 1] = PyFrame_GetLasti(current)
-                count += 1
-            back = PyFrame_GetBack(current)
-            Py_XDECREF(<PyObject *> current)
-            current = back
-            if kind == 3 and current != NULL:
+cdef class Frames:
+    """The stacks of calls by key, each distinct one once.
+
+    Attributes
+    ----------
+    kinds : dict of int to int
+        What the codes met so far are, by id.
+    keys : dict of str to bytes
+        The stacks.
+    changed : bool
+        Whether a stack came since this was set to False.
+    """
+
+    def __init__(self):
+        self.kinds = {}
+        self.keys = {}
+        self.distinct = {}
+
+    def classify(self, code):
+        """What a code is, by the numbers above."""
+        raise NotImplementedError
+
+    cpdef int put(self, str key, bytes stack) except -1:
+        """Remember a stack under a key."""
+        self.changed = True
+        self.keys[key] = self.distinct.setdefault(stack, stack)
+        return 0
+
+    cpdef bytes places(self, frame, bint filtered):
+        """Bytes of (id, offset) pairs of int64 from `frame` outwards."""
+        cdef int64_t few[2 * FEW]
+        cdef int64_t *found = few
+        cdef int64_t *more = NULL
+        cdef int64_t *larger
+        cdef Py_ssize_t count = 0, room = FEW
+        cdef PyFrameObject *current = NULL
+        cdef PyFrameObject *back
+        cdef PyCodeObject *code
+        cdef int64_t number
+        cdef int kind
+        if frame is None:
+            return b""
+        Py_INCREF(frame)
+        current = <PyFrameObject *> frame
+        try:
+            while current != NULL:
+                code = PyFrame_GetCode(current)
+                number = <int64_t> <size_t> code
+                try:
+                    known = self.kinds.get(number)
+                    if known is None:
+                        known = self.classify(<object> <PyObject *> code)
+                    kind = known
+                finally:
+                    Py_XDECREF(<PyObject *> code)
+                if kind == 0 or (kind == 1 and not filtered):
+                    if count == room:
+                        larger = <int64_t *> realloc(more, 4 * room * sizeof(int64_t))
+                        if larger == NULL:
+                            raise MemoryError()
+                        more = larger
+                        if found == few:
+                            memcpy(more, few, sizeof(few))
+                        found = more
+                        room *= 2
+                    found[2 * count] = number
+                    found[2 * count + 1] = PyFrame_GetLasti(current)
+                    count += 1
                 back = PyFrame_GetBack(current)
                 Py_XDECREF(<PyObject *> current)
                 current = back
-        return PyBytes_FromStringAndSize(<char *> found, count * 2 * sizeof(int64_t))
-    finally:
-        Py_XDECREF(<PyObject *> current)
-        free(more)
+                if kind == 3 and current != NULL:
+                    back = PyFrame_GetBack(current)
+                    Py_XDECREF(<PyObject *> current)
+                    current = back
+            return PyBytes_FromStringAndSize(<char *> found, count * 2 * sizeof(int64_t))
+        finally:
+            Py_XDECREF(<PyObject *> current)
+            free(more)

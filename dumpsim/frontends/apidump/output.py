@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim._ext.recorder import Lines
 from dumpsim.archive.sink import Sink
 from dumpsim.codecs.apidump import lines_of, stack_text
 from dumpsim.core.errors import DumpsimError, DumpWriteError
@@ -59,8 +60,10 @@ class Output:
 
     Attributes
     ----------
-    lines, files : int
-        Info lines and arrays given so far.
+    lines : Lines
+        Takes info lines: a record's name, and its line from the type on, as `tail_of` spells it.
+    files : int
+        Arrays given so far.
     """
 
     def __init__(self, root: "str | os.PathLike[str]", framework: str, rank: int, *, pending: int = _PENDING) -> None:
@@ -70,12 +73,10 @@ class Output:
         self.array_directory = f"{self.rank_directory}/{framework}_api_dump"
         self.info = f"{framework}_api_dump_info.pkl"
         self.stack = f"{framework}_api_dump_stack.json"
-        self.lines = 0
+        self.lines = Lines(_LINES, self._write_lines)
         self.files = 0
         self._sink = Sink(file_mode=0o600)
         self._begun = False
-        self._names: list[str] = []  # of the lines that wait; two lists of text give Python's collector nothing to walk
-        self._tails: list[str] = []
         self._lock = threading.Lock()
         self._error: DumpsimError | None = None
         self._pid = os.getpid()
@@ -98,16 +99,6 @@ class Output:
                 os.unlink(f"{self.rank_directory}/{name}")
         self._sink.make(self.array_directory)
         atexit.register(self.flush)
-
-    def write(self, names: Sequence[str], tails: Sequence[str]) -> None:
-        """Records for the info file: their names, and their lines from the type on, as `tail_of` spells them."""
-        with self._lock:
-            self._names += names
-            self._tails += tails
-            self.lines += len(names)
-            full = len(self._names) >= _LINES
-        if full:
-            self._write_lines()
 
     def array(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
         """One npy file; the bytes must stay as they are until they are written."""
@@ -147,8 +138,7 @@ class Output:
 
     def _write_lines(self) -> None:
         with self._lock:
-            names, self._names = self._names, []
-            tails, self._tails = self._tails, []
+            names, tails = self.lines.take()
             if names:
                 try:
                     self._sink.append(self.rank_directory, self.info, lines_of(names, tails))

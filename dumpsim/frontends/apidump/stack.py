@@ -6,7 +6,7 @@ import struct
 from types import CodeType, FrameType
 from typing import Any
 
-from dumpsim._ext.frames import places
+from dumpsim._ext.frames import Frames
 
 __all__ = ["HIDDEN", "Stacks", "layer_key"]
 
@@ -48,54 +48,38 @@ def layer_key(name: str) -> str:
     return f"LAYER: {'{}.{}{}'.format(*found.groups()) if found else name} forward"
 
 
-class Stacks:
+class Stacks(Frames):
     """The stacks of a dump by key, each distinct one once.
 
     Parameters
     ----------
     hidden : tuple of str
         Frames of files whose path holds one of these are left out of filtered stacks.
-
-    Attributes
-    ----------
-    changed : bool
-        Whether there is something that `texts` has not told yet.
     """
 
     def __init__(self, hidden: tuple[str, ...] = HIDDEN) -> None:
-        self.changed = False
+        super().__init__()
         self._directories = hidden
-        self._keys: dict[str, bytes] = {}
         # by id: hashing a code object hashes all that it holds
-        self._kinds: dict[int, int] = {}
         self._codes: dict[int, CodeType] = {}
-        self._distinct: dict[bytes, bytes] = {}
         self._texts: dict[tuple[Any, ...], str] = {}
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     def keep(self, key: str, frame: FrameType | None, *, filtered: bool) -> None:
         """Remember the stack from `frame` outwards."""
-        self.put(key, self.places(frame, filtered=filtered))
-
-    def places(self, frame: FrameType | None, *, filtered: bool) -> bytes:
-        """The stack from `frame` outwards, for `put`."""
-        return places(frame, self._kinds, self._classify, filtered)
-
-    def put(self, key: str, stack: bytes) -> None:
-        """Remember a stack under a key."""
-        self.changed = True
-        self._keys[key] = self._distinct.setdefault(stack, stack)
+        self.put(key, self.places(frame, filtered))
 
     def texts(self) -> dict[str, list[str]]:
         """The frames by key, in the order of the first call of each key."""
         self.changed = False
-        return {key: [self._text(place) for place in _PLACE.iter_unpack(stack)] for key, stack in self._keys.items()}
+        stacks = list(self.keys.items())  # other threads may go on
+        return {key: [self._text(place) for place in _PLACE.iter_unpack(stack)] for key, stack in stacks}
 
-    def _classify(self, code: CodeType) -> int:
+    def classify(self, code: CodeType) -> int:
         self._codes[id(code)] = code
-        kind = self._kinds[id(code)] = _kind(code, self._directories)
+        kind = self.kinds[id(code)] = _kind(code, self._directories)
         return kind
 
     def _text(self, place: tuple[Any, ...]) -> str:

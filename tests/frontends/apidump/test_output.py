@@ -137,13 +137,13 @@ def test_lines_are_written_in_order_and_in_bounded_portions(tmp_path):
     output = begun(tmp_path, FILE)
     most = 0
     for at in range(3 * module._LINES + 7):
-        output.write([f"NN_Linear_{at}_forward_output"], [tail_of("torch.float32", (2,), (1.0, 0.0, 0.5))])
-        most = max(most, len(output._names))
+        output.lines.add(f"NN_Linear_{at}_forward_output", tail_of("torch.float32", (2,), (1.0, 0.0, 0.5)))
+        most = max(most, len(output.lines))
     assert most < module._LINES
     output.close()
     names = [record.name for record in read_info(tmp_path / "rank0" / output.info)]
     assert names == [f"NN_Linear_{at}_forward_output" for at in range(3 * module._LINES + 7)]
-    assert output.lines == len(names)
+    assert output.lines.total == len(names)
 
 
 def test_a_failure_is_told_once_by_flush(tmp_path, monkeypatch):

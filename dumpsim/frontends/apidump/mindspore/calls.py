@@ -99,11 +99,11 @@ class Dump(Protocol):
         """Whether calls take numbers: between start and stop, under compat from init."""
         ...
 
-    def take(self, label: str) -> int:
+    def count(self, label: str) -> int:
         """The number of the next call of an API, ``NN_Dense``."""
         ...
 
-    def begin(self, call: str) -> bool:
+    def take(self, call: str) -> bool:
         """Whether ``NN_Dense_0`` is recorded; if so, its stack is kept."""
         ...
 
@@ -185,7 +185,7 @@ class CellCalls:
                 result = proceed(*args, **kwargs)
         except BaseException:
             with self._lock:  # a call that failed has its number
-                self._dump.take(label)
+                self._dump.count(label)
             raise
         if result is not NotImplemented:  # else Python asks the other operand: not a call that a script sees
             self._record(label, given, kwargs, result)
@@ -230,9 +230,9 @@ class CellCalls:
     def _record(self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         """Number and records of a call that has returned; what goes wrong here never leaves the user's forward."""
         with self._lock:
-            call = f"{label}_{self._dump.take(label)}"
+            call = f"{label}_{self._dump.count(label)}"
             try:
-                if self._dump.begin(call):
+                if self._dump.take(call):
                     self._write(call, args, kwargs, result)
             except Exception as error:
                 self._dump.skip(f"record: {type(error).__name__}", 1)

@@ -1,19 +1,17 @@
 """One API dump of a MindSpore network of the front end, from init to close."""
 
-import atexit
 import logging
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
 from dumpsim.codecs.apidump import tail_of
-from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
+from dumpsim.core.errors import DumpsimError
 from dumpsim.frontends.apidump.arrays import ArrayValues, described, npy_parts
 from dumpsim.frontends.apidump.mindspore.calls import CellCalls
 from dumpsim.frontends.apidump.output import Output
-from dumpsim.frontends.apidump.selection import Request, Selection
+from dumpsim.frontends.apidump.session import ApiSession
 from dumpsim.frontends.apidump.stack import Stacks
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import Cell
@@ -45,7 +43,7 @@ HIDDEN = (
 _UNASKED = ArrayValues(float("nan"), float("nan"), float("nan"))
 
 
-class CellSession:
+class CellSession(ApiSession):
     """Records the APIs that a network of cells calls op by op.
 
     Parameters
@@ -61,11 +59,6 @@ class CellSession:
         The APIs of 1.0.17, or all functions, methods, layers and losses, with keyword arguments and values of dicts.
     exact : bool
         As 1.0.17: counting while off, numpy's reductions, gradients after stop.
-
-    Attributes
-    ----------
-    skipped : Counter
-        Values that were not recorded, by reason.
 
     Examples
     --------
@@ -94,74 +87,16 @@ class CellSession:
         coverage: Literal["listed", "full"] = "listed",
         exact: bool = False,
     ) -> None:
-        self.exact = exact
-        self.retain_backward = retain_backward
-        self.skipped: Counter[str] = Counter()
-        self.output = Output(output_path, "mindspore", 0 if exact else _rank())
-        self.recording = False
-        self.closed = False
-        self.request = Request()
-        self.selection = Selection(self.request)
-        self._stacks = Stacks(HIDDEN)
-        self._begun = False
-        self._counts: Counter[str] = Counter()
-        self._lines_at_start = 0
+        output = Output(output_path, "mindspore", 0 if exact else _rank())
+        super().__init__(output, Stacks(HIDDEN), exact=exact, retain_backward=retain_backward)
         self._calls = CellCalls(net, self, full=coverage == "full", exact=exact)
         if compare_statedict:
             LOG.warning("[*User Warning*] compare_statedict: parameters of MindSpore cells are not kept.")
         self._calls.attach()
 
-    def __enter__(self) -> "CellSession":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # -- from init to close
-
-    def start(self, request: Request) -> None:
-        """Record from here; counters go on where they were."""
-        self._check_open()
-        self.request = request
-        self.selection = Selection(request, exact=self.exact)
-        self.recording = True
-        self._lines_at_start = self.output.lines
-
-    def stop(self) -> None:
-        """Record no more, and write everything.
-
-        Raises
-        ------
-        DumpWriteError
-            If something could not be written.
-        """
-        self._check_open()
-        self.recording = False
-        self.flush()
-
-    @property
-    def recorded(self) -> bool:
-        """Whether anything was recorded since the last start."""
-        return self.output.lines > self._lines_at_start
-
-    def flush(self) -> None:
-        """Write what has been recorded so far; also done at stop and at the end of the process."""
-        if self._stacks.changed:
-            self.output.stacks(self._stacks.texts())
-        self.output.flush()
-
-    def close(self) -> None:
-        """Stop, hear no more, and end the thread that writes; dropout drops again."""
-        if self.closed:
-            return
-        self.recording = False
-        self.closed = True
+    def leave(self) -> None:
+        """Hear no more; dropout drops again."""
         self._calls.detach()
-        atexit.unregister(self._at_exit)
-        try:
-            self.flush()
-        finally:
-            self.output.close()
 
     # -- what the calls ask and tell
 
@@ -170,21 +105,13 @@ class CellSession:
         """See `Dump`."""
         return self.recording or self.exact
 
-    def take(self, label: str) -> int:
-        """See `Dump`."""
-        number = self._counts[label]
-        self._counts[label] += 1
-        return number
-
-    def begin(self, call: str) -> bool:
+    def take(self, call: str) -> bool:
         """See `Dump`."""
         if not self.recording or not self.selection.takes(call):
             return False
-        if not self._begun:
-            self._begun = True
-            self.output.begin()
-            atexit.register(self._at_exit)
-        self._stacks.keep(f"{call}_forward_stack_info", sys._getframe(1), filtered=self.request.filter_stack)
+        if not self.begun:
+            self.begin()
+        self.stacks.keep(f"{call}_forward_stack_info", sys._getframe(1), filtered=self.request.filter_stack)
         return True
 
     def write(self, name: str, value: Any) -> bool:
@@ -196,11 +123,6 @@ class CellSession:
         if isinstance(value, (bool, int, float)) and not self.request.filter_data:
             return self._written(name, value, str(type(value)), ())
         return False
-
-    def skip(self, reason: str, number: int) -> None:
-        """See `Dump`."""
-        if number:
-            self.skipped[reason] += number
 
     def write_gradient(self, name: str, gradient: Callable[[], Tensor]) -> None:
         """See `Dump`; after stop only with `exact`."""
@@ -216,21 +138,10 @@ class CellSession:
         except (DumpsimError, ValueError, TypeError, OverflowError) as error:  # never out of the user's forward
             self.skipped[f"{dtype}: {error}"] += 1
             return False
-        self.output.write((name,), (tail_of(dtype, shape, values),))
+        self.lines.add(name, tail_of(dtype, shape, values))
         if parts is not None:
             self.output.array(name, parts)
         return True
-
-    def _at_exit(self) -> None:
-        """A process that ends without stop, by an error too, leaves whole files."""
-        try:
-            self.flush()
-        except DumpsimError as error:
-            LOG.warning("[*User Warning*] %s", error)
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise ScriptRuntimeError("this API dump has been closed", where="api_dump", code="DS-ADP-013")
 
 
 def _is_data(tensor: Tensor) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite
 from dumpsim.frontends.apidump.pytorch.catalogue import Api
 from dumpsim.frontends.apidump.pytorch.early import Early
@@ -120,7 +121,7 @@ class ExactInterception(Interception):
         if self._carried.current is not None and self._carried.current() in (self, None):
             self._carried.end()
 
-    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Gate) -> Any:
         """A call of torch: do it, and record it if it is one that the real tool has replaced, and the outermost."""
         session = self._session()
         if session is None or not self._active:
@@ -128,9 +129,9 @@ class ExactInterception(Interception):
         dropped = function in self._identities
         if not dropped and function in self._probabilities:
             args, kwargs = session.neutral.without(function, args, kwargs)
-        if self._local.depth or os.getpid() != self._pid:
+        if gate.depth or os.getpid() != self._pid:
             return first(args, kwargs) if dropped else function(*args, **kwargs)
-        inner = sys._getframe(2)
+        inner = sys._getframe(1)
         frame = caller(inner)
         given, named = args, kwargs
         api: Api | None = None
@@ -152,9 +153,9 @@ class ExactInterception(Interception):
         if api is None:
             if dropped:
                 return first(args, kwargs)
-            return self._pass(session, function, args, kwargs, mode, frame, hidden=hidden)
+            return self._pass(session, function, args, kwargs, gate, frame, hidden=hidden)
         session.touch()
-        return self._record(session, api, function, args, kwargs, frame, dropped, given, named)
+        return self._record(session, api, function, args, kwargs, gate, frame, dropped, given, named)
 
     def finished(self, what: "Layer | Api | None", args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
         """A module with a hook of ours has returned."""
@@ -175,16 +176,16 @@ class ExactInterception(Interception):
                 if session.recording and session.selection.takes(what.name):
                     session.record_layer(what, session.stack(frame))
                 return
-            number = session.count(what)
+            number = session.count(what.base)
             name = f"{what.base}_{number}"
             if session.recording and session.selection.takes(name):
-                inputs = session.captured(f"{name}_forward_input", args, single=False)
-                outputs = session.captured(f"{name}_forward_output", result, single=True)
+                inputs = session.captured(f"{name}_forward_input", args, False)
+                outputs = session.captured(f"{name}_forward_output", result, True)
                 session.record(what.key(number), session.stack(frame), inputs, outputs)
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """A thread that has not been seen: functions count there from its first module on."""
-        if self._active and not self._local.pushed and os.getpid() == self._pid:
+        if self._active and not self._threads.gate.pushed and os.getpid() == self._pid:
             self._push()
 
     def _is_covered(self, session: "Session", frame: FrameType) -> bool:

@@ -7,6 +7,7 @@ come and go above it in any order.
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function, has_torch_function
 
+from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, Sites, base_module, evaluate
 from dumpsim.frontends.apidump.pytorch.catalogue import OPERATORS, Api, transparent
 from dumpsim.frontends.apidump.pytorch.eager import Eager
@@ -36,38 +38,16 @@ _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 _DESCRIPTOR = type(torch._C.TensorBase.add)
 
 
-class _Thread(threading.local):
-    """What one thread is inside of."""
-
-    def __init__(self) -> None:
-        self.pushed = False
-        self.depth = 0  # listed modules around us: only their own record counts
-        self.hidden = 0  # steps of optimizers around us
-        self.away = False  # the mode has left for them
-        self.stays = False  # the mode is here for good, not for one module's call
-        self.told = False  # that only modules are seen here
-        # modules being called: module, captured input, exception in flight, whether the mode has left for it
-        self.open: list[tuple[Any, Any, Any, bool]] = []
+class _Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
+    """Hands every call of one thread to the interception."""
 
 
-class _Mode(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
-    """Hands every call to the interception."""
+class _Threads(threading.local):
+    """The gate of each thread."""
 
-    def __init__(self, owner: "Interception") -> None:
-        super().__init__()
-        self.owner = owner
-        self.plain: set[Any] = set()  # functions met that are never recorded
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        if func in self.plain:
-            return func(*args, **kwargs) if kwargs else func(*args)
-        return self.owner.called(func, args, kwargs or {}, self)
+    def __init__(self, called: Callable[..., Any], gates: "weakref.WeakSet[_Mode]") -> None:
+        self.gate = _Mode(called)
+        gates.add(self.gate)
 
 
 class Interception:
@@ -80,12 +60,10 @@ class Interception:
     """
 
     def __init__(self, session: "Session") -> None:
-        import weakref
-
         self._session = weakref.ref(session)
-        self._mode = _Mode(self)
         self._sites = Sites()
-        self._local = _Thread()
+        self._gates: weakref.WeakSet[_Mode] = weakref.WeakSet()
+        self._threads = _Threads(self.called, self._gates)
         self._handles: list[Any] = []
         self._eager = Eager()
         self._newcomers = Newcomers(self._arrive)
@@ -106,7 +84,8 @@ class Interception:
     def install(self, *, modules: bool) -> None:
         """See functions, and with `modules` the calls of modules too."""
         self._pid = os.getpid()
-        self._local = _Thread()
+        for gate in list(self._gates):
+            gate.reset()
         self._active = True
         self._push()
         self._release()
@@ -134,7 +113,7 @@ class Interception:
 
     # functions
 
-    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: _Mode) -> Any:
+    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Gate) -> Any:
         """A call of torch: do it, and record it if it is a listed one and the outermost."""
         session = self._session()
         if session is None or not self._active:
@@ -142,14 +121,13 @@ class Interception:
         dropped = function in self._identities
         if not dropped and function in self._probabilities:
             args, kwargs = session.neutral.without(function, args, kwargs)
-        local = self._local
-        if local.depth or local.hidden or not (session.recording or session.exact) or os.getpid() != self._pid:
+        if gate.depth or gate.hidden or not (session.recording or session.exact) or os.getpid() != self._pid:
             return first(args, kwargs) if dropped else function(*args, **kwargs)
         api = None
         frame = None
         given, named = args, kwargs
         try:
-            inner = sys._getframe(2)
+            inner = sys._getframe(1)
             frame = caller(inner)
             api, frame = self._identify(session, function, args, frame)
             if api is not None and frame is not inner and frame is not None:
@@ -165,8 +143,8 @@ class Interception:
         if api is None:
             if dropped:
                 return first(args, kwargs)
-            return self._pass(session, function, args, kwargs, mode, frame, hidden=local_hidden)
-        return self._record(session, api, function, args, kwargs, frame, dropped, given, named)
+            return self._pass(session, function, args, kwargs, gate, frame, hidden=local_hidden)
+        return self._record(session, api, function, args, kwargs, gate, frame, dropped, given, named)
 
     def _record(
         self,
@@ -175,32 +153,32 @@ class Interception:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        gate: Gate,
         frame: FrameType | None,
         dropped: bool,
         given: tuple[Any, ...],
         named: dict[str, Any],
     ) -> Any:
-        number = session.count(api)
+        number = session.count(api.base)
         name = f"{api.base}_{number}"
         wanted = session.recording and session.selection.takes(name)
         inputs: Any = []
         if wanted and not session.exact:  # before the call: it may write into its inputs
-            inputs = session.captured(f"{name}_forward_input", given, single=False)
-        local = self._local
-        local.depth += 1
+            inputs = session.captured(f"{name}_forward_input", given, False)
+        gate.depth = 1
         try:
             result = first(args, kwargs) if dropped else function(*args, **kwargs)
         finally:
-            local.depth -= 1
+            gate.depth = 0
         if wanted and session.recording:
             try:
                 if session.exact:
-                    inputs = session.captured(f"{name}_forward_input", given, single=False)
+                    inputs = session.captured(f"{name}_forward_input", given, False)
                 elif session.full:
                     inputs += self._keywords(session, name, named)
                 else:
                     self._count_keywords(session, named)
-                outputs = session.captured(f"{name}_forward_output", result, single=True)
+                outputs = session.captured(f"{name}_forward_output", result, True)
                 session.record(api.key(number), session.stack(frame), inputs, outputs)
             except Exception as error:
                 session.skip(f"record: {type(error).__name__}")
@@ -212,7 +190,7 @@ class Interception:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        mode: _Mode,
+        gate: Gate,
         frame: FrameType | None,
         *,
         hidden: bool,
@@ -227,11 +205,11 @@ class Interception:
         body = transparent(function)
         if body is None:
             if not session.catalogue.candidates(function) and function not in self._operators:
-                mode.plain.add(function)
+                gate.plain.add(function)
             return function(*args, **kwargs)
         if has_torch_function((*args, *kwargs.values())):  # a subclass of Tensor is to see the call itself
             return function(*args, **kwargs)
-        with mode:
+        with gate:
             return body(*args, **kwargs)
 
     def _identify(
@@ -367,7 +345,7 @@ class Interception:
     def _keywords(self, session: "Session", name: str, kwargs: dict[str, Any]) -> Any:
         found: list[Any] = []
         for word, value in kwargs.items():
-            found += session.captured(f"{name}_forward_input.{word}", value, single=True)
+            found += session.captured(f"{name}_forward_input.{word}", value, True)
         return found
 
     def _count_keywords(self, session: "Session", kwargs: dict[str, Any]) -> None:
@@ -385,25 +363,25 @@ class Interception:
         session = self._session()
         if session is None or not self._active or os.getpid() != self._pid:
             return
-        local = self._local
-        if not local.pushed and not local.open:
-            if local.hidden and not _inside(_OPTIMIZERS):  # a step has failed, without a farewell
-                local.hidden = 0
-            local.away = False  # a closure of an optimizer: not recorded, yet its dropout is neutral
+        gate = self._threads.gate
+        if not gate.pushed and not gate.open:
+            if gate.hidden and not _inside(_OPTIMIZERS):  # a step has failed, without a farewell
+                gate.hidden = 0
+            gate.away = False  # a closure of an optimizer: not recorded, yet its dropout is neutral
             self._visit(session)
         inputs = None
         left = False
         if session.catalogue.module(type(module)) is not None:
-            local.depth += 1
-            if local.depth == 1 and local.pushed and self._is_closed(session, module):
+            gate.depth += 1
+            if gate.depth == 1 and gate.pushed and self._is_closed(session, module):
                 self._drop()
                 left = True
             if session.recording and self._may_overwrite(session, module):
                 with torch._C.DisableTorchFunction():
-                    inputs = session.captured("_forward_input", args, single=False)
+                    inputs = session.captured("_forward_input", args, False)
                     if session.full:
                         inputs += self._keywords(session, "", sys._getframe(1).f_locals.get("kwargs") or {})
-        local.open.append((module, inputs, sys.exc_info()[1], left))
+        gate.open.append((module, inputs, sys.exc_info()[1], left))
 
     def _is_closed(self, session: "Session", module: torch.nn.Module) -> bool:
         """Whether nothing inside of a module is for us: torch's own code, no other modules, nothing that drops."""
@@ -417,28 +395,28 @@ class Interception:
 
     def _visit(self, session: "Session") -> None:
         """A module is called where the mode is not: it comes for as long as that call lasts."""
-        local = self._local
-        local.stays = self._push()
-        if local.stays or local.told or threading.get_ident() == self._home:
+        gate = self._threads.gate
+        gate.stays = self._push()
+        if gate.stays or gate.told or threading.get_ident() == self._home:
             return
-        local.told = True
+        gate.told = True
         session.skip("calls outside modules in a thread that the dump found running")
 
     def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
         # torch leaves the keywords out after an exception
         kwargs, result = given if len(given) == 2 else ({}, given[0])
-        local = self._local
-        if not local.open or os.getpid() != self._pid:
+        gate = self._threads.gate
+        if not gate.open or os.getpid() != self._pid:
             return
         while True:  # what an exception passed without a farewell
-            entered, inputs, before, left = local.open.pop()
+            entered, inputs, before, left = gate.open.pop()
             if left and self._active:
                 self._push()
             session = self._session()
             api = session.catalogue.module(type(entered)) if session is not None else None
-            if api is not None:
-                local.depth -= 1
-            if entered is module or not local.open:
+            if api is not None and gate.depth:  # a start in the meantime has forgotten it
+                gate.depth -= 1
+            if entered is module or not gate.open:
                 break
         try:
             if session is not None and (session.recording or session.exact) and self._active:
@@ -448,7 +426,7 @@ class Interception:
         except Exception as error:
             if session is not None:
                 session.skip(f"record: {type(error).__name__}")
-        if not (local.open or local.stays) and local is self._local and threading.get_ident() != self._home:
+        if not (gate.open or gate.stays) and gate.pushed and threading.get_ident() != self._home:
             self._drop()
 
     def _finished(
@@ -464,7 +442,7 @@ class Interception:
         """A module has returned: its LAYER record, then its NN record."""
         layer = session.layers.get(module)
         if layer is None and (api is None or not (session.full or module is session.net)):
-            if api is not None and not self._local.depth:
+            if api is not None and not self._threads.gate.depth:
                 session.skip("module outside the network")  # 1.0.17 hooks those of the network, and no others
             return
         if self._is_aside(session):
@@ -477,34 +455,34 @@ class Interception:
                 session.record_layer(layer, stack)
             if api is None:
                 return
-            number = session.count(api)
+            number = session.count(api.base)
             name = f"{api.base}_{number}"
             if not session.recording or not session.selection.takes(name):
                 return
             if inputs is None:
-                inputs = session.captured(f"{name}_forward_input", args, single=False)
+                inputs = session.captured(f"{name}_forward_input", args, False)
                 if session.full:
                     inputs += self._keywords(session, name, kwargs)
             else:
                 inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
             if not session.full:
                 self._count_keywords(session, kwargs)
-            outputs = session.captured(f"{name}_forward_output", result, single=True)
+            outputs = session.captured(f"{name}_forward_output", result, True)
             session.record(api.key(number), stack or session.stack(frame), inputs, outputs)
 
     def _step_begins(self, *_: Any) -> None:
         """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""
-        local = self._local
-        local.hidden += 1
-        if local.hidden == 1 and local.pushed and self._active:
+        gate = self._threads.gate
+        gate.hidden += 1
+        if gate.hidden == 1 and gate.pushed and self._active:
             self._drop()
-            local.away = True
+            gate.away = True
 
     def _step_ends(self, *_: Any) -> None:
-        local = self._local
-        local.hidden = max(0, local.hidden - 1)
-        if local.away and not local.hidden:
-            local.away = False
+        gate = self._threads.gate
+        gate.hidden = max(0, gate.hidden - 1)
+        if gate.away and not gate.hidden:
+            gate.away = False
             if self._active:
                 self._push()
 
@@ -514,28 +492,30 @@ class Interception:
         """A thread has started."""
         if self._active and os.getpid() == self._pid:
             self._push()
-            self._local.stays = True
+            self._threads.gate.stays = True
 
     def _push(self) -> bool:
         """Put the mode at the bottom of this thread's stack; whether it was there."""
-        if self._local.pushed:
+        gate = self._threads.gate
+        if gate.pushed:
             return True
         above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
-        known = self._mode in above
+        known = gate in above
         if not known:
-            _push_mode(self._mode)
+            _push_mode(gate)
         for mode in reversed(above):
             _push_mode(mode)
-        self._local.pushed = True
+        gate.pushed = True
         return known
 
     def _drop(self) -> None:
         """Take the mode out of this thread's stack, wherever it is."""
+        gate = self._threads.gate
         above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
         for mode in reversed(above):
-            if mode is not self._mode:
+            if mode is not gate:
                 _push_mode(mode)
-        self._local.pushed = False
+        gate.pushed = False
 
     def _release(self) -> None:
         """Take the hooks off."""

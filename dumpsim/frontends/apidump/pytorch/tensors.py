@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dumpsim._ext import stats as _stats
-from dumpsim._ext.outline import Outlines
+from dumpsim._ext.recorder import Outlines
 from dumpsim.codecs.apidump import tail_of
 from dumpsim.frontends.apidump.output import npy_header
 from dumpsim.tensor.simd import level_number

@@ -1,0 +1,381 @@
+# What is C here: the part of every recorded call that is the same for all of them: its number, its names, the outlines of
+# its arguments and results, its lines and its stack, and the hooks of its gradients. In stack mode there is little else.
+# What is Python: which calls these are, how anything but a plain tensor is looked at, and where it is all written
+# (dumpsim.frontends.apidump).
+#
+# The caller guarantees: calls of `take` and of what builds on it come where torch asks no override, so that attributes
+# of tensors are what they are. This module knows no framework; types and functions of one are given. What belongs
+# together is put down without running Python in between, so that threads need no lock for it.
+"""What an API dump keeps of the calls that it records."""
+
+cimport cython
+
+from dumpsim._ext.frames cimport Frames
+
+
+cdef Py_ssize_t SWEEP = 4096  # hooks of gradients that are kept before those of finished graphs are let go
+
+
+cdef inline bint is_number_or_none(leaf):
+    return leaf is None or type(leaf) is int or type(leaf) is float or type(leaf) is bool
+
+
+cdef class Lines:
+    """Info lines that wait to be spelt: names, and what follows them.
+
+    Two lists of text give Python's collector nothing to walk.
+
+    Parameters
+    ----------
+    limit : int
+        So many are worth writing.
+    write : callable
+        Asked, without arguments, when there are as many.
+
+    Attributes
+    ----------
+    total : int
+        Lines given so far.
+    """
+
+    cdef list names, tails
+    cdef readonly Py_ssize_t total
+    cdef Py_ssize_t limit
+    cdef object write
+
+    def __init__(self, Py_ssize_t limit, write):
+        self.names = []
+        self.tails = []
+        self.limit = limit
+        self.write = write
+
+    def __len__(self):
+        return len(self.names)
+
+    cpdef int add(self, str name, str tail) except -1:
+        """One line."""
+        with cython.critical_section(self):
+            self.names.append(name)
+            self.tails.append(tail)
+            self.total += 1
+        return self.check()
+
+    cdef int extend(self, list first, list second) except -1:
+        """The lines of two lists of (name, (tail, ...), ...), together."""
+        with cython.critical_section(self):
+            for found in first:
+                self.names.append((<tuple> found)[0])
+                self.tails.append((<tuple> (<tuple> found)[1])[0])
+            for found in second:
+                self.names.append((<tuple> found)[0])
+                self.tails.append((<tuple> (<tuple> found)[1])[0])
+            self.total += len(first) + len(second)
+        return self.check()
+
+    cdef inline int check(self) except -1:
+        if len(self.names) >= self.limit:
+            self.write()
+        return 0
+
+    def take(self):
+        """The names and the tails that wait, which do so no more."""
+        with cython.critical_section(self):
+            names, tails = self.names, self.tails
+            self.names, self.tails = [], []
+        return names, tails
+
+
+cdef class Outlines:
+    """What an API dump says of tensors without looking at their values: type and shape, each distinct outline once.
+
+    Parameters
+    ----------
+    plain : frozenset of type
+        Types of tensors that are nothing but tensors.
+    strided : layout
+        The layout of tensors that have bytes of their own.
+    wrapped : callable
+        Whether a tensor only stands for another.
+    spell : callable
+        The outline of a type and a shape.
+    """
+
+    cdef frozenset plain
+    cdef object strided, wrapped, spell
+    cdef dict known
+
+    def __init__(self, frozenset plain, strided, wrapped, spell):
+        self.plain = plain
+        self.strided = strided
+        self.wrapped = wrapped
+        self.spell = spell
+        self.known = {}
+
+    cpdef list take(self, str name, value, bint filtered, otherwise):
+        """(name, outline, tensor) of `value`, or of each of its members with its position.
+
+        `filtered` drops tensors that are no data and numbers; `otherwise(found, name, leaf)` sees to everything else.
+        """
+        cdef list found = []
+        cdef Py_ssize_t position = 0
+        if type(value) is tuple or type(value) is list:
+            for leaf in value:
+                if type(leaf) in self.plain:
+                    self.one(found, f"{name}.{position}", leaf, filtered, otherwise)
+                elif not (filtered and is_number_or_none(leaf)):
+                    otherwise(found, f"{name}.{position}", leaf)
+                position += 1
+        elif type(value) in self.plain:
+            self.one(found, name, value, filtered, otherwise)
+        else:
+            otherwise(found, name, value)
+        return found
+
+    cdef int one(self, list found, str name, tensor, bint filtered, otherwise) except -1:
+        dtype = tensor.dtype
+        if filtered and not (dtype.is_floating_point and tensor.dim() and tensor.numel()):
+            return 0
+        if (
+            tensor.layout is not self.strided
+            or tensor.is_meta
+            or tensor.is_quantized
+            or tensor.is_nested
+            or self.wrapped(tensor)
+        ):
+            otherwise(found, name, tensor)
+            return 0
+        key = (dtype, tensor.shape)
+        outline = self.known.get(key)
+        if outline is None:
+            if len(self.known) > 4096:
+                self.known.clear()
+            outline = self.known[key] = self.spell(dtype, key[1])
+        found.append((name, outline, tensor))
+        return 0
+
+
+cdef class Recorder:
+    """Takes the calls of a network; a session is one, and does in Python what is not here.
+
+    Parameters
+    ----------
+    lines : Lines
+    stacks : Frames
+    exact, retain_backward : bool
+        See the sessions.
+
+    Attributes
+    ----------
+    recording : bool
+        From start to stop.
+    begun : bool
+        Whether anything has been recorded.
+    request : Request
+        What was asked for at start.
+    """
+
+    cdef readonly Lines lines
+    cdef readonly Frames stacks
+    cdef readonly bint exact, retain_backward
+    cdef public bint recording, begun
+    cdef readonly object request
+    cdef readonly bint outlined, npy
+    cdef bint filtered, short_stacks
+    cdef dict counts
+
+    def __init__(self, Lines lines, Frames stacks, *, bint exact, bint retain_backward):
+        self.lines = lines
+        self.stacks = stacks
+        self.exact = exact
+        self.retain_backward = retain_backward
+        self.counts = {}
+
+    def ask(self, request):
+        """What is asked for from here on."""
+        self.request = request
+        self.outlined = request.dump_type == "stack"
+        self.npy = request.npy
+        self.filtered = request.filter_data
+        self.short_stacks = request.filter_stack
+
+    def begin(self):
+        """Something is to be recorded for the first time."""
+        raise NotImplementedError
+
+    cpdef Py_ssize_t count(self, str label) except -1:
+        """The number of this call of an API."""
+        cdef Py_ssize_t number = self.counts.get(label, 0)
+        self.counts[label] = number + 1
+        return number
+
+    cpdef bytes stack(self, frame):
+        """Where a call came from."""
+        return self.stacks.places(frame, self.short_stacks)
+
+    cdef inline int start_writing(self) except -1:
+        if not self.begun:
+            self.begin()
+        return 0
+
+
+cdef class TensorRecorder(Recorder):
+    """Takes the calls of a framework whose tensors tell their gradients to hooks.
+
+    Attributes
+    ----------
+    outlines : Outlines
+    hooked : list
+        References to the hooks of tensors, which go with their graph.
+    """
+
+    cdef public Outlines outlines
+    cdef readonly list hooked
+    cdef Py_ssize_t sweep_at
+
+    def __cinit__(self):
+        self.hooked = []
+        self.sweep_at = SWEEP
+
+    cpdef list captured(self, str name, value, bint single):
+        """What will be recorded of arguments or results, as they are now; `name` is the record's without positions."""
+        if self.outlined:
+            return self.outlines.take(name, value, self.filtered, self.look_inside)
+        return self.measured(name, value, single)
+
+    cpdef int record(self, str key, bytes stack, list inputs, list outputs) except -1:
+        """One finished call."""
+        self.start_writing()
+        self.stacks.put(key, stack)
+        self.write(inputs, outputs)
+        if self.retain_backward:
+            for found in outputs:
+                tensor = (<tuple> found)[2]
+                if tensor is None:
+                    continue
+                if type(tensor) in self.outlines.plain:
+                    self.hook(tensor, (<tuple> found)[0], (<tuple> found)[1])
+                else:
+                    self.hook_subclass(tensor, (<tuple> found)[0], (<tuple> found)[1])
+        return 0
+
+    cpdef int write(self, list inputs, list outputs) except -1:
+        """The lines of a call, and its arrays."""
+        self.lines.extend(inputs, outputs)
+        self.arrays(inputs)
+        self.arrays(outputs)
+        return 0
+
+    cdef int arrays(self, list records) except -1:
+        for found in records:
+            array = (<tuple> (<tuple> found)[1])[1]
+            if array is not None:
+                self.output.array((<tuple> found)[0], array)
+        return 0
+
+    cpdef int hook(self, tensor, str name, measured) except -1:
+        """Record the gradient of an output when it comes."""
+        cdef Gradient gradient
+        if not tensor.requires_grad:
+            return 0
+        gradient = Gradient.__new__(Gradient)
+        gradient.recorder = self
+        gradient.name = name.replace("_forward_output", "_backward_input")
+        gradient.request = self.request
+        gradient.tail = (<tuple> measured)[0] if self.outlined else None
+        self.hooked.append(tensor.register_hook(gradient).hooks_dict_ref)
+        if len(self.hooked) > self.sweep_at:
+            self.sweep()
+        return 0
+
+    cdef int sweep(self) except -1:
+        """Let go of the hooks of finished graphs."""
+        cdef list before = self.hooked
+        self.hooked = []
+        alive = [reference for reference in before if reference() is not None]
+        self.hooked += alive
+        self.sweep_at = max(SWEEP, 2 * len(self.hooked))
+        return 0
+
+
+cdef class Gradient:
+    """The hook of one recorded output.
+
+    In a stack dump a gradient has the type and the shape of its output, and nothing of it is looked at.
+
+    Attributes
+    ----------
+    recorder : TensorRecorder
+    name : str
+        The record's.
+    request : Request
+        What was asked for when the output was recorded.
+    done : bool
+        Whether the gradient has come.
+    """
+
+    cdef readonly TensorRecorder recorder
+    cdef readonly str name
+    cdef readonly object request
+    cdef public bint done
+    cdef str tail
+
+    __torch_unserializable__ = True  # pickling the tensor needs no warning
+
+    def __call__(self, gradient):
+        cdef TensorRecorder recorder = self.recorder
+        if self.tail is not None and recorder.recording and not (recorder.exact or self.done or gradient is None):
+            self.done = True
+            recorder.lines.add(self.name, self.tail)
+        else:
+            recorder.arrived(self, gradient)
+
+
+cdef class Gate:
+    """What one thread is inside of, and its way of a call of the framework to those who know what it is.
+
+    Parameters
+    ----------
+    called : callable
+        Given each call and this gate; makes it, and returns its result.
+
+    Attributes
+    ----------
+    plain : set of callable
+        Functions met that are never recorded.
+    pushed : bool
+        Whether the mode is on the thread's stack.
+    depth : int
+        Listed modules around us: only their own record counts.
+    hidden : int
+        Steps of optimizers around us.
+    away : bool
+        The mode has left for them.
+    stays : bool
+        The mode is here for good, not for one module's call.
+    told : bool
+        That only modules are seen here.
+    open : list of tuple
+        Modules being called: module, captured input, exception in flight, whether the mode has left for it.
+    """
+
+    cdef readonly set plain
+    cdef public Py_ssize_t depth, hidden
+    cdef public bint pushed, away, stays, told
+    cdef readonly list open
+    cdef object called
+
+    def __init__(self, called):
+        self.called = called
+        self.plain = set()
+        self.open = []
+
+    def reset(self):
+        """As if nothing were around us."""
+        self.depth = self.hidden = 0
+        self.pushed = self.away = self.stays = self.told = False
+        self.open.clear()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function in self.plain:
+            return function(*args, **kwargs) if kwargs else function(*args)
+        return self.called(function, args, {} if kwargs is None else kwargs, self)

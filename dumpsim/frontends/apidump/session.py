@@ -1,0 +1,142 @@
+"""A dump from init to close: what the sessions of all frameworks share."""
+
+import atexit
+import logging
+import threading
+from collections import Counter
+
+from dumpsim._ext.recorder import Recorder
+from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
+from dumpsim.frontends.apidump.output import Output
+from dumpsim.frontends.apidump.selection import Memory, Request, Selection
+from dumpsim.frontends.apidump.stack import Stacks
+
+__all__ = ["ApiSession"]
+
+LOG = logging.getLogger("troubleshooter.log")
+
+
+class ApiSession(Recorder):
+    """What a framework's side of an API dump builds on.
+
+    Parameters
+    ----------
+    output : Output
+    stacks : Stacks
+    exact : bool
+        As 1.0.17 in everything that shows in names, order and numbers.
+    retain_backward : bool
+        Also gradients with respect to recorded outputs.
+
+    Attributes
+    ----------
+    skipped : Counter
+        Values that were not recorded, by reason.
+    closed : bool
+        No more starts.
+    """
+
+    stacks: Stacks
+
+    def __init__(self, output: Output, stacks: Stacks, *, exact: bool, retain_backward: bool) -> None:
+        super().__init__(output.lines, stacks, exact=exact, retain_backward=retain_backward)
+        self.output = output
+        self.skipped: Counter[str] = Counter()
+        self.closed = False
+        self.selection = Selection(Request())
+        self.ask(Request())
+        self._writing = threading.RLock()
+        self._lines_at_start = 0
+
+    def __enter__(self) -> "ApiSession":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, request: Request, memory: Memory | None = None) -> None:
+        """Record from here; counters go on where they were."""
+        self._check_open()
+        self.ask(request)
+        self.selection = Selection(request, exact=self.exact, memory=memory)
+        self.recording = True
+        self._lines_at_start = self.lines.total
+        self.listen()
+
+    def stop(self) -> None:
+        """Record no more, and write everything.
+
+        Raises
+        ------
+        DumpWriteError
+            If something could not be written.
+        """
+        self._check_open()
+        self.recording = False
+        self.listen()
+        self.flush()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether anything was recorded since the last start."""
+        return self.lines.total > self._lines_at_start
+
+    def flush(self) -> None:
+        """Write what has been recorded so far; also done at stop and at the end of the process."""
+        if self.output.is_foreign:
+            return
+        with self._writing:
+            try:
+                if self.stacks.changed:
+                    self.output.stacks(self.stacks.texts())
+            finally:
+                self.output.flush()
+
+    def close(self) -> None:
+        """Stop, hear no more, and end the thread that writes; nothing stays behind."""
+        if self.closed:
+            return
+        self.recording = False
+        self.closed = True
+        self.leave()
+        try:
+            self.flush()
+        finally:
+            self.output.close()
+            atexit.unregister(self._at_exit)
+
+    def begin(self) -> None:
+        """Make room before the first record."""
+        with self._writing:
+            if self.begun:
+                return
+            self.output.begin()
+            atexit.register(self._at_exit)
+            self.begun = True
+
+    def skip(self, reason: str, number: int = 1) -> None:
+        """Count what was not recorded."""
+        if number:
+            self.skipped[reason] += number
+
+    # what the framework's side does
+
+    def listen(self) -> None:
+        """Hear the calls that matter now; after each start and stop."""
+
+    def leave(self) -> None:
+        """Hear no more, for good."""
+        raise NotImplementedError
+
+    # inside
+
+    def _at_exit(self) -> None:
+        """A process that ends without stop, by an error too, leaves whole files."""
+        try:
+            self.flush()
+        except DumpsimError as error:
+            LOG.warning("[*User Warning*] %s", error)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ScriptRuntimeError("this API dump has been closed", where="api_dump", code="DS-ADP-013")
