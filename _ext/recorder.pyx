@@ -179,6 +179,7 @@ cdef class Recorder:
     cdef readonly bint exact, retain_backward
     cdef public bint recording, begun
     cdef readonly object request
+    cdef public object selection
     cdef readonly bint outlined, npy
     cdef bint filtered, short_stacks
     cdef dict counts
@@ -242,8 +243,45 @@ cdef class TensorRecorder(Recorder):
             return self.outlines.take(name, value, self.filtered, self.look_inside)
         return self.measured(name, value, single)
 
+    def call(self, Gate gate, api, function, tuple args, dict kwargs, frame, tuple given, dict named):
+        """Make a call of an API and record it; `given` and `named` are its arguments as the caller at `frame` wrote them.
+
+        Raises
+        ------
+        Exception
+            Of the function itself, and no other.
+        """
+        cdef Py_ssize_t number = self.count(api.base)
+        cdef str name = f"{api.base}_{number}"
+        cdef bint wanted = self.recording and self.selection.takes(name)
+        cdef list inputs = None
+        if wanted and not self.exact:  # before the call: it may write into its inputs
+            inputs = self.captured(f"{name}_forward_input", given, False)
+        gate.depth = 1
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            gate.depth = 0
+        if wanted and self.recording:
+            try:
+                self.finish(api, number, name, self.stack(frame), inputs, given, named, result)
+            except Exception as error:  # never out of the user's forward
+                self.skip(f"record: {type(error).__name__}")
+        return result
+
+    cpdef int finish(
+        self, api, Py_ssize_t number, str name, bytes stack, list inputs, tuple given, dict named, result
+    ) except -1:
+        """Record a call that has returned; `inputs` are None if they have not been captured before."""
+        if inputs is None:
+            inputs = self.captured(f"{name}_forward_input", given, False)
+        if named:
+            inputs += self.keywords(f"{name}_forward_input", named)
+        self.record(api.key(number), stack, inputs, self.captured(f"{name}_forward_output", result, True))
+        return 0
+
     cpdef int record(self, str key, bytes stack, list inputs, list outputs) except -1:
-        """One finished call."""
+        """The stack, the lines, the arrays and the gradients of a call."""
         self.start_writing()
         self.stacks.put(key, stack)
         self.write(inputs, outputs)
@@ -336,12 +374,14 @@ cdef class Gate:
     Parameters
     ----------
     called : callable
-        Given each call and this gate; makes it, and returns its result.
+        Given each call that matters and this gate; makes it, and returns its result.
+    altered : frozenset of callable
+        Functions that matter wherever they are called.
 
     Attributes
     ----------
     plain : set of callable
-        Functions met that are never recorded.
+        Functions met that never matter.
     pushed : bool
         Whether the mode is on the thread's stack.
     depth : int
@@ -363,9 +403,11 @@ cdef class Gate:
     cdef public bint pushed, away, stays, told
     cdef readonly list open
     cdef object called
+    cdef frozenset altered
 
-    def __init__(self, called):
+    def __init__(self, called, frozenset altered):
         self.called = called
+        self.altered = altered
         self.plain = set()
         self.open = []
 
@@ -376,6 +418,6 @@ cdef class Gate:
         self.open.clear()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function in self.plain:
+        if function in self.plain or ((self.depth or self.hidden) and function not in self.altered):
             return function(*args, **kwargs) if kwargs else function(*args)
         return self.called(function, args, {} if kwargs is None else kwargs, self)

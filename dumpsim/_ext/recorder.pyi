@@ -3,7 +3,7 @@ from types import FrameType
 from typing import Any
 
 from dumpsim._ext.frames import Frames
-from dumpsim.frontends.apidump.selection import Request
+from dumpsim.frontends.apidump.selection import Request, Selection
 
 Found = list[tuple[str, Any, Any]]
 
@@ -24,6 +24,7 @@ class Outlines:
 class Recorder:
     recording: bool
     begun: bool
+    selection: Selection
     def __init__(self, lines: Lines, stacks: Frames, *, exact: bool, retain_backward: bool) -> None: ...
     @property
     def lines(self) -> Lines: ...
@@ -49,6 +50,28 @@ class TensorRecorder(Recorder):
     @property
     def hooked(self) -> list[Any]: ...
     def captured(self, name: str, value: Any, single: bool) -> Found: ...
+    def call(
+        self,
+        gate: Gate,
+        api: Any,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType | None,
+        given: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any: ...
+    def finish(
+        self,
+        api: Any,
+        number: int,
+        name: str,
+        stack: bytes,
+        inputs: Found | None,
+        given: tuple[Any, ...],
+        named: dict[str, Any],
+        result: Any,
+    ) -> int: ...
     def record(self, key: str, stack: bytes, inputs: Found, outputs: Found) -> int: ...
     def write(self, inputs: Found, outputs: Found) -> int: ...
     def hook(self, tensor: Any, name: str, measured: Any) -> int: ...
@@ -70,7 +93,7 @@ class Gate:
     away: bool
     stays: bool
     told: bool
-    def __init__(self, called: Callable[..., Any]) -> None: ...
+    def __init__(self, called: Callable[..., Any], altered: frozenset[Callable[..., Any]]) -> None: ...
     @property
     def plain(self) -> set[Any]: ...
     @property

@@ -21,10 +21,14 @@ class Neutral:
     exact : bool
         Only the functions that 1.0.17 replaces; else all that drop, with the probabilities of attention and recurrent
         layers.
+
+    Attributes
+    ----------
+    functions : frozenset of callable
     """
 
     def __init__(self, *, exact: bool) -> None:
-        self.identities: frozenset[Callable[..., Any]] = frozenset(
+        self._identities: frozenset[Callable[..., Any]] = frozenset(
             (F.dropout, F.dropout2d, F.dropout3d)
             if exact
             else (
@@ -35,7 +39,7 @@ class Neutral:
             )
         )
         # function -> position of its probability; None: the one float among its arguments
-        self.probabilities: dict[Callable[..., Any], int | None] = {
+        self._probabilities: dict[Callable[..., Any], int | None] = {
             F.multi_head_attention_forward: 10,
             F.scaled_dot_product_attention: 4,
             torch.lstm: None,
@@ -44,16 +48,25 @@ class Neutral:
             torch.rnn_relu: None,
         }
         if exact:
-            self.probabilities = {F.multi_head_attention_forward: 10}
+            self._probabilities = {F.multi_head_attention_forward: 10}
         self._exact = exact
+        self.functions = self._identities | frozenset(self._probabilities)
 
-    def without(
+    def instead(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """What is called in the place of one of `functions`, and its arguments."""
+        if function in self._identities:
+            return _same, args, kwargs
+        return function, *self._without(function, args, kwargs)
+
+    def _without(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with a probability of zero."""
         if self._exact and not kwargs.get("need_weights", True):
             return args, kwargs  # this path is not F.dropout, and stays random in 1.0.17
-        position = self.probabilities[function]
+        position = self._probabilities[function]
         if "dropout_p" in kwargs:
             return args, {**kwargs, "dropout_p": 0.0}
         if position is None:
@@ -61,6 +74,11 @@ class Neutral:
         if position < len(args):
             args = (*args[:position], 0.0, *args[position + 1 :])
         return args, kwargs
+
+
+def _same(*args: Any, **kwargs: Any) -> Any:
+    """What a dropout without effect returns."""
+    return args[0] if args else kwargs["input"]
 
 
 def may_drop(net: nn.Module) -> bool:

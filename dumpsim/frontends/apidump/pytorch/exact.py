@@ -19,7 +19,7 @@ from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite
 from dumpsim.frontends.apidump.pytorch.catalogue import Api
 from dumpsim.frontends.apidump.pytorch.early import Early
-from dumpsim.frontends.apidump.pytorch.interception import Interception, caller, first
+from dumpsim.frontends.apidump.pytorch.interception import Interception, caller
 from dumpsim.frontends.apidump.selection import Memory
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ class ExactInterception(Interception):
         session = self._session()
         if session is None or not self._active:
             return function(*args, **kwargs)
-        dropped = function in self._identities
-        if not dropped and function in self._probabilities:
-            args, kwargs = session.neutral.without(function, args, kwargs)
+        made = function
+        if function in self._altered:
+            made, args, kwargs = session.neutral.instead(function, args, kwargs)
         if gate.depth or os.getpid() != self._pid:
-            return first(args, kwargs) if dropped else function(*args, **kwargs)
+            return made(*args, **kwargs)
         inner = sys._getframe(1)
         frame = caller(inner)
         given, named = args, kwargs
@@ -143,7 +143,7 @@ class ExactInterception(Interception):
                 if self._is_early(session, api, function, place):
                     # not replaced: what it calls in turn is seen
                     api = None if place is frame else self._named(session, function, args, frame)
-                    dropped = False
+                    made = function
                 else:
                     frame = place
             if api is not None and frame is not inner and frame is not None:
@@ -151,11 +151,11 @@ class ExactInterception(Interception):
         except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
             session.skip(f"call site: {type(error).__name__}")
         if api is None:
-            if dropped:
-                return first(args, kwargs)
+            if made is not function:
+                return made(*args, **kwargs)
             return self._pass(session, function, args, kwargs, gate, frame, hidden=hidden)
         session.touch()
-        return self._record(session, api, function, args, kwargs, gate, frame, dropped, given, named)
+        return session.call(gate, api, made, args, kwargs, frame, given, named)
 
     def finished(self, what: "Layer | Api | None", args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
         """A module with a hook of ours has returned."""
@@ -179,9 +179,7 @@ class ExactInterception(Interception):
             number = session.count(what.base)
             name = f"{what.base}_{number}"
             if session.recording and session.selection.takes(name):
-                inputs = session.captured(f"{name}_forward_input", args, False)
-                outputs = session.captured(f"{name}_forward_output", result, True)
-                session.record(what.key(number), session.stack(frame), inputs, outputs)
+                session.finish(what, number, name, session.stack(frame), None, args, {}, result)
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """A thread that has not been seen: functions count there from its first module on."""

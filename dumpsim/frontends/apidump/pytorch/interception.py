@@ -45,8 +45,13 @@ class _Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # tor
 class _Threads(threading.local):
     """The gate of each thread."""
 
-    def __init__(self, called: Callable[..., Any], gates: "weakref.WeakSet[_Mode]") -> None:
-        self.gate = _Mode(called)
+    def __init__(
+        self,
+        called: Callable[..., Any],
+        altered: frozenset[Callable[..., Any]],
+        gates: "weakref.WeakSet[_Mode]",
+    ) -> None:
+        self.gate = _Mode(called, altered)
         gates.add(self.gate)
 
 
@@ -63,7 +68,8 @@ class Interception:
         self._session = weakref.ref(session)
         self._sites = Sites()
         self._gates: weakref.WeakSet[_Mode] = weakref.WeakSet()
-        self._threads = _Threads(self.called, self._gates)
+        self._altered = session.neutral.functions
+        self._threads = _Threads(self.called, self._altered, self._gates)
         self._handles: list[Any] = []
         self._eager = Eager()
         self._newcomers = Newcomers(self._arrive)
@@ -76,9 +82,7 @@ class Interception:
             for plain, names in OPERATORS.items()
             if hasattr(torch._C.TensorBase, plain)
         }
-        self._identities = session.neutral.identities
-        self._probabilities = session.neutral.probabilities
-        self._operators = {*self._dunders, *self._raw_dunders, *self._identities, *self._probabilities}
+        self._operators = {*self._dunders, *self._raw_dunders, *self._altered}
         self._active = False
 
     def install(self, *, modules: bool) -> None:
@@ -118,71 +122,30 @@ class Interception:
         session = self._session()
         if session is None or not self._active:
             return function(*args, **kwargs)
-        dropped = function in self._identities
-        if not dropped and function in self._probabilities:
-            args, kwargs = session.neutral.without(function, args, kwargs)
+        made = function
+        if function in self._altered:
+            made, args, kwargs = session.neutral.instead(function, args, kwargs)
         if gate.depth or gate.hidden or not (session.recording or session.exact) or os.getpid() != self._pid:
-            return first(args, kwargs) if dropped else function(*args, **kwargs)
+            return made(*args, **kwargs)
         api = None
         frame = None
+        hidden = False
         given, named = args, kwargs
         try:
             inner = sys._getframe(1)
             frame = caller(inner)
             api, frame = self._identify(session, function, args, frame)
-            if api is not None and frame is not inner and frame is not None:
-                given, named = self._given(api, args, kwargs, inner, frame)
-            if api is not None and self._is_hidden(session, frame):
-                api = None
-                local_hidden = True
-            else:
-                local_hidden = False
+            if api is not None:
+                if frame is not inner and frame is not None:
+                    given, named = self._given(api, args, kwargs, inner, frame)
+                hidden = self._is_hidden(session, frame)
         except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
             session.skip(f"call site: {type(error).__name__}")
-            local_hidden = False
-        if api is None:
-            if dropped:
-                return first(args, kwargs)
-            return self._pass(session, function, args, kwargs, gate, frame, hidden=local_hidden)
-        return self._record(session, api, function, args, kwargs, gate, frame, dropped, given, named)
-
-    def _record(
-        self,
-        session: "Session",
-        api: Api,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        gate: Gate,
-        frame: FrameType | None,
-        dropped: bool,
-        given: tuple[Any, ...],
-        named: dict[str, Any],
-    ) -> Any:
-        number = session.count(api.base)
-        name = f"{api.base}_{number}"
-        wanted = session.recording and session.selection.takes(name)
-        inputs: Any = []
-        if wanted and not session.exact:  # before the call: it may write into its inputs
-            inputs = session.captured(f"{name}_forward_input", given, False)
-        gate.depth = 1
-        try:
-            result = first(args, kwargs) if dropped else function(*args, **kwargs)
-        finally:
-            gate.depth = 0
-        if wanted and session.recording:
-            try:
-                if session.exact:
-                    inputs = session.captured(f"{name}_forward_input", given, False)
-                elif session.full:
-                    inputs += self._keywords(session, name, named)
-                else:
-                    self._count_keywords(session, named)
-                outputs = session.captured(f"{name}_forward_output", result, True)
-                session.record(api.key(number), session.stack(frame), inputs, outputs)
-            except Exception as error:
-                session.skip(f"record: {type(error).__name__}")
-        return result
+        if api is not None and not hidden:
+            return session.call(gate, api, made, args, kwargs, frame, given, named)
+        if made is not function:
+            return made(*args, **kwargs)
+        return self._pass(session, function, args, kwargs, gate, frame, hidden=hidden)
 
     def _pass(
         self,
@@ -342,21 +305,6 @@ class Interception:
             return True
         return False
 
-    def _keywords(self, session: "Session", name: str, kwargs: dict[str, Any]) -> Any:
-        found: list[Any] = []
-        for word, value in kwargs.items():
-            found += session.captured(f"{name}_forward_input.{word}", value, True)
-        return found
-
-    def _count_keywords(self, session: "Session", kwargs: dict[str, Any]) -> None:
-        if not kwargs:
-            return
-        number = 0
-        for value in kwargs.values():
-            number += sum(isinstance(v, torch.Tensor) for v in (value if isinstance(value, list | tuple) else (value,)))
-        if number:
-            session.skip("keyword argument", number)
-
     # modules
 
     def _enter(self, module: torch.nn.Module, args: tuple[Any, ...]) -> None:
@@ -380,7 +328,7 @@ class Interception:
                 with torch._C.DisableTorchFunction():
                     inputs = session.captured("_forward_input", args, False)
                     if session.full:
-                        inputs += self._keywords(session, "", sys._getframe(1).f_locals.get("kwargs") or {})
+                        inputs += session.keywords("_forward_input", sys._getframe(1).f_locals.get("kwargs") or {})
         gate.open.append((module, inputs, sys.exc_info()[1], left))
 
     def _is_closed(self, session: "Session", module: torch.nn.Module) -> bool:
@@ -459,16 +407,10 @@ class Interception:
             name = f"{api.base}_{number}"
             if not session.recording or not session.selection.takes(name):
                 return
-            if inputs is None:
-                inputs = session.captured(f"{name}_forward_input", args, False)
-                if session.full:
-                    inputs += self._keywords(session, name, kwargs)
-            else:
+            if inputs is not None:
                 inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
-            if not session.full:
-                self._count_keywords(session, kwargs)
-            outputs = session.captured(f"{name}_forward_output", result, True)
-            session.record(api.key(number), stack or session.stack(frame), inputs, outputs)
+                kwargs = {} if session.full else kwargs  # they are among the inputs
+            session.finish(api, number, name, stack or session.stack(frame), inputs, args, kwargs, result)
 
     def _step_begins(self, *_: Any) -> None:
         """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""
@@ -565,8 +507,3 @@ def _is_tensor(load: Load, frame: FrameType) -> bool:
 def _owner(callee: Load | None) -> Load | None:
     """What the called attribute was looked up on."""
     return Load(callee.op, callee.root, callee.attributes[:-1]) if callee is not None and callee.attributes else None
-
-
-def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a dropout without effect returns."""
-    return args[0] if args else kwargs["input"]

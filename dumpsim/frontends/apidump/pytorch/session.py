@@ -190,6 +190,18 @@ class Session(ApiSession, TensorRecorder):
     def _measure(self, tensor: torch.Tensor, request: Request) -> Measured:
         return measure(tensor, statistics=request.statistics, npy=request.npy, exact=self.exact)
 
+    def keywords(self, name: str, values: dict[str, Any]) -> Captured:
+        """Keyword arguments: recorded with coverage "full", else counted; 1.0.17 does neither."""
+        found: Captured = []
+        if self.full and not self.exact:
+            for word, value in values.items():
+                found += self.captured(f"{name}.{word}", value, True)
+        elif not self.exact:
+            for value in values.values():
+                leaves = value if isinstance(value, list | tuple) else (value,)
+                self.skip("keyword argument", sum(isinstance(leaf, torch.Tensor) for leaf in leaves))
+        return found
+
     def hook_subclass(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
         """As `hook`, for a class of the user's, which must not see it."""
         with torch._C.DisableTorchFunctionSubclass():
