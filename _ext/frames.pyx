@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 
 cdef extern from "Python.h":
@@ -40,10 +40,11 @@ cdef class Frames:
         Whether a stack came since this was set to False.
     """
 
-    def __init__(self):
+    def __cinit__(self):
         self.kinds = {}
         self.keys = {}
         self.distinct = {}
+        memset(self.met, 0, sizeof(self.met))
 
     def classify(self, code):
         """What a code is, by the numbers above."""
@@ -54,6 +55,16 @@ cdef class Frames:
         self.changed = True
         self.keys[key] = self.distinct.setdefault(stack, stack)
         return 0
+
+    cdef inline int kind(self, int64_t number, code) except -1:
+        cdef met_code *met = &self.met[(number >> 4) % MET]
+        if met.number != number:
+            known = self.kinds.get(number)
+            if known is None:
+                known = self.classify(code)
+            met.kind = known
+            met.number = number
+        return met.kind
 
     cpdef bytes places(self, frame, bint filtered):
         """Bytes of (id, offset) pairs of int64 from `frame` outwards."""
@@ -76,10 +87,7 @@ cdef class Frames:
                 code = PyFrame_GetCode(current)
                 number = <int64_t> <size_t> code
                 try:
-                    known = self.kinds.get(number)
-                    if known is None:
-                        known = self.classify(<object> <PyObject *> code)
-                    kind = known
+                    kind = self.kind(number, <object> <PyObject *> code)
                 finally:
                     Py_XDECREF(<PyObject *> code)
                 if kind == 0 or (kind == 1 and not filtered):

@@ -52,8 +52,11 @@ cdef class Lines:
     def __len__(self):
         return len(self.names)
 
-    cpdef int add(self, str name, str tail) except -1:
+    def add(self, str name, str tail):
         """One line."""
+        self.one(name, tail)
+
+    cdef int one(self, str name, str tail) except -1:
         with cython.critical_section(self):
             self.names.append(name)
             self.tails.append(tail)
@@ -97,7 +100,7 @@ cdef class Outlines:
     wrapped : callable
         Whether a tensor only stands for another.
     spell : callable
-        The outline of a type and a shape.
+        Of a type and a shape: whether they are data, and their outline; None if it takes more to tell.
     """
 
     cdef frozenset plain
@@ -111,8 +114,8 @@ cdef class Outlines:
         self.spell = spell
         self.known = {}
 
-    cpdef list take(self, str name, value, bint filtered, otherwise):
-        """(name, outline, tensor) of `value`, or of each of its members with its position.
+    cdef list take(self, str name, value, bint filtered, otherwise):
+        """[(name, outline, tensor)] of `value`, or of each of its members with its position.
 
         `filtered` drops tensors that are no data and numbers; `otherwise(found, name, leaf)` sees to everything else.
         """
@@ -132,25 +135,26 @@ cdef class Outlines:
         return found
 
     cdef int one(self, list found, str name, tensor, bint filtered, otherwise) except -1:
-        dtype = tensor.dtype
-        if filtered and not (dtype.is_floating_point and tensor.dim() and tensor.numel()):
-            return 0
         if (
             tensor.layout is not self.strided
-            or tensor.is_meta
-            or tensor.is_quantized
             or tensor.is_nested
+            or tensor.is_meta
             or self.wrapped(tensor)
         ):
             otherwise(found, name, tensor)
             return 0
-        key = (dtype, tensor.shape)
-        outline = self.known.get(key)
-        if outline is None:
+        key = (tensor.dtype, tensor.shape)
+        known = self.known.get(key)
+        if known is None:
             if len(self.known) > 4096:
                 self.known.clear()
-            outline = self.known[key] = self.spell(dtype, key[1])
-        found.append((name, outline, tensor))
+            known = self.known[key] = self.spell(key[0], key[1])
+        data, outline = <tuple> known
+        if data or not filtered:
+            if outline is None:
+                otherwise(found, name, tensor)
+            else:
+                found.append((name, outline, tensor))
         return 0
 
 
@@ -181,7 +185,7 @@ cdef class Recorder:
     cdef readonly object request
     cdef public object selection
     cdef readonly bint outlined, npy
-    cdef bint filtered, short_stacks
+    cdef bint filtered, short_stacks, all
     cdef dict counts
 
     def __init__(self, Lines lines, Frames stacks, *, bint exact, bint retain_backward):
@@ -198,25 +202,23 @@ cdef class Recorder:
         self.npy = request.npy
         self.filtered = request.filter_data
         self.short_stacks = request.filter_stack
+        self.all = request.mode == "all"
 
     def begin(self):
         """Something is to be recorded for the first time."""
         raise NotImplementedError
 
-    cpdef Py_ssize_t count(self, str label) except -1:
+    def count(self, str label):
         """The number of this call of an API."""
+        return self.number(label)
+
+    cdef Py_ssize_t number(self, str label) except -1:
         cdef Py_ssize_t number = self.counts.get(label, 0)
         self.counts[label] = number + 1
         return number
 
-    cpdef bytes stack(self, frame):
-        """Where a call came from."""
-        return self.stacks.places(frame, self.short_stacks)
-
-    cdef inline int start_writing(self) except -1:
-        if not self.begun:
-            self.begin()
-        return 0
+    cdef bint takes(self, str name) except -1:
+        return self.all or self.selection.takes(name)
 
 
 cdef class TensorRecorder(Recorder):
@@ -237,11 +239,9 @@ cdef class TensorRecorder(Recorder):
         self.hooked = []
         self.sweep_at = SWEEP
 
-    cpdef list captured(self, str name, value, bint single):
+    def captured(self, str name, value, bint single):
         """What will be recorded of arguments or results, as they are now; `name` is the record's without positions."""
-        if self.outlined:
-            return self.outlines.take(name, value, self.filtered, self.look_inside)
-        return self.measured(name, value, single)
+        return self.capture(name, value, single)
 
     def call(self, Gate gate, api, function, tuple args, dict kwargs, frame, tuple given, dict named):
         """Make a call of an API and record it; `given` and `named` are its arguments as the caller at `frame` wrote them.
@@ -251,12 +251,13 @@ cdef class TensorRecorder(Recorder):
         Exception
             Of the function itself, and no other.
         """
-        cdef Py_ssize_t number = self.count(api.base)
-        cdef str name = f"{api.base}_{number}"
-        cdef bint wanted = self.recording and self.selection.takes(name)
+        cdef str base = api.base
+        cdef Py_ssize_t number = self.number(base)
+        cdef str name = f"{base}_{number}"
+        cdef bint wanted = self.recording and self.takes(name)
         cdef list inputs = None
         if wanted and not self.exact:  # before the call: it may write into its inputs
-            inputs = self.captured(f"{name}_forward_input", given, False)
+            inputs = self.capture(f"{name}_forward_input", given, False)
         gate.depth = 1
         try:
             result = function(*args, **kwargs)
@@ -264,40 +265,79 @@ cdef class TensorRecorder(Recorder):
             gate.depth = 0
         if wanted and self.recording:
             try:
-                self.finish(api, number, name, self.stack(frame), inputs, given, named, result)
+                stack = self.stacks.places(frame, self.short_stacks)
+                self.finish(api.key(number), name, stack, inputs, given, named, result)
             except Exception as error:  # never out of the user's forward
                 self.skip(f"record: {type(error).__name__}")
         return result
 
-    cpdef int finish(
-        self, api, Py_ssize_t number, str name, bytes stack, list inputs, tuple given, dict named, result
+    def returned(self, layer, api, frame, list inputs, tuple args, dict kwargs, result):
+        """A module has returned: record it as a layer of the network, and as a call of an API.
+
+        `layer` or `api` are None for a module that is no such thing. `inputs` may have been captured before, under
+        names without that of the call; then `kwargs` are what is not among them.
+        """
+        cdef Py_ssize_t number
+        cdef str base, name
+        cdef bytes stack = None
+        if self.recording and layer is not None and self.takes(layer.name):
+            if not self.begun:
+                self.begin()
+            stack = self.stacks.places(frame, self.short_stacks)
+            self.stacks.put(layer.key, stack)
+            self.put(self.layer_lines(layer), [])
+        if api is None:
+            return
+        base = api.base
+        number = self.number(base)
+        name = f"{base}_{number}"
+        if not self.recording or not self.takes(name):
+            return
+        if inputs is not None:
+            inputs = [(name + part, found, tensor) for part, found, tensor in inputs]
+        if stack is None:
+            stack = self.stacks.places(frame, self.short_stacks)
+        self.finish(api.key(number), name, stack, inputs, args, kwargs, result)
+
+    def write(self, list records):
+        """The lines of records, and their arrays."""
+        self.put(records, [])
+
+    def hook(self, tensor, str name, found):
+        """Record the gradient of an output when it comes."""
+        self.follow(tensor, name, found)
+
+    cdef list capture(self, str name, value, bint single):
+        if self.outlined:
+            return self.outlines.take(name, value, self.filtered, self.look_inside)
+        return self.measured(name, value, single)
+
+    cdef int finish(
+        self, str key, str name, bytes stack, list inputs, tuple given, dict named, result
     ) except -1:
         """Record a call that has returned; `inputs` are None if they have not been captured before."""
+        cdef list outputs
         if inputs is None:
-            inputs = self.captured(f"{name}_forward_input", given, False)
+            inputs = self.capture(f"{name}_forward_input", given, False)
         if named:
             inputs += self.keywords(f"{name}_forward_input", named)
-        self.record(api.key(number), stack, inputs, self.captured(f"{name}_forward_output", result, True))
-        return 0
-
-    cpdef int record(self, str key, bytes stack, list inputs, list outputs) except -1:
-        """The stack, the lines, the arrays and the gradients of a call."""
-        self.start_writing()
+        outputs = self.capture(f"{name}_forward_output", result, True)
+        if not self.begun:
+            self.begin()
         self.stacks.put(key, stack)
-        self.write(inputs, outputs)
+        self.put(inputs, outputs)
         if self.retain_backward:
             for found in outputs:
                 tensor = (<tuple> found)[2]
                 if tensor is None:
                     continue
                 if type(tensor) in self.outlines.plain:
-                    self.hook(tensor, (<tuple> found)[0], (<tuple> found)[1])
+                    self.follow(tensor, (<tuple> found)[0], (<tuple> found)[1])
                 else:
                     self.hook_subclass(tensor, (<tuple> found)[0], (<tuple> found)[1])
         return 0
 
-    cpdef int write(self, list inputs, list outputs) except -1:
-        """The lines of a call, and its arrays."""
+    cdef int put(self, list inputs, list outputs) except -1:
         self.lines.extend(inputs, outputs)
         self.arrays(inputs)
         self.arrays(outputs)
@@ -310,8 +350,7 @@ cdef class TensorRecorder(Recorder):
                 self.output.array((<tuple> found)[0], array)
         return 0
 
-    cpdef int hook(self, tensor, str name, measured) except -1:
-        """Record the gradient of an output when it comes."""
+    cdef int follow(self, tensor, str name, found) except -1:
         cdef Gradient gradient
         if not tensor.requires_grad:
             return 0
@@ -319,7 +358,7 @@ cdef class TensorRecorder(Recorder):
         gradient.recorder = self
         gradient.name = name.replace("_forward_output", "_backward_input")
         gradient.request = self.request
-        gradient.tail = (<tuple> measured)[0] if self.outlined else None
+        gradient.tail = (<tuple> found)[0] if self.outlined else None
         self.hooked.append(tensor.register_hook(gradient).hooks_dict_ref)
         if len(self.hooked) > self.sweep_at:
             self.sweep()
@@ -363,7 +402,7 @@ cdef class Gradient:
         cdef TensorRecorder recorder = self.recorder
         if self.tail is not None and recorder.recording and not (recorder.exact or self.done or gradient is None):
             self.done = True
-            recorder.lines.add(self.name, self.tail)
+            recorder.lines.one(self.name, self.tail)
         else:
             recorder.arrived(self, gradient)
 

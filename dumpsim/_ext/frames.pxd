@@ -1,10 +1,23 @@
 """The stacks of calls, for the recorder."""
 
+from libc.stdint cimport int64_t
+
+
+cdef enum:
+    MET = 512  # codes whose kinds are at hand, one for each remainder of their ids
+
+
+ctypedef struct met_code:
+    int64_t number
+    int kind
+
 
 cdef class Frames:
     cdef readonly dict kinds, keys
     cdef dict distinct
     cdef public bint changed
+    cdef met_code met[MET]
 
     cpdef int put(self, str key, bytes stack) except -1
     cpdef bytes places(self, frame, bint filtered)
+    cdef int kind(self, int64_t number, code) except -1

@@ -172,14 +172,8 @@ class ExactInterception(Interception):
     ) -> None:
         with torch._C.DisableTorchFunction():
             session.touch()
-            if not isinstance(what, Api):
-                if session.recording and session.selection.takes(what.name):
-                    session.record_layer(what, session.stack(frame))
-                return
-            number = session.count(what.base)
-            name = f"{what.base}_{number}"
-            if session.recording and session.selection.takes(name):
-                session.finish(what, number, name, session.stack(frame), None, args, {}, result)
+            layer, api = (None, what) if isinstance(what, Api) else (what, None)
+            session.returned(layer, api, frame, None, args, {}, result)
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """A thread that has not been seen: functions count there from its first module on."""

@@ -396,21 +396,9 @@ class Interception:
         if self._is_aside(session):
             return
         with torch._C.DisableTorchFunction():
-            frame = caller(sys._getframe(2))
-            stack = None
-            if session.recording and layer is not None and session.selection.takes(layer.name):
-                stack = session.stack(frame)
-                session.record_layer(layer, stack)
-            if api is None:
-                return
-            number = session.count(api.base)
-            name = f"{api.base}_{number}"
-            if not session.recording or not session.selection.takes(name):
-                return
-            if inputs is not None:
-                inputs = [(name + part, measured, tensor) for part, measured, tensor in inputs]
-                kwargs = {} if session.full else kwargs  # they are among the inputs
-            session.finish(api, number, name, stack or session.stack(frame), inputs, args, kwargs, result)
+            if session.full and inputs is not None:
+                kwargs = {}  # they are among the inputs
+            session.returned(layer, api, caller(sys._getframe(2)), inputs, args, kwargs, result)
 
     def _step_begins(self, *_: Any) -> None:
         """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""

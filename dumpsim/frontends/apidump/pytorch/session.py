@@ -131,19 +131,17 @@ class Session(ApiSession, TensorRecorder):
         if self.recording and not self.begun:
             self.begin()
 
-    def record_layer(self, layer: Layer, stack: bytes) -> None:
-        """A module of the network has been called."""
-        if not self.begun:
-            self.begin()
-        self.stacks.put(layer.key, stack)
+    # inside
+
+    def layer_lines(self, layer: Layer) -> Captured:
+        """The line of a module, and its file at its first call."""
+        file = None
         if self.npy:
             if layer.record in self._layer_files:
-                return
+                return []
             self._layer_files.add(layer.record)
-        file = _LAYER_FILE if self.npy else None
-        self.write([(layer.record, Measured(_LAYER_TAILS[self.request.statistics], file), None)], [])
-
-    # inside
+            file = _LAYER_FILE
+        return [(layer.record, Measured(_LAYER_TAILS[self.request.statistics], file), None)]
 
     def measured(self, name: str, value: Any, single: bool) -> Captured:
         """As `captured`, of values that are looked at."""
@@ -234,17 +232,12 @@ class Session(ApiSession, TensorRecorder):
 
     def _gradient(self, name: str, gradient: torch.Tensor, request: Request) -> None:
         with torch._C.DisableTorchFunction():
-            if request.dump_type == "stack":
-                found = self.outlines.take(name, gradient, request.filter_data, self.look_inside)
-            elif request.filter_data and not is_data(gradient):
+            if request.filter_data and not is_data(gradient):
                 return
-            else:
-                try:
-                    found = [(name, self._measure(gradient, request), None)]
-                except Skip as skip:
-                    self.skipped[skip.reason] += 1
-                    return
-        self.write(found, [])
+            try:
+                self.write([(name, self._measure(gradient, request), None)])
+            except Skip as skip:
+                self.skipped[skip.reason] += 1
 
 
 def _unread(leaf: Any) -> str | None:

@@ -47,6 +47,9 @@ TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
 _NAMES = {kind: str(kind) for kind in _PLAIN}
+_QUANTISED = frozenset(
+    getattr(torch, name) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4") if hasattr(torch, name)
+)
 
 
 def _single(value: float) -> float:
@@ -113,7 +116,12 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
 
 def outlines() -> Outlines:
     """What there is to say of plain tensors without looking at their values, each distinct outline once."""
-    return Outlines(TENSORS, torch.strided, _is_wrapped, _outline)
+    return Outlines(TENSORS, torch.strided, _is_wrapped, _spell)
+
+
+def _spell(kind: torch.dtype, shape: torch.Size) -> tuple[bool, Measured | None]:
+    """Whether a plain tensor is data, see `is_data`, and its outline; None for a quantised one."""
+    return bool(kind.is_floating_point and shape and 0 not in shape), None if kind in _QUANTISED else _outline(kind, shape)
 
 
 def _outline(kind: torch.dtype, shape: torch.Size) -> Measured:
