@@ -1,11 +1,11 @@
-# What is C here: the part of every recorded call that is the same for all of them: its number, its names, the outlines of
-# its arguments and results, its lines and its stack, and the hooks of its gradients. In stack mode there is little else.
-# What is Python: which calls these are, how anything but a plain tensor is looked at, and where it is all written
+# What is C here: what is the same for every recorded call: its number and names, the outlines of its arguments and
+# results, its lines and its stack, and the hooks of its gradients. In stack mode there is little else. What is Python:
+# which calls these are, how anything but a plain tensor is looked at, and where it is all written
 # (dumpsim.frontends.apidump).
 #
-# The caller guarantees: calls of `take` and of what builds on it come where torch asks no override, so that attributes
-# of tensors are what they are. This module knows no framework; types and functions of one are given. What belongs
-# together is put down without running Python in between, so that threads need no lock for it.
+# The caller guarantees: arguments and results are given where torch asks no override, so that attributes of tensors are
+# what they are. Nothing of torch is imported; its types and functions are given. What belongs together is put down
+# without running Python in between, so that threads need no lock for it.
 """What an API dump keeps of the calls that it records."""
 
 cimport cython
@@ -244,7 +244,7 @@ cdef class TensorRecorder(Recorder):
         return self.capture(name, value, single)
 
     def call(self, Gate gate, api, function, tuple args, dict kwargs, frame, tuple given, dict named):
-        """Make a call of an API and record it; `given` and `named` are its arguments as the caller at `frame` wrote them.
+        """Make a call of an API and record it; `given` and `named` are its arguments as `frame`, the caller, has them.
 
         Raises
         ------

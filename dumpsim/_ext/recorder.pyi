@@ -17,7 +17,11 @@ class Lines:
 
 class Outlines:
     def __init__(
-        self, plain: frozenset[type], strided: Any, wrapped: Callable[[Any], bool], spell: Callable[[Any, Any], tuple[bool, Any]]
+        self,
+        plain: frozenset[type],
+        strided: Any,
+        wrapped: Callable[[Any], bool],
+        spell: Callable[[Any, Any], tuple[bool, Any]],
     ) -> None: ...
 
 class Recorder:

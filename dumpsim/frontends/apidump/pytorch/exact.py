@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite
 from dumpsim.frontends.apidump.pytorch.catalogue import Api
 from dumpsim.frontends.apidump.pytorch.early import Early
-from dumpsim.frontends.apidump.pytorch.interception import Interception, caller
+from dumpsim.frontends.apidump.pytorch.interception import Interception, Mode, caller
 from dumpsim.frontends.apidump.selection import Memory
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class ExactInterception(Interception):
         if self._carried.current is not None and self._carried.current() in (self, None):
             self._carried.end()
 
-    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Gate) -> Any:
+    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Mode) -> Any:
         """A call of torch: do it, and record it if it is one that the real tool has replaced, and the outermost."""
         session = self._session()
         if session is None or not self._active:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode, handle_torch_function, has_torch_function
+from torch.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
 
 from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, Sites, base_module, evaluate
@@ -24,7 +24,7 @@ from dumpsim.frontends.apidump.pytorch.newcomers import Newcomers
 if TYPE_CHECKING:
     from dumpsim.frontends.apidump.pytorch.session import Session
 
-__all__ = ["Interception"]
+__all__ = ["Interception", "Mode"]
 
 _HANDLE = handle_torch_function.__code__
 _OPTIMIZERS = "/torch/optim/"
@@ -35,10 +35,15 @@ _WITH_INDICES = "_with_indices"
 _NUMBERS = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "item", "stride"})
 _VARARGS = 0x04
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
-_DESCRIPTOR = type(torch._C.TensorBase.add)
+# the thread's stack of function modes
+_push = torch._C._push_on_torch_function_stack
+_pop = torch._C._pop_torch_function_stack
+_height = torch._C._len_torch_function_stack
+_backward = torch._C._current_graph_task_id  # -1 outside of it
+_trace = torch._C._get_tracing_state
 
 
-class _Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
+class Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
     """Hands every call of one thread to the interception."""
 
 
@@ -49,9 +54,9 @@ class _Threads(threading.local):
         self,
         called: Callable[..., Any],
         altered: frozenset[Callable[..., Any]],
-        gates: "weakref.WeakSet[_Mode]",
+        gates: "weakref.WeakSet[Mode]",
     ) -> None:
-        self.gate = _Mode(called, altered)
+        self.gate = Mode(called, altered)
         gates.add(self.gate)
 
 
@@ -67,7 +72,7 @@ class Interception:
     def __init__(self, session: "Session") -> None:
         self._session = weakref.ref(session)
         self._sites = Sites()
-        self._gates: weakref.WeakSet[_Mode] = weakref.WeakSet()
+        self._gates: weakref.WeakSet[Mode] = weakref.WeakSet()
         self._altered = session.neutral.functions
         self._threads = _Threads(self.called, self._altered, self._gates)
         self._handles: list[Any] = []
@@ -117,7 +122,7 @@ class Interception:
 
     # functions
 
-    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Gate) -> Any:
+    def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Mode) -> Any:
         """A call of torch: do it, and record it if it is a listed one and the outermost."""
         session = self._session()
         if session is None or not self._active:
@@ -153,7 +158,7 @@ class Interception:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        gate: Gate,
+        gate: Mode,
         frame: FrameType | None,
         *,
         hidden: bool,
@@ -297,10 +302,10 @@ class Interception:
 
     def _is_aside(self, session: "Session") -> bool:
         """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
-        if not session.exact and torch._C._current_graph_task_id() != -1:
+        if not session.exact and _backward() != -1:
             session.skip("recomputed in backward")
             return True
-        if torch._C._get_tracing_state() is not None:
+        if _trace() is not None:
             session.skip("traced by torch.jit")
             return True
         return False
@@ -429,22 +434,22 @@ class Interception:
         gate = self._threads.gate
         if gate.pushed:
             return True
-        above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+        above = [_pop() for _ in range(_height())]
         known = gate in above
         if not known:
-            _push_mode(gate)
+            _push(gate)
         for mode in reversed(above):
-            _push_mode(mode)
+            _push(mode)
         gate.pushed = True
         return known
 
     def _drop(self) -> None:
         """Take the mode out of this thread's stack, wherever it is."""
         gate = self._threads.gate
-        above = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+        above = [_pop() for _ in range(_height())]
         for mode in reversed(above):
             if mode is not gate:
-                _push_mode(mode)
+                _push(mode)
         gate.pushed = False
 
     def _release(self) -> None:

@@ -6,7 +6,6 @@ import re
 import weakref
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
@@ -131,7 +130,7 @@ class Session(ApiSession, TensorRecorder):
         if self.recording and not self.begun:
             self.begin()
 
-    # inside
+    # what the recorder asks
 
     def layer_lines(self, layer: Layer) -> Captured:
         """The line of a module, and its file at its first call."""
@@ -144,7 +143,7 @@ class Session(ApiSession, TensorRecorder):
         return [(layer.record, Measured(_LAYER_TAILS[self.request.statistics], file), None)]
 
     def measured(self, name: str, value: Any, single: bool) -> Captured:
-        """As `captured`, of values that are looked at."""
+        """As `captured`, of values that are looked at, not only their outlines."""
         found: Captured = []
         if single and not isinstance(value, list | tuple | dict):
             self._capture(found, name, value)
@@ -162,6 +161,42 @@ class Session(ApiSession, TensorRecorder):
         """The leaves of an argument that is no tensor."""
         for index, leaf in _leaves(value, "", into_dicts=self.full):
             self._capture(found, name + index, leaf)
+
+    def keywords(self, name: str, values: dict[str, Any]) -> Captured:
+        """Keyword arguments: recorded with coverage "full", else counted; 1.0.17 does neither."""
+        found: Captured = []
+        if self.full and not self.exact:
+            for word, value in values.items():
+                found += self.captured(f"{name}.{word}", value, True)
+        elif not self.exact:
+            for value in values.values():
+                leaves = value if isinstance(value, list | tuple) else (value,)
+                self.skip("keyword argument", sum(isinstance(leaf, torch.Tensor) for leaf in leaves))
+        return found
+
+    def hook_subclass(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
+        """As `hook`, for a class of the user's, which must not see it."""
+        with torch._C.DisableTorchFunctionSubclass():
+            self.hook(tensor, name, measured)
+
+    def arrived(self, hook: Gradient, gradient: Any) -> None:
+        """A gradient has come that is to be looked at, or late, or again."""
+        if self.closed or not isinstance(gradient, torch.Tensor):
+            return
+        try:
+            if not self.exact:
+                if not self.recording:
+                    self.skip("backward after stop")
+                    return
+                if hook.done:
+                    self.skip("second backward through one graph")
+                    return
+                hook.done = True
+            self._gradient(hook.name, gradient, hook.request)
+        except Exception as error:  # never out of the user's backward
+            self.skip(f"gradient: {type(error).__name__}")
+
+    # inside
 
     def _capture(self, found: Captured, name: str, leaf: Any) -> None:
         """One leaf, unless `filter_data` drops it or it cannot be recorded."""
@@ -188,23 +223,6 @@ class Session(ApiSession, TensorRecorder):
     def _measure(self, tensor: torch.Tensor, request: Request) -> Measured:
         return measure(tensor, statistics=request.statistics, npy=request.npy, exact=self.exact)
 
-    def keywords(self, name: str, values: dict[str, Any]) -> Captured:
-        """Keyword arguments: recorded with coverage "full", else counted; 1.0.17 does neither."""
-        found: Captured = []
-        if self.full and not self.exact:
-            for word, value in values.items():
-                found += self.captured(f"{name}.{word}", value, True)
-        elif not self.exact:
-            for value in values.values():
-                leaves = value if isinstance(value, list | tuple) else (value,)
-                self.skip("keyword argument", sum(isinstance(leaf, torch.Tensor) for leaf in leaves))
-        return found
-
-    def hook_subclass(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
-        """As `hook`, for a class of the user's, which must not see it."""
-        with torch._C.DisableTorchFunctionSubclass():
-            self.hook(tensor, name, measured)
-
     def _unhook(self, hooks: "dict[int, Any] | None") -> None:
         """Take ours off a tensor that is still there."""
         if hooks is None:
@@ -212,23 +230,6 @@ class Session(ApiSession, TensorRecorder):
         for key, hook in list(hooks.items()):
             if isinstance(hook, Gradient) and hook.recorder is self:
                 del hooks[key]
-
-    def arrived(self, hook: Gradient, gradient: Any) -> None:
-        """A gradient has come that is to be looked at, or late, or again."""
-        if self.closed or not isinstance(gradient, torch.Tensor):
-            return
-        try:
-            if not self.exact:
-                if not self.recording:
-                    self.skip("backward after stop")
-                    return
-                if hook.done:
-                    self.skip("second backward through one graph")
-                    return
-                hook.done = True
-            self._gradient(hook.name, gradient, hook.request)
-        except Exception as error:  # never out of the user's backward
-            self.skip(f"gradient: {type(error).__name__}")
 
     def _gradient(self, name: str, gradient: torch.Tensor, request: Request) -> None:
         with torch._C.DisableTorchFunction():

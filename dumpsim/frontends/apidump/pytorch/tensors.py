@@ -121,7 +121,8 @@ def outlines() -> Outlines:
 
 def _spell(kind: torch.dtype, shape: torch.Size) -> tuple[bool, Measured | None]:
     """Whether a plain tensor is data, see `is_data`, and its outline; None for a quantised one."""
-    return bool(kind.is_floating_point and shape and 0 not in shape), None if kind in _QUANTISED else _outline(kind, shape)
+    outline = None if kind in _QUANTISED else _outline(kind, shape)
+    return bool(kind.is_floating_point and shape and 0 not in shape), outline
 
 
 def _outline(kind: torch.dtype, shape: torch.Size) -> Measured:
