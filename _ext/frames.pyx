@@ -1,5 +1,5 @@
-# What is C here: the walk from a frame outwards, since it is made at every recorded call, and keeping what it found. What
-# is Python: which frames count and how they are spelt (dumpsim.frontends.apidump.stack).
+# What is C here: the walk from a frame outwards, since it is made at every recorded call, and keeping what it found.
+# What is Python: which frames count and how they are spelt (dumpsim.frontends.apidump.stack).
 #
 # The caller guarantees: a frame or None. `kinds` tells a code by its id and keeps 0 for one that counts, 1 for one that
 # counts unless filtered, 2 for one that never does, and 3 for torch's own way to an override, which goes together with
