@@ -22,7 +22,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
-from dumpsim.frontends.mindspore import context, nn, ops
+from dumpsim.frontends.mindspore import context, mint, nn, ops
 from dumpsim.frontends.mindspore._capture import listener
 
 ROOT = Path(__file__).parents[3]
@@ -210,10 +210,24 @@ def test_listed_cells_inside_of_listed_cells_are_recorded_inner_first(tmp_path):
     assert not [name for name in found if not name.startswith("NN_")]
 
 
+def test_attention_has_no_dropout_of_its_own(tmp_path):
+    """In MindSpore its dropout is an operator, not a cell: the numbers of Dropout are those of the layer's cells."""
+    net, x = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5).set_train(), tensor(3, 2, 4)
+    results = []
+    dumped(tmp_path, lambda net: results.extend(net(x).asnumpy() for _ in range(2)), net)
+    np.testing.assert_array_equal(*results)  # it is neutral all the same
+    assert calls(tmp_path)[:7] == [
+        *("NN_MultiheadAttention_0", "NN_Dropout_0", "NN_LayerNorm_0", "NN_Dense_0", "NN_Dropout_1"),
+        *("NN_Dense_1", "NN_Dropout_2"),
+    ]
+    assert [name for name, _ in net.self_attn.cells_and_names()] == ["", "out_proj"]
+
+
 def test_listed_cells_outside_of_the_net_hide_what_they_call(tmp_path):
     loss = nn.MSELoss()
-    dumped(tmp_path, lambda net: loss(net(tensor(2, 4)), tensor()), nn.Dense(4, 3))
+    skipped = dumped(tmp_path, lambda net: loss(net(tensor(2, 4)), tensor()), nn.Dense(4, 3))
     assert calls(tmp_path) == ["NN_Dense_0"]
+    assert dict(skipped) == {"cell outside the network": 1}
 
 
 def test_an_operator_that_passes_the_question_on_is_no_call(tmp_path):
@@ -561,6 +575,54 @@ def test_full_coverage_adds_calls_keywords_and_dicts(tmp_path):
     ]
 
 
+def test_full_coverage_names_what_scripts_name(tmp_path):
+    """Public layers, those of mint too, but neither containers nor parts of a layer that only the front end has."""
+    net = nn.SequentialCell(nn.LSTM(4, 4), Second(), mint.nn.Linear(4, 3), nn.CellList([]))
+    dumped(tmp_path, lambda net: net[2](net[1](net[0](tensor(2, 1, 4)))), net, coverage="full")
+    found = [call for call in calls(tmp_path) if call.startswith("NN_")]
+    assert found == ["NN_LSTM_0", "NN_Linear_0"]
+
+
+def test_functions_of_mint_are_recorded_under_those_of_ops(tmp_path):
+    skipped = dumped(tmp_path, lambda net: mint.cumsum(mint.cat([tensor(2), tensor(2)]), 0))
+    assert not skipped
+    assert names(tmp_path) == [
+        *(f"Functional_cat_0_forward_{place}" for place in ("input.0.0", "input.0.1", "output")),
+        *(f"Functional_cumsum_0_forward_{place}" for place in ("input.0", "output")),
+    ]
+
+
+def test_what_is_not_recorded_is_counted_however_deep(tmp_path):
+    class Deep(nn.Cell):
+        def construct(self, x):
+            return ops.cat(tensors=(x, ops.stack(tensors=[x, x])[0]))
+
+    skipped = dumped(tmp_path, lambda net: net(tensor(2)), Deep())
+    assert dict(skipped) == {"keyword argument": 4}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_was_forked_writes_nothing(tmp_path):
+    net, x = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()), tensor(2, 4)
+    with CellSession(net, tmp_path, retain_backward=True) as session:
+        session.start(Request())
+        ms.grad(net)(x)
+        session.output.flush()
+        child = os.fork()
+        if not child:
+            code = 1
+            with contextlib.suppress(BaseException):
+                for _ in range(200):  # more lines than wait in memory
+                    ms.grad(net)(x)
+                code = 0
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        session.stop()
+    assert calls(tmp_path) == ["NN_Dense_0", "NN_ReLU_0"]
+    assert len(names(tmp_path)) == 6
+
+
 def test_operators_that_assign_are_calls_of_their_own(tmp_path):
     """As in torch and MindSpore 2.0; ``/=`` is not listed, the division that it makes is."""
 
@@ -577,6 +639,13 @@ def test_operators_that_assign_are_calls_of_their_own(tmp_path):
 
 
 # -- what scripts do besides
+
+
+class Second(nn.Cell):
+    """Takes the sequence of what a recurrent layer gives."""
+
+    def construct(self, x):
+        return x[0]
 
 
 class Failing(nn.Dense):

@@ -4,6 +4,7 @@ Only what runs op by op is heard: a graph has no values to look at while it is c
 """
 
 import json
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ __all__ = ["CellCalls", "Dump", "listed_class", "listed_names"]
 
 _LABELS: Mapping[str, str] = {"function": "Functional", "method": "Tensor"}
 _OWN = "dumpsim.frontends.mindspore."
-_FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.")
+_FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
 _CONTAINER = f"{_OWN}nn.layer.container"
 # questions about a tensor: no data flows through them
 _SILENT = frozenset(("dim", "is_floating_point", "numel", "print_", "stride"))
@@ -57,12 +58,13 @@ def listed_class(kind: type) -> str | None:
 
 @cache
 def _class(kind: Any, full: bool) -> str | None:
-    """As `listed_class`; with `full` any class of layers and losses, but containers."""
-    own = [c for c in kind.__mro__ if c.__module__.startswith(_OWN)]
+    """As `listed_class`; with `full` any public class of layers and losses, but containers."""
+    own = {c.__name__: c.__module__ for c in kind.__mro__ if c.__module__.startswith(_OWN)}
     listed = listed_names()["NN"]
-    name = next((c.__name__ for c in own if c.__name__ in listed), None)
+    name = next((name for name in own if name in listed), None)
     if name is None and full:
-        name = next((c.__name__ for c in own if c.__module__.startswith(_FULL) and c.__module__ != _CONTAINER), None)
+        layers = (name for name, where in own.items() if where.startswith(_FULL) and where != _CONTAINER)
+        name = next((name for name in layers if not name.startswith("_")), None)
     return name
 
 
@@ -147,6 +149,7 @@ class CellCalls:
         self._lock = threading.RLock()  # nets may run in several threads; the records of a call stay together
         self._cells = {id(cell) for _, cell in net.cells_and_names()}
         self._dump = dump
+        self._pid = os.getpid()
         self._waiting: dict[int, tuple[weakref.ref[Tensor], list[str]]] = {}  # names by the id of the output
 
     def attach(self) -> None:
@@ -176,7 +179,7 @@ class CellCalls:
             return proceed(*args, **kwargs)
         if kind == "function" and what.startswith("dropout"):
             proceed = _first
-        if _inside.get() or not self._dump.is_counting:
+        if _inside.get() or not self._hears:
             return proceed(*args, **kwargs)
         label = f"{_LABELS[kind]}_{what}"
         given = args if self._exact else tuple(_as_it_is(arg, what) for arg in args)
@@ -198,19 +201,28 @@ class CellCalls:
             return proceed(*args, **kwargs)
         with _covering():
             result = proceed(*args, **kwargs)
-        if name is not None and id(cell) in self._cells and self._dump.is_counting:
+        if name is None or not self._hears:
+            return result
+        if id(cell) in self._cells:
             self._record(f"NN_{name}", args, kwargs, result)
+        elif not _inside.get():
+            self._dump.skip("cell outside the network", 1)
         return result
+
+    @property
+    def _hears(self) -> bool:
+        """Whether calls are recorded: a child that was forked leaves that to its parent, whose locks it may hold."""
+        return self._dump.is_counting and os.getpid() == self._pid
 
     def graph(self, name: str) -> None:
         """See `Listener.graph`."""
-        if self._dump.is_counting and not _inside.get():
+        if self._hears and not _inside.get():
             self._dump.skip(f"calls inside of the graph {name}", 1)
 
     @property
     def hears_gradients(self) -> bool:
         """See `Listener.hears_gradients`."""
-        return self._dump.retain_backward and bool(self._waiting)
+        return self._dump.retain_backward and bool(self._waiting) and os.getpid() == self._pid
 
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
         """See `Listener.gradient`: written under the names of the outputs, the outermost call's first."""
@@ -244,7 +256,7 @@ class CellCalls:
             for name, value in self._leaves(f"{call}_forward_input", dict(kwargs)):
                 self._dump.write(name, value)
         elif kwargs:
-            self._dump.skip("keyword argument", sum(isinstance(value, Tensor) for value in kwargs.values()))
+            self._dump.skip("keyword argument", _tensors(kwargs))
         for name, value in self._leaves(f"{call}_forward_output", result):
             if self._dump.write(name, value) and isinstance(value, Tensor) and self._dump.retain_backward:
                 self._wait(value, name.replace("_forward_output", "_backward_input"))
@@ -275,7 +287,14 @@ class CellCalls:
             for key, item in value.items():
                 yield from self._leaves(f"{name}.{key}", item)
         else:
-            self._dump.skip("tensor in a dict", sum(isinstance(item, Tensor) for item in value.values()))
+            self._dump.skip("tensor in a dict", _tensors(value))
+
+
+def _tensors(value: Any) -> int:
+    """How many tensors a value holds, however deep."""
+    if isinstance(value, (tuple, list, dict)):
+        return sum(map(_tensors, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Tensor)
 
 
 def _as_it_is(value: Any, what: str) -> Any:
