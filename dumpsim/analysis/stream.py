@@ -71,11 +71,15 @@ def _condition_run(one: Operator, answers: Iterator[Condition], scan: Scan) -> R
             scan.unreadable.append(state.error)
             scan.skipped["unreadable"] += 1
             continue
+        if not state.known:
+            scan.skipped["neither values nor statistics"] += 1
+            continue
         kinds = _kinds(state)
         rest = kinds - scan.allowed(entry, state) if kinds else kinds
         tolerated |= kinds - rest
         mask = kinds == {"inf"} and not state.positive_inf
-        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state), mask=mask))
+        infinite = "inf" in kinds
+        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state), mask=mask, infinite=infinite))
     return Run(operator=one, partner=None, tensors=tuple(tensors), tolerated=tolerated)
 
 
@@ -172,7 +176,14 @@ def _verdict_run(
         kinds = frozenset({"difference"} if bad else ())
         measurable = bad and outcome.verdict == "differs" and outcome.basis == "values"
         tensors.append(
-            Tensor(entry=left, other=right, kinds=kinds, detail=_distance(outcome), task=task if measurable else None)
+            Tensor(
+                entry=left,
+                other=right,
+                kinds=kinds,
+                detail=_distance(outcome),
+                task=task if measurable else None,
+                counted=outcome.basis == "statistics",
+            )
         )
     for side, name, count in ((match.left, _ALONE[0], 0), (match.right, _ALONE[1], 1)):
         rest = sum(len(operator.entries) for operator in side) - len({id(pair[count]) for pair in pairs})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dumpsim.archive.naming import escape
 from dumpsim.cli.compare import Iteration, Jobs, Matching, Rank, Scheduler, Step, Tolerances
 from dumpsim.cli.output import print_json
 from dumpsim.cli.selection import Json
@@ -20,6 +21,9 @@ _KINDS = {"made": "made by", "received": "received by", "given": "given by"}
 _GOOD = ("are finite", "agree")
 _BASES = {
     "inputs": "its inputs {}",
+    "statistics": "the statistics of its inputs {}, which their elements need not do",
+    "infinite": "its inputs have infinities, and no NaN",
+    "gradient": "the gradient that flows into it and all results before it {}",
     "graph": "its inputs were not dumped; the graph names the operators that made them, whose results {}",
     "order": "its inputs were not dumped; all results before it {}",
 }
@@ -98,15 +102,16 @@ def _coverage(found: "Search", *, pair: bool) -> list[str]:
     if not found.findings and found.tensors:
         said += f": {nothing}"
     elif found.passed_on:
-        said += f"; {found.passed_on} operators pass it on"
+        said += f"; {found.passed_on} {'operators pass' if found.passed_on > 1 else 'operator passes'} it on"
     lines = [said]
     if found.skipped:
         reasons = ", ".join(f"{count} tensor{'s' * (count != 1)} {reason}" for reason, count in found.skipped)
         lines.append(f"not {'compared' if pair else 'looked at'}: {reasons}")
     if found.unmatched:
         lines.append("not compared: " + "; ".join(found.unmatched[:4]) + (" ..." if len(found.unmatched) > 4 else ""))
-    if pair and not found.tensors:
-        lines.append("nothing could be compared" + ("; try --match order" if found.unmatched else ""))
+    if not found.tensors:
+        done = "compared" if pair else "looked at"
+        lines.append(f"nothing could be {done}" + ("; try --match order" if found.unmatched else ""))
     return lines
 
 
@@ -119,7 +124,7 @@ def _lines(finding: "Finding", pair: bool) -> list[str]:
         lines.append("  " + _BASES[finding.basis].format(_GOOD[pair]))
     if finding.note:
         lines.append(f"  {finding.note}")
-    if finding.other_name and finding.other_name != finding.op_name:
+    if finding.other_name and escape(finding.other_name) != escape(finding.op_name):
         lines.append(f"  in B {finding.other_name}")
     if finding.source:
         lines.append(f"  script line {finding.source}  {finding.code}")
