@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dumpsim.analysis.align import align
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.pairing import Accuracy, Pair, pairs_of, together
+from dumpsim.analysis.pairing import Accuracy, Pair, idle, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Tolerance, rule
 from dumpsim.analysis.verdict import AGREEING, FINDINGS, Outcome, Task, judge_all, side_of
@@ -131,6 +131,7 @@ class Plan:
     lines: tuple[_Line, ...]
     equal_nan: bool
     unmatched: tuple[str, ...]
+    idle: tuple[str, ...]
     unreadable: tuple[str, ...]
     roots: tuple[Path, ...]
 
@@ -155,6 +156,10 @@ class Plan:
         outcomes = (one for piece in pieces for one in piece)
         for line in self.lines:
             yield self._row(line, next(outcomes) if line.tolerance is not None else None)
+
+    def result(self, rows: Iterable[Row]) -> "Comparison":
+        """The comparison that has these rows."""
+        return Comparison(rows=tuple(rows), unmatched=self.unmatched, idle=self.idle, unreadable=self.unreadable)
 
     def _task(self, line: _Line) -> Task | None:
         left, right = line.pair.left, line.pair.right
@@ -226,12 +231,15 @@ class Comparison:
     rows : tuple of Row
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
+    idle : tuple of str
+        Patterns of tolerances that no tensor answers to, in words.
     unreadable : tuple of str
         What is wrong with files that say which tensors there are, and could not be read.
     """
 
     rows: tuple[Row, ...]
     unmatched: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
@@ -352,7 +360,7 @@ def compare(
         rows.append(row)
         if progress is not None:
             progress(len(rows), len(plan))
-    return Comparison(rows=tuple(rows), unmatched=plan.unmatched, unreadable=plan.unreadable)
+    return plan.result(rows)
 
 
 def prepare(
@@ -379,6 +387,7 @@ def prepare(
         lines=tuple(lines),
         equal_nan=equal_nan,
         unmatched=both.unmatched,
+        idle=idle((one.pattern for one in rules), (one for pair in both.pairs for one in pair)),
         unreadable=tuple(both.unreadable),
         roots=both.roots,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.finding import Finding
+from dumpsim.analysis.pairing import MATCHING
 from dumpsim.analysis.scan import INTENDED, Scan
 from dumpsim.analysis.stream import Group, of_one, of_two
 
@@ -28,6 +29,8 @@ class Search:
         Tensors that were passed and could not be looked at, by reason.
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
+    idle : tuple of str
+        Patterns of `tol` and `allow` that no tensor answers to, in words.
     unreadable : tuple of str
         What is wrong with files that could not be read.
     """
@@ -38,6 +41,7 @@ class Search:
     passed_on: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
     unmatched: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
@@ -108,14 +112,18 @@ def first(
     >>> finding.kind, finding.what, finding.op_name, finding.tensor
     ('made', 'inf', 'Default_Log-op0', 'output.0')
     """
+    rules = tuple(tol)
+    options = [word for text in rules for word in ("--tol", text)] + (
+        ["--match", match] if match != MATCHING[0] else []
+    )
     scan = Scan(
         allow=tuple(allow),
         intended=tuple(intended),
         everything=everything,
-        words=(_word(a), _word(b)),
-        pair=b is not None,
+        words=tuple(str(one.root if isinstance(one, DumpSet) else one) for one in (a, b) if one is not None),
+        options=tuple(options) if b is not None else (),
     )
-    stream = of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, tuple(tol), match, jobs, scheduler)
+    stream = of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, rules, match, jobs, scheduler)
     operators = tensors = 0
     group: Group | None = None
     heard = False  # enough of this rank and iteration
@@ -142,9 +150,6 @@ def first(
         passed_on=scan.passed_on,
         skipped=tuple(sorted(scan.skipped.items())),
         unmatched=scan.unmatched,
+        idle=scan.idle,
         unreadable=tuple(dict.fromkeys(scan.unreadable)),
     )
-
-
-def _word(dump: "str | Path | DumpSet | None") -> str:
-    return "" if dump is None else str(dump.root if isinstance(dump, DumpSet) else dump)

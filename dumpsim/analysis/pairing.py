@@ -1,6 +1,6 @@
 """What of two dumps is compared with what: iterations, then the tensors of matched operators; and how accurately."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -11,10 +11,10 @@ from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator, Series, series, squeezed
-from dumpsim.analysis.tolerance import Rule, Tolerance, tolerance_of
+from dumpsim.analysis.tolerance import Rule, Tolerance, usual
 from dumpsim.core.errors import BadInputError, DumpsimError, nearest
 
-__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "lenient", "pairs_of", "together"]
+__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "idle", "lenient", "pairs_of", "together"]
 
 MATCHING = ("number", "order")
 
@@ -36,19 +36,19 @@ class Accuracy:
     """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self._rules = tuple(rules)
+        self._rules = tuple(reversed(rules))  # the last one that matches holds
         self._types: set[str] = set()
 
     def of(self, left: Entry, right: Entry) -> Tolerance:
         """The tolerance of the next pair."""
-        names: list[str] = []
-        if self._rules:
-            names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
+        for one in self._rules:
+            if left.answers(one.pattern) or right.answers(one.pattern):
+                return one.tolerance
         types = {_dtype(left), _dtype(right)}
         floats = {name for name in types if "float" in name}
         if len(floats) == 2:
             self._types |= floats
-        return tolerance_of(names, types | self._types if floats else types, self._rules)
+        return usual(types | self._types if floats else types)
 
 
 def _dtype(entry: Entry) -> str:
@@ -86,6 +86,24 @@ class Together:
                 iteration = "" if one.iteration is None else f", iteration {one.iteration}"
                 said.append(f"rank {one.rank}{iteration}: in {'A' if right is None else 'B'} only")
         return tuple(said)
+
+
+def idle(patterns: Iterable[str], every: Iterable[Series | None]) -> tuple[str, ...]:
+    """What is wrong with patterns that no tensor answers to, in words."""
+    waiting = list(dict.fromkeys(patterns))
+    if not waiting:
+        return ()
+    types: set[str] = set()
+    for entry in (entry for one in every if one is not None for found in one.operators for entry in found.entries):
+        waiting = [pattern for pattern in waiting if not entry.answers(pattern)]
+        if not waiting:
+            break
+        types.add(entry.op_type)
+    guesses = ((pattern, nearest(pattern.strip("*"), sorted(types))) for pattern in waiting)
+    return tuple(
+        f"no tensor answers to {pattern!r}" + (f" (did you mean {guess!r}?)" if guess else "")
+        for pattern, guess in guesses
+    )
 
 
 def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:

@@ -54,14 +54,21 @@ class Scan:
     """Follows badness through the operators of each rank."""
 
     def __init__(
-        self, *, allow: tuple[str, ...], intended: tuple[str, ...], everything: bool, words: tuple[str, str], pair: bool
+        self,
+        *,
+        allow: tuple[str, ...],
+        intended: tuple[str, ...],
+        everything: bool,
+        words: tuple[str, ...],
+        options: tuple[str, ...],
     ) -> None:
-        self._allow, self._intended = allow, intended
-        self._everything, self._words, self._pair = everything, words, pair
+        self.allow, self._intended, self._everything = allow, intended, everything
+        self._words, self._options, self._pair = words, options, len(words) > 1
         self.ranks = 1
         self._found: list[tuple[int, Finding]] = []
         self.unreadable: list[str] = []
         self.unmatched: tuple[str, ...] = ()
+        self.idle: tuple[str, ...] = ()
         self.skipped: Counter[str] = Counter()
         self.passed_on = 0
         self._known: dict[int, set[str]] = {}
@@ -100,12 +107,11 @@ class Scan:
 
     def allowed(self, entry: Entry, state: Condition) -> set[str]:
         """Kinds that this tensor may have."""
-        names = [name.lower() for name in (entry.op_name, entry.name.op_name, entry.op_type, entry.label)]
-        if any(fnmatchcase(name, pattern.lower()) for pattern in self._allow for name in names):
+        if any(map(entry.answers, self.allow)):
             return {"inf"}
-        words = [*names, canonical(entry.op_type)]
+        word = canonical(entry.op_type)
         if not state.positive_inf and any(
-            fnmatchcase(name, pattern.lower()) for pattern in self._intended for name in words
+            entry.answers(pattern) or fnmatchcase(word, pattern.lower()) for pattern in self._intended
         ):
             return {"inf"}
         return set()
@@ -292,18 +298,22 @@ class Scan:
             other_path=str(bad.other.path) if bad.other is not None and bad.other.path is not None else None,
             other_name=run.partner.op_name if run.partner is not None and by is None else "",
             note=note,
-            next=self._next(one if by is not None else bad.entry),
+            next=self._next(one if by is not None else bad.entry, run),
         )
         self._found.append((one.entries[0].timestamp, finding))
         return kind == "made" and not self._everything
 
-    def _next(self, one: Operator | Entry) -> str:
-        a, b = self._words
-        words = ["dumpsim", "compare", a, b, "--all"] if b else ["dumpsim", "show", a]
-        words += ["--op", one.op_name]
-        if one.iteration is not None:
+    def _next(self, one: Operator | Entry, run: Run) -> str:
+        """A command that shows the operator, of no other iteration and rank where both dumps count alike."""
+        command = ["compare", *self._words, "--all"] if self._pair else ["show", *self._words]
+        words = ["dumpsim", *command, "--op", one.op_name, *self._options]
+        alike = run.partner is None or (run.partner.rank, run.partner.iteration) == (one.rank, one.iteration)
+        step = run.operator.entries[0].place.step
+        if alike and one.iteration is not None:
             words += ["--iteration", str(one.iteration)]
-        if self.ranks > 1:
+        if not self._pair and step is not None:
+            words += ["--step", str(step)]
+        if alike and (one.rank or self.ranks > 1):
             words += ["--rank", str(one.rank)]
         return shlex.join(words)
 

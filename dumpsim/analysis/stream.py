@@ -13,7 +13,7 @@ from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Run, Tensor
 from dumpsim.analysis.operator import Operator, Series, series
-from dumpsim.analysis.pairing import Accuracy, lenient, pairs_of, together
+from dumpsim.analysis.pairing import Accuracy, idle, lenient, pairs_of, together
 from dumpsim.analysis.scan import Scan
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import rule
@@ -44,6 +44,7 @@ def of_one(a: "str | Path | DumpSet", scan: Scan, jobs: int | None, scheduler: s
     """The operators of one dump, iteration by iteration and rank by rank, with the condition of their tensors."""
     dump = lenient(a, scan.unreadable)
     every = sorted(series(dump), key=lambda one: one.iteration or 0)
+    scan.idle = idle(scan.allow, every)
     scan.ranks = len({one.rank for one in every})
     asked: deque[tuple[Group, Sequence[Operator]]] = deque()
 
@@ -122,6 +123,7 @@ def of_two(
     rules = tuple(rule(text) for text in tol)
     dumps = together(a, b, match=match)
     scan.unreadable, scan.unmatched = dumps.unreadable, dumps.unmatched
+    scan.idle = idle((one.pattern for one in rules), (one for pair in dumps.pairs for one in pair))
     every = [(left, right) for left, right in dumps.pairs if left is not None and right is not None]
     every.sort(key=lambda pair: pair[0].iteration or 0)
     scan.ranks = len({left.rank for left, _ in every})

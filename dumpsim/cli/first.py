@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.archive.naming import escape
-from dumpsim.cli.compare import Iteration, Jobs, Matching, Rank, Scheduler, Step, Tolerances
+from dumpsim.cli.compare import Iteration, Jobs, Matching, Rank, Scheduler, Step, Tolerances, absent, say
 from dumpsim.cli.output import print_json
 from dumpsim.cli.selection import Json
 
@@ -31,9 +31,9 @@ _SHOWN = 4  # findings that are printed; the others are counted
 
 
 def first(
-    a: Annotated[Path, typer.Argument(help="A dump, a directory inside one, or one of its files.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="A dump, a directory inside one, or one of its files.")],
     b: Annotated[
-        Path | None, typer.Argument(help="The golden one; without it NaN and infinities are looked for.")
+        Path | None, typer.Argument(metavar="[B]", help="The golden one; without it NaN and infinities are looked for.")
     ] = None,
     allow: Annotated[
         list[str] | None,
@@ -57,10 +57,11 @@ def first(
     from dumpsim.analysis.first import first as search
     from dumpsim.analysis.scan import INTENDED
 
-    dumps = [open_dump(path).filter(rank=rank, iteration=iteration, step=step) for path in (a, b) if path is not None]
+    wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
+    whole = [open_dump(path) for path in (a, b) if path is not None]
     with _counter() as count:
         found = search(
-            *dumps,
+            *(dump.filter(**wanted) for dump in whole),
             allow=allow or (),
             intended=() if no_intended else INTENDED,
             tol=tol or (),
@@ -77,8 +78,9 @@ def first(
         _print(found, pair=b is not None, every=every)
     for line in _coverage(found, pair=b is not None):
         print(line, file=sys.stderr if as_json else sys.stdout)
-    for said in found.unreadable:
-        print(f"dumpsim: {said}", file=sys.stderr)
+    say((*found.idle, *found.unreadable))
+    if not (found.tensors or found.skipped):
+        say(absent(whole, wanted))
     if found.unreadable:
         raise typer.Exit(3)
     if found.findings or not found.tensors:

@@ -16,7 +16,7 @@ from smalltree import api, chain, write
 import dumpsim
 from dumpsim.analysis.align import align
 from dumpsim.analysis.operator import series
-from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, tolerance_of
+from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, usual
 from dumpsim.analysis.verdict import Side, Task, _merges, judge
 from dumpsim.core.errors import BadInputError
 from dumpsim.tensor.layout import to_device
@@ -118,13 +118,35 @@ def test_shapes_that_are_the_same_in_memory(tmp_path, one, other, same):
     assert _merges(one, other) is same
 
 
+def test_each_tensor_has_its_own_tolerance_and_the_last_pattern_holds(tmp_path):
+    """By operator of either side, type and label."""
+    v = [np.full(3, float(n + 1), np.float32) for n in range(3)]
+    a, b = write(tmp_path / "a", chain(*v, scope="Own")), write(tmp_path / "b", chain(*v, scope="Own"))
+    tol = ["*:0.5", "*add-op1:0.25:0", "*Add-op1:output.0:0.125"]
+    held = {(row.op_name, row.io): (row.rtol, row.atol) for row in dumpsim.compare(a, b, tol=tol)}
+    assert held == {
+        ("Own_Add-op0", "input"): (0.5, 0.5),
+        ("Own_Add-op0", "output"): (0.5, 0.5),
+        ("Own_Add-op1", "input"): (0.25, 0.0),
+        ("Own_Add-op1", "output"): (0.125, 0.125),
+    }
+    assert {row.rtol for row in dumpsim.compare(a, b, tol=["*:0.5", "ADD:1"])} == {1.0}
+
+
+@pytest.mark.parametrize("search", [dumpsim.compare, dumpsim.first])
+def test_a_pattern_that_nothing_answers_to_is_told(tmp_path, search):
+    v = [np.full(3, float(n), np.float32) for n in range(3)]
+    tree = write(tmp_path, chain(*v, kind="Softmax"))
+    found = search(tree, tree, tol=["sofmax:1e-3", "*softmax*:1e-2"])
+    assert found.idle == ("no tensor answers to 'sofmax' (did you mean 'Softmax'?)",)
+    assert search(tree, tree, tol=["softmax:1e-2"]).idle == ()
+    assert dumpsim.first(tree, allow=["nothing*", "soft*"]).idle == ("no tensor answers to 'nothing*'",)
+
+
 def test_tolerances():
     assert rule("*soft*max:1e-3:0").tolerance == Tolerance(rtol=1e-3, atol=0)
-    rules = [rule("*:0.5"), rule("*fc1*:0.1")]
-    assert tolerance_of(["Default/fc1-Dense"], ["float32"], rules).rtol == 0.1
-    assert tolerance_of(["Default/fc2-Dense"], ["float32"], rules).rtol == 0.5
-    assert tolerance_of(["x"], ["float32", "bfloat16"]) == DEFAULTS["bfloat16"]
-    assert tolerance_of(["x"], ["int32"]) == Tolerance(rtol=0, atol=0)
+    assert usual(["float32", "bfloat16"]) == DEFAULTS["bfloat16"]
+    assert usual(["int32"]) == Tolerance(rtol=0, atol=0)
     for text in ("fc1", "fc1:x", ":0.1", "fc1:-1", "fc1:nan"):
         with pytest.raises(BadInputError, match="PATTERN:RTOL"):
             rule(text)
