@@ -172,8 +172,7 @@ class Dataset:
                 raise ScriptValueError(
                     "Parameter operations's element of method map should be a python function or class method which "
                     f"should be callable, but got: {operation}. It doesn't need parentheses for python function "
-                    "or class "
-                    "method."
+                    "or class method."
                 )
         inputs = self._columns[:1] if input_columns is None else _names(input_columns)
         self._known(inputs)

@@ -23,14 +23,14 @@ def _generator(epoch: int, seed: int | None = None) -> np.random.RandomState:
     return np.random.RandomState(((config.get_seed() if seed is None else seed) + epoch) % 2**32)
 
 
-def _count(value: Any, name: str, least: int = 0) -> Any:
+def _count(value: Any) -> int | None:
     """A number of rows, None for all."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ScriptTypeError(f"{name} must be integer but was: {value}.")
-    if value < least:
-        raise ScriptValueError(f"{name} should be a positive integer value, but got {name}: {value}.")
+        raise ScriptTypeError(f"num_samples must be integer but was: {value}.")
+    if value < 0:
+        raise ScriptValueError(f"num_samples should be a positive integer value, but got num_samples: {value}.")
     return value or None  # 0 means all
 
 
@@ -44,7 +44,7 @@ class Sampler:
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
-        self.num_samples = _count(num_samples, "num_samples")
+        self.num_samples = _count(num_samples)
         self.dataset_size = 0
 
     def __iter__(self) -> Any:

@@ -134,7 +134,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Euclidean norm along axes; other norms are not emulated."""
+    """Euclidean norm along axes, or the sum of absolute values with a `p` of 1; other norms are not emulated."""
     x = input if dtype is None else ops.cast(input, dtype)
     if p == 1:
         total: Tensor = ops.sum(ops.abs(x), dim, keepdim)

@@ -13,7 +13,6 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.mint._renamed import find
 
 __all__ = [
-    "adaptive_avg_pool2d",
     "avg_pool2d",
     "batch_norm",
     "conv2d",
@@ -33,7 +32,7 @@ __all__ = [
 
 _SAME = """
 relu gelu silu sigmoid tanh mish hardswish hardsigmoid softplus layer_norm pad interpolate mse_loss l1_loss
-pixel_shuffle glu selu
+pixel_shuffle glu selu adaptive_avg_pool2d
 """
 
 _RENAMED = """
@@ -150,14 +149,6 @@ def avg_pool2d(
     height, width = _pair(padding)
     x = ops.pad(input, (width, width, height, height)) if height or width else input
     result: Tensor = ops.avg_pool2d(x, _pair(kernel_size), _pair(kernel_size if stride is None else stride))
-    return result
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as the output has elements."""
-    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
-    size = (input.shape[-2] if height is None else height, input.shape[-1] if width is None else width)
-    result: Tensor = call("AdaptiveAvgPool2D", [input], {"output_size": size})
     return result
 
 

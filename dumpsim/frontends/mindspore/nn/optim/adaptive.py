@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
@@ -89,19 +89,17 @@ def _proximal_step(opt: Any, l1: Any, l2: Any, learning_rate: Any, gradient: Any
 
 def _float(value: Any, name: str, owner: str, *, above: float | None = None, least: float | None = None) -> float:
     """A float, above or at least a bound."""
-    if not isinstance(value, float):
-        raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be 'float', but got type '{type(value).__name__}'."
-        )
-    if above is not None and value <= above:
+    number: float = _check.typed(value, name, [float], owner)
+    wanted = None
+    if above is not None and number <= above:
+        wanted = f"> {above:g}"
+    elif least is not None and number < least:
+        wanted = f">= {least:g}"
+    if wanted is not None:
         raise ScriptValueError(
-            f"For '{owner}', the '{name}' must be float and must > {above:g}, but got '{value}' with type 'float'."
+            f"For '{owner}', the '{name}' must be float and must {wanted}, but got '{number}' with type 'float'."
         )
-    if least is not None and value < least:
-        raise ScriptValueError(
-            f"For '{owner}', the '{name}' must be float and must >= {least:g}, but got '{value}' with type 'float'."
-        )
-    return value
+    return number
 
 
 class _Adaptive(Optimizer):
