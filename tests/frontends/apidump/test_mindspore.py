@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import json
 import math
 import os
@@ -599,6 +600,49 @@ def test_what_is_not_recorded_is_counted_however_deep(tmp_path):
 
     skipped = dumped(tmp_path, lambda net: net(tensor(2)), Deep())
     assert dict(skipped) == {"keyword argument": 4}
+
+
+def test_keys_of_dicts_are_words_in_file_names(tmp_path):
+    class Keyed(nn.Dense):
+        def construct(self, x):
+            y = super().construct(x)
+            return {"a/b": y, "../../../up": y, "x" * 300: y, 0: y, "0": [y]}
+
+    skipped = dumped(tmp_path / "dump", lambda net: net(tensor(2, 4)), Keyed(4, 3), coverage="full", backward=True)
+    assert not skipped
+    words = ["a_b", "_________up", "x" * 64, "0", "0_2.0"]
+    assert names(tmp_path / "dump")[1:] == [f"NN_Dense_0_forward_output.{word}" for word in words]
+    files = {path.name for path in (tmp_path / "dump" / "rank0" / FRAMEWORK).iterdir()}
+    assert files == {f"{name}.npy" for name in names(tmp_path / "dump")}
+    assert os.listdir(tmp_path) == ["dump"]
+
+
+def test_what_holds_tensors_in_other_ways_is_counted(tmp_path):
+    @dataclasses.dataclass
+    class Pair:
+        one: ms.Tensor
+        other: int
+
+    class Holders(nn.Dense):
+        def construct(self, x):
+            y = super().construct(x)
+            deep = y
+            for _ in range(200):
+                deep = [deep]
+            around = [y]
+            around.append(around)
+            return Pair(y, 1), {y}, {"k": [y, y]}, np.ones(3), 1j, None, 2, around, deep
+
+    skipped = dumped(tmp_path, lambda net: net(tensor(2, 4)), Holders(4, 3))
+    assert names(tmp_path) == ["NN_Dense_0_forward_input.0", "NN_Dense_0_forward_output.7.0"]
+    assert dict(skipped) == {
+        "tensor in a dataclass": 1,
+        "tensor in a set": 1,
+        "tensor in a dict": 2,
+        "value of numpy": 1,
+        "complex number": 1,
+        "place too deep for the name of a file": 1,
+    }
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
+from dumpsim.frontends.apidump.places import held, leaves, tensors
 from dumpsim.frontends.mindspore._capture import listener
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -25,6 +26,7 @@ _LABELS: Mapping[str, str] = {"function": "Functional", "method": "Tensor"}
 _OWN = "dumpsim.frontends.mindspore."
 _FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
 _CONTAINER = f"{_OWN}nn.layer.container"
+_LONGEST_NAME = 240  # of a record: its file has four characters more
 # questions about a tensor: no data flows through them
 _SILENT = frozenset(("dim", "is_floating_point", "numel", "print_", "stride"))
 
@@ -250,16 +252,27 @@ class CellCalls:
                 self._dump.skip(f"record: {type(error).__name__}", 1)
 
     def _write(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
-        for name, value in self._leaves(f"{call}_forward_input", args):
-            self._dump.write(name, value)
+        self._leaves(f"{call}_forward_input", args)
         if kwargs and self._full:
-            for name, value in self._leaves(f"{call}_forward_input", dict(kwargs)):
-                self._dump.write(name, value)
-        elif kwargs:
-            self._dump.skip("keyword argument", _tensors(kwargs))
+            self._leaves(f"{call}_forward_input", kwargs)
+        else:
+            self._dump.skip("keyword argument", tensors(kwargs, Tensor))
         for name, value in self._leaves(f"{call}_forward_output", result):
-            if self._dump.write(name, value) and isinstance(value, Tensor) and self._dump.retain_backward:
+            if self._dump.retain_backward:
                 self._wait(value, name.replace("_forward_output", "_backward_input"))
+
+    def _leaves(self, start: str, value: Any) -> list[tuple[str, Tensor]]:
+        """Record the values inside of a value by the names of their places; those tensors that were recorded."""
+        found = []
+        for place, leaf in leaves(value, into_dicts=self._full):
+            name = f"{start}{place}"
+            if len(name) > _LONGEST_NAME:
+                self._dump.skip("place too deep for the name of a file", tensors(leaf, Tensor))
+            elif not self._dump.write(name, leaf):
+                self._dump.skip(*held(leaf, Tensor))
+            elif isinstance(leaf, Tensor):
+                found.append((name, leaf))
+        return found
 
     def _wait(self, tensor: Tensor, name: str) -> None:
         """Write the gradient by a tensor as `name` once it is known; a tensor that is gone has none."""
@@ -275,26 +288,6 @@ class CellCalls:
                 del waiting[key]
 
         waiting[key] = (weakref.ref(tensor, forget), [name])
-
-    def _leaves(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
-        """The values inside of tuples and lists, by the names of their places."""
-        if isinstance(value, (tuple, list)):
-            for place, item in enumerate(value):
-                yield from self._leaves(f"{name}.{place}", item)
-        elif not isinstance(value, dict):
-            yield name, value
-        elif self._full:
-            for key, item in value.items():
-                yield from self._leaves(f"{name}.{key}", item)
-        else:
-            self._dump.skip("tensor in a dict", _tensors(value))
-
-
-def _tensors(value: Any) -> int:
-    """How many tensors a value holds, however deep."""
-    if isinstance(value, (tuple, list, dict)):
-        return sum(map(_tensors, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, Tensor)
 
 
 def _as_it_is(value: Any, what: str) -> Any:
