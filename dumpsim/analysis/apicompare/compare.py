@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 from dumpsim.analysis.apicompare.align import align
@@ -16,7 +17,7 @@ from dumpsim.analysis.apicompare.options import NameMap, Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
-from dumpsim.analysis.apicompare.source import Call, Dump, Group, open_dump
+from dumpsim.analysis.apicompare.source import Call, Dump, Group, open_dump, ranks
 from dumpsim.analysis.apicompare.table import Table
 from dumpsim.core.errors import UnreadableError
 
@@ -33,6 +34,7 @@ _DIRECTORIES = "The compare directory information:\n The orig dir: %s \n The tar
 _NO_NPY = "npy files not found, use pkl files to compare."
 _NO_VALUES = "all the data in the pkl files are nan."
 _NO_FILES = "{} records in {} have no npy file, and are not compared; the first is {}."
+_OTHER_RANKS = "Only {} is compared, not {} beside it; the directory of a rank compares that one."
 _UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
 _DEFAULTS = Options()
@@ -175,6 +177,8 @@ def compare_api_dumps(
         notes += [] if has_values else [_NO_VALUES]
     if style.arrays:
         notes += [note for dump in dumps for note in _missing(dump)]
+    if not options.exact:
+        notes += [note for side in zip((origin_path, target_path), dumps, strict=True) for note in _others(*side)]
     parameters, no_models = _parameters(dumps, style)
     notes += no_models
     names = read_names(options.name_map)
@@ -191,6 +195,12 @@ def _missing(dump: Dump) -> Iterator[str]:
     names = [item.record.name for item in dump.items() if item.record.name not in dump.arrays]
     if names:
         yield _NO_FILES.format(len(names), dump.rank_dir, names[0])
+
+
+def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
+    """That there are more ranks than the one that is compared."""
+    if others := [rank.name for rank in ranks(Path(path)) if rank != dump.rank_dir]:
+        yield _OTHER_RANKS.format(dump.rank_dir, ", ".join(others))
 
 
 def _steps(

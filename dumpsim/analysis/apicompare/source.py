@@ -15,7 +15,7 @@ from dumpsim.codecs import apidump, npy
 from dumpsim.codecs.apidump import ApiName, ApiRecord
 from dumpsim.core.errors import BadInputError, UnreadableError
 
-__all__ = ["Call", "Dump", "Group", "Item", "Step", "open_dump"]
+__all__ = ["Call", "Dump", "Group", "Item", "Step", "open_dump", "ranks"]
 
 # Of several dumps in one directory the first of these is compared. [spec api_dump 2]
 _FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
@@ -183,10 +183,10 @@ def shapes(items: Iterable[Item]) -> tuple[tuple[int, ...], ...]:
 
 def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
     """Directory of the rank, framework and info file."""
-    ranks = [path / "rank0"] if (path / "rank0").is_dir() else [path, *_ranks(path)]
+    places = [path / "rank0"] if (path / "rank0").is_dir() else [path, *ranks(path)]
     found = [
         (directory, framework, info)
-        for directory in ranks
+        for directory in places
         for framework in _FRAMEWORKS
         for suffix in _SUFFIXES
         if (info := directory / f"{framework}_api_dump_info{suffix}").is_file()
@@ -210,7 +210,7 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
     return found[0]
 
 
-def _ranks(path: Path) -> list[Path]:
+def ranks(path: Path) -> list[Path]:
     """Directories of ranks, in their order."""
     if not path.is_dir():
         return []

@@ -142,6 +142,18 @@ def test_info_files_of_1_0_18_and_other_ranks(tmp_path):
     assert mapping(api_dump_compare(newer / "rank3", older)) == [("NN_ReLU_0", "NN_ReLU_0")]
 
 
+def test_ranks_that_are_not_compared_are_told(tmp_path):
+    for rank in ("rank0", "rank1", "rank2"):
+        dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), rank=rank)
+    alone = dump(tmp_path / "b", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    notes = api_dump_compare(tmp_path / "a", alone).notes
+    expected = f"Only {tmp_path / 'a' / 'rank0'} is compared, not rank1, rank2 beside it"
+    assert len([note for note in notes if note.startswith(expected)]) == 1
+    chosen = api_dump_compare(tmp_path / "a" / "rank1", alone).notes
+    exact = api_dump_compare(tmp_path / "a", alone, compat="1.0.17").notes
+    assert not [note for note in (*chosen, *exact) if note.startswith("Only")]
+
+
 def test_several_ranks_want_a_choice(tmp_path):
     for rank in ("rank1", "rank2"):
         dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), rank=rank)
