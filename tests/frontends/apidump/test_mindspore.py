@@ -788,3 +788,23 @@ def test_nets_of_other_frameworks_are_told_the_way(tmp_path, package, hint):
         migrator.api_dump_init(net, tmp_path)
     assert hint in "".join(error.value.__notes__)
     assert bool(hint) == (";" in "".join(error.value.__notes__))
+
+
+def test_a_directory_that_cannot_be_made_is_told_where_nobody_stops(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, mindspore as ms
+from mindspore import nn
+from troubleshooter.migrator import api_dump_init, api_dump_start
+ms.set_context(mode=ms.PYNATIVE_MODE)
+net = nn.ReLU()
+api_dump_init(net, {str(tmp_path / "d")!r})
+os.makedirs({str(tmp_path / "d/rank0/mindspore_api_dump_info.pkl")!r})
+api_dump_start()
+net(ms.Tensor([1.0, 2.0]))
+net(ms.Tensor([1.0, 2.0]))
+""")
+    command = [sys.executable, "-m", "dumpsim", "run", "--manifest", "none", str(script)]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert found.returncode == 0, found.stderr
+    assert "mindspore_api_dump_info.pkl: cannot be written: Is a directory" in found.stderr

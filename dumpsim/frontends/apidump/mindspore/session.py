@@ -182,8 +182,8 @@ class CellSession:
             return False
         if not self._begun:
             self._begun = True
+            atexit.register(self._at_exit)  # first: a directory that cannot be made is told there, if nobody stops
             self.output.begin()
-            atexit.register(self._at_exit)
         self._stacks.keep(f"{call}_forward_stack_info", sys._getframe(1), filtered=self.request.filter_stack)
         return True
 
@@ -226,7 +226,7 @@ class CellSession:
         try:
             self.flush()
         except DumpsimError as error:
-            LOG.warning("[*User Warning*] %s", error)
+            LOG.warning("[*User Warning*] %s", "; ".join([str(error), *getattr(error, "__notes__", ())]))
 
     def _check_open(self) -> None:
         if self.closed:
