@@ -14,16 +14,16 @@ _REMEMBERED = 128
 
 
 def check_bool(name: str, value: object) -> None:
-    """The vendor's check: falsy values of any type pass. [spec api_dump 1.10]"""
-    _check_type(name, value, bool)
+    """The vendor's check of an argument of ``api_dump_init``: falsy values of any type pass. [spec api_dump 1.10]"""
+    _check_type(name, value, bool, "api_dump_init")
 
 
-def _check_type(name: str, value: object, kind: type) -> None:
+def _check_type(name: str, value: object, kind: type, function: str = "api_dump_start") -> None:
     if value and not isinstance(value, kind):
         raise ScriptTypeError(
             f"{name} is {value!r}, not a {kind.__name__}",
             vendor=f"The parameter '{name}' must be {kind}",
-            where=f"api_dump_start({name}=)",
+            where=f"{function}({name}=)",
             code="DS-ADP-010",
         )
 

@@ -468,13 +468,20 @@ def test_errors_of_start(tmp_path, arguments, error, text):
         migrator.api_dump_start(**arguments)
 
 
+def test_a_path_of_bytes_is_the_same_path(tmp_path):
+    with migrator.api_dump_init(nn.Identity(), os.fsencode(tmp_path / "d")) as dump:
+        assert dump.path == str(tmp_path / "d")
+    assert (tmp_path / "d" / "rank0").is_dir()
+
+
 def test_errors_of_init(tmp_path):
     with pytest.raises(TypeError, match="but got <class 'NoneType'>"):
         migrator.api_dump_init(None)
     with pytest.raises(RuntimeError, match="set_dump_path 'None' error"):
         migrator.api_dump_init(nn.Identity(), None)
-    with pytest.raises(TypeError, match="The parameter 'retain_backward' must be <class 'bool'>"):
+    with pytest.raises(TypeError, match="The parameter 'retain_backward' must be <class 'bool'>") as caught:
         migrator.api_dump_init(nn.Identity(), tmp_path, retain_backward="yes")
+    assert "api_dump_init(retain_backward=)" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="coverage"):
         migrator.api_dump_init(nn.Identity(), tmp_path, coverage="all")
     with pytest.raises(TypeError, match="PathLike"):
