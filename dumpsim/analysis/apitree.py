@@ -11,7 +11,16 @@ from typing import Any
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
-from dumpsim.codecs.apidump import LAYER, ApiName, ApiRecord, is_statistics_free, parse_name, read_info, read_stack
+from dumpsim.codecs.apidump import (
+    LAYER,
+    ApiName,
+    ApiRecord,
+    is_statistics_free,
+    parse_name,
+    read_info,
+    read_stack,
+    stack_keys,
+)
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import SourceLine
@@ -23,13 +32,6 @@ _TITLES = {row.title: row.name for row in DTYPES.values()}
 _SCALARS = {"int": "int64", "float": "float64", "bool": "bool"}  # of Python [spec api_dump 1.4]
 _STATISTICS = {"max": "max", "min": "min", "mean": "avg"}  # of a line -> of a row
 _FRAME = re.compile(r"File (?P<path>.*?), line (?P<line>\d{1,9}), in (?P<func>.*?), \n ?(?P<code>.*)", re.DOTALL)
-_HOMES = {  # kind -> beginning of the stack's key on torch [spec api_dump 1.5]
-    "NN": "torch.nn.",
-    "Functional": "torch.nn.functional.",
-    "Tensor": "torch.Tensor.",
-    "Torch": "torch.",
-    "VF": "torch._VF.",
-}
 
 
 class StackIndex(GraphIndex):
@@ -57,21 +59,10 @@ class StackIndex(GraphIndex):
 
     def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
         """The script's lines of a call, outermost first; those of a backward call are its forward call's."""
-        name = parse_name(f"{op_name}_input")
-        for key in _keys(name):
+        for key in stack_keys(parse_name(f"{op_name}_input")):
             if frames := self._stacks.get(key):
                 return tuple(line for frame in reversed(frames) if (line := _line(frame)) is not None)
         return ()
-
-
-def _keys(name: ApiName) -> Iterator[str]:
-    """How the stack file may call a call."""
-    yield f"{name.call}_forward_stack_info"
-    if name.kind == LAYER:
-        yield f"LAYER: {name.api} forward"
-        yield f"LAYER: {name.api.replace('_', '.')} forward"
-    elif home := _HOMES.get(name.kind):
-        yield f"{home}{name.api}({name.count}) forward"
 
 
 def _line(frame: str) -> SourceLine | None:

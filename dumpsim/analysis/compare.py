@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from dumpsim.analysis.align import align
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.frame import frames
 from dumpsim.analysis.pairing import Accuracy, Pair, idle, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Tolerance, rule
 from dumpsim.analysis.verdict import AGREEING, FINDINGS, Outcome, Task, judge_all, side_of
-from dumpsim.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
     import pandas
@@ -278,15 +278,11 @@ class Comparison:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
-        try:
-            import pandas
-        except ImportError:
-            raise UnsupportedError(
-                "pandas is not installed: pip install 'dumpsim[report]'", where="to_pandas"
-            ) from None
-        frame = pandas.DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
+        frame = frames("pandas").DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
         whole = dict.fromkeys(("rank", "iteration", "slot", "other_slot", "outside", "count"), "Int64")
-        return frame.astype(whole | dict.fromkeys(("rtol", "atol", *_MEASURES, *_MOMENTS), "float64"))
+        real = dict.fromkeys(("rtol", "atol", *_MEASURES, *_MOMENTS), "float64")
+        table: pandas.DataFrame = frame.astype(whole | real)
+        return table
 
     def __repr__(self) -> str:
         said = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())

@@ -274,12 +274,14 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: lis
     found = first_divergence(steps)
     if found is None:
         return None
-    step, finding = found
+    step, finding, before = found
     assert finding.origin is not None  # only pairs have a verdict
     assert finding.target is not None
     name = finding.origin.name
+    guilty = before if before is not None else finding
     stacks: list[tuple[str, ...]] = []
-    for dump, item in zip(dumps, (finding.origin, finding.target), strict=True):
+    for dump, item in zip(dumps, (guilty.origin, guilty.target), strict=True):
+        assert item is not None
         try:
             stacks.append(dump.stack(item.name.call))
         except UnreadableError as error:
@@ -291,6 +293,7 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: lis
         origin=finding.origin.record.name,
         target=finding.target.record.name,
         cause="gradient" if name.direction == "backward" else "operator" if name.io == "output" else "input",
+        maker=before.origin.name.call if before is not None and before.origin is not None else "",
         origin_stack=stacks[0],
         target_stack=stacks[1],
     )

@@ -153,7 +153,8 @@ class Dump:
 
     def stack(self, call: str) -> tuple[str, ...]:
         """The frames from which a call was made, innermost first; empty when they were not kept."""
-        return next((self.stacks[key] for key in _stack_keys(call) if key in self.stacks), ())
+        keys = apidump.stack_keys(apidump.parse_name(f"{call}_forward_input"))
+        return next((self.stacks[key] for key in keys if key in self.stacks), ())
 
 
 def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
@@ -278,20 +279,3 @@ def _first_two(index: tuple[int | str, ...]) -> list[tuple[int, int, str]]:
 def _order(part: int | str) -> tuple[int, int, str]:
     """Positions before words."""
     return (0, part, "") if isinstance(part, int) else (1, 0, part)
-
-
-def _stack_keys(call: str) -> Iterator[str]:
-    """Keys under which the stack of a call may stand. [spec api_dump 1.5]"""
-    yield f"{call}_forward_stack_info"
-    name = apidump.parse_name(f"{call}_forward_input")
-    for module in _MODULES.get(name.kind, ()):
-        yield f"{module}{name.api}({name.count}) forward"
-
-
-_MODULES = {
-    "NN": ("torch.nn.",),
-    "Functional": ("torch.nn.functional.",),
-    "Tensor": ("torch.Tensor.",),
-    "Torch": ("torch.",),
-    "VF": ("torch._VF.", "_VF."),
-}

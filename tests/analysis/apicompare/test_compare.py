@@ -4,6 +4,7 @@ import io
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
 from dumpsim.analysis.apicompare.difference import Tolerance
-from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError
+from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError, UnsupportedError
 from tests.apifiles import call, dump, linears, mapping, ramp
 
 
@@ -125,6 +126,32 @@ def test_first_divergence_names_the_line(tmp_path):
         "  origin: File net.py, line 7, in f, y",
         "  target: File ms.py, line 9, in g, z",
     ]
+
+
+def test_a_gradient_is_made_by_the_backward_before_it(tmp_path):
+    """Two gradients flow into the split, the second one is wrong; the product made both."""
+
+    def step(wrong, extra=()):
+        forward = [*call("Torch_split_0", ramp(0), ramp(1)), *call("Torch_matmul_0", ramp(1), ramp(2))]
+        forward += call("Torch_sum_0", ramp(2), ramp(3))
+        back = [("Torch_sum_0_backward_input", ramp(3)), ("Torch_matmul_0_backward_input", ramp(4)), *extra]
+        return [*forward, *back, ("Torch_split_0_backward_input.0", ramp(5)), ("Torch_split_0_backward_input.1", wrong)]
+
+    stacks = {"torch.matmul(0) forward": ["File net.py, line 7, in f, \n y"]}
+    origin = dump(tmp_path / "a", "torch", step(ramp(6)), npy=True, stacks=stacks)
+    first = api_dump_compare(origin, dump(tmp_path / "b", "torch", step(ramp(7)), npy=True)).first
+    assert (first.origin, first.cause, first.maker) == ("Torch_split_0_backward_input.1", "gradient", "Torch_matmul_0")
+    assert first.origin_stack == tuple(stacks["torch.matmul(0) forward"])
+    assert "(a gradient that the backward of Torch_matmul_0 made)" in str(first)
+
+
+def test_tables_name_the_extra_that_they_need(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    one = dump(tmp_path, "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    result = api_dump_compare(one, one)
+    for table in (result, result.steps[0].mapping):
+        with pytest.raises(UnsupportedError, match=r"dumpsim\[report\]"):
+            table.to_pandas()
 
 
 @pytest.mark.parametrize(("rtol", "passes"), [(1e-4, False), (0.1, True)])
