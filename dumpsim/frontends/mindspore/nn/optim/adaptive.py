@@ -146,6 +146,13 @@ class RMSProp(_Adaptive):
     use_locking : bool
     centered : bool
         Take the square of the mean off the mean of the squares.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = RMSProp([weight], 0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.8246], dtype=float32)
     """
 
     def __init__(
@@ -187,6 +194,13 @@ class Adagrad(_Adaptive):
         What the sum begins with, at least 0.
     update_slots : bool
         Whether the sum grows.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = Adagrad([weight], learning_rate=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9012], dtype=float32)
     """
 
     def __init__(
@@ -218,6 +232,13 @@ class Adadelta(_Adaptive):
         From 0 to 1.
     epsilon : float
         At least 0.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = Adadelta([weight], 1.0)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9968], dtype=float32)
     """
 
     def __init__(
@@ -255,6 +276,13 @@ class AdaMax(_Adaptive):
         Between 0 and 1.
     eps : float
         Above 0.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = AdaMax([weight], 0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9], dtype=float32)
     """
 
     reverse = False
@@ -306,6 +334,13 @@ class FTRL(_Adaptive):
     lr_power : float
         At most 0.
     use_locking : bool
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = FTRL([weight], learning_rate=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.7451], dtype=float32)
     """
 
     reverse = False
@@ -359,6 +394,13 @@ class ProximalAdagrad(_Adaptive):
     accum, l1, l2 : float
         At least 0.
     use_locking : bool
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = ProximalAdagrad([weight], learning_rate=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9012], dtype=float32)
     """
 
     def __init__(
