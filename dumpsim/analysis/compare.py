@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.analysis.align import align
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.frame import frames
@@ -232,7 +233,7 @@ class Comparison:
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
     idle : tuple of str
-        Patterns of tolerances that no tensor answers to, in words.
+        Patterns of tolerances that no tensor answers to and names that no call has, in words.
     unreadable : tuple of str
         What is wrong with files that say which tensors there are, and could not be read.
     """
@@ -295,6 +296,7 @@ def compare(
     *,
     tol: Iterable[str] = (),
     match: str = "number",
+    name_map: NameMap | None = None,
     equal_nan: bool = True,
     jobs: int | None = 1,
     scheduler: str | None = None,
@@ -317,6 +319,9 @@ def compare(
         must be equal.
     match : str
         Iterations by ``number`` or by ``order``.
+    name_map : dict or path, optional
+        APIs that an API dump `a` calls, each with the one or several of `b` that do its work, as `api_dump_compare`
+        takes them: ``{"NN.MyDense": ["NN.Dense", "NN.ReLU"]}``, or a file of such lines.
     equal_nan : bool
         Whether NaN at the same place agrees.
     jobs, scheduler
@@ -333,7 +338,7 @@ def compare(
     UnreadableError
         Where one of the two is no dump.
     BadInputError
-        For a tolerance or a way of matching that there is not.
+        For a tolerance or a way of matching that there is not, and a name that is none.
 
     Examples
     --------
@@ -350,7 +355,7 @@ def compare(
     >>> compare(root / "a", root / "b", tol=["*relu*:0.2"]).ok
     True
     """
-    plan = prepare(a, b, tol=tol, match=match, equal_nan=equal_nan)
+    plan = prepare(a, b, tol=tol, match=match, name_map=name_map, equal_nan=equal_nan)
     rows = []
     for row in plan.rows(jobs=jobs, scheduler=scheduler):
         rows.append(row)
@@ -365,12 +370,13 @@ def prepare(
     *,
     tol: Iterable[str] = (),
     match: str = "number",
+    name_map: NameMap | None = None,
     equal_nan: bool = True,
 ) -> Plan:
     """Align two dumps; nothing but names, and headers where names do not tell, is read."""
     rules = tuple(rule(text) for text in tol)
     lines: list[_Line] = []
-    both = together(a, b, match=match)
+    both = together(a, b, match=match, name_map=name_map)
     for left, right in both.pairs:
         own = left if left is not None else right
         assert own is not None
@@ -383,7 +389,7 @@ def prepare(
         lines=tuple(lines),
         equal_nan=equal_nan,
         unmatched=both.unmatched,
-        idle=idle((one.pattern for one in rules), (one for pair in both.pairs for one in pair)),
+        idle=(*both.unused, *idle((one.pattern for one in rules), (one for pair in both.pairs for one in pair))),
         unreadable=tuple(both.unreadable),
         roots=both.roots,
     )

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.finding import Finding
 from dumpsim.analysis.pairing import MATCHING
@@ -30,7 +32,7 @@ class Search:
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
     idle : tuple of str
-        Patterns of `tol` and `allow` that no tensor answers to, in words.
+        Patterns of `tol` and `allow` that no tensor answers to and names that no call has, in words.
     unreadable : tuple of str
         What is wrong with files that could not be read.
     """
@@ -64,6 +66,7 @@ def first(
     intended: Sequence[str] = INTENDED,
     tol: Iterable[str] = (),
     match: str = "number",
+    name_map: NameMap | None = None,
     everything: bool = False,
     jobs: int | None = 1,
     scheduler: str | None = None,
@@ -82,7 +85,7 @@ def first(
     intended : sequence of str
         The same for results with -inf only; by default masks and what fills them. Unless there is none, what comes from
         outside may hold -inf too.
-    tol, match, jobs, scheduler
+    tol, match, name_map, jobs, scheduler
         As in `dumpsim.compare`.
     everything : bool
         Search on behind the first maker, and in later iterations, and count who passes on.
@@ -116,6 +119,8 @@ def first(
     options = [word for text in rules for word in ("--tol", text)] + (
         ["--match", match] if match != MATCHING[0] else []
     )
+    if isinstance(name_map, str | PathLike):
+        options += ["--map", fspath(name_map)]
     scan = Scan(
         allow=tuple(allow),
         intended=tuple(intended),
@@ -123,7 +128,9 @@ def first(
         words=tuple(str(one.root if isinstance(one, DumpSet) else one) for one in (a, b) if one is not None),
         options=tuple(options) if b is not None else (),
     )
-    stream = of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, rules, match, jobs, scheduler)
+    stream = (
+        of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, rules, match, name_map, jobs, scheduler)
+    )
     operators = tensors = 0
     group: Group | None = None
     heard = False  # enough of this rank and iteration

@@ -1,12 +1,14 @@
 """What of two dumps is compared with what: iterations, then the tensors of matched operators; and how accurately."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
 
 from dumpsim.analysis.align import Match
+from dumpsim.analysis.apicompare.namemap import Names, read_names
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
@@ -70,11 +72,14 @@ class Together:
     unreadable : list of str
         What is wrong with files that say which tensors there are; reading an operator's line may add to it.
     roots : tuple of Path
+    unused : tuple of str
+        What is wrong with names that no call of the first dump has, in words.
     """
 
     pairs: list[tuple[Series | None, Series | None]]
     unreadable: list[str]
     roots: tuple[Path, ...]
+    unused: tuple[str, ...] = ()
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -112,22 +117,34 @@ def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:
     return opened.lenient(lambda error: unreadable.append(str(error)))
 
 
-def together(a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number") -> Together:
+def together(
+    a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number", name_map: NameMap | None = None
+) -> Together:
     """Rank by rank, or the only rank with the only one; iterations by number, or the first with the first."""
     if match not in MATCHING:
         raise BadInputError(
             f"{match!r} is no way to match", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
         )
+    names = read_names(name_map)
     unreadable: list[str] = []
     dumps = lenient(a, unreadable), lenient(b, unreadable)
     left, right = (list(series(one)) for one in dumps)
+    calls = {one.call for found in left for one in found.operators if one.api} if names.pairs else set()
+    unused = tuple(f"no call in A is of {name!r}" for name in names.unused(calls))
+    if calls:
+        left = [_meant(one, names) for one in left]
     ranks = {one.rank for one in left}, {one.rank for one in right}
     same = len(ranks[0]) == len(ranks[1]) == 1
     ours, theirs = (_keyed(side, 0 if same else None, match) for side in (left, right))
     keys = [*ours, *(key for key in theirs if key not in ours)]
     order = sorted(keys, key=lambda key: (key[0], key[1] is not None, key[1] or 0))
     pairs = [(ours.get(key), theirs.get(key)) for key in order]
-    return Together(pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps))
+    return Together(pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps), unused=unused)
+
+
+def _meant(one: Series, names: Names) -> Series:
+    """The same with what its calls are said to be."""
+    return replace(one, operators=tuple(replace(call, meant=names.words(*call.call)) for call in one.operators))
 
 
 def _keyed(side: Sequence[Series], rank: int | None, match: str) -> dict[tuple[int, int | None], Series]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dumpsim.analysis.align import Match, align
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.condition import Condition, conditions
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
@@ -116,14 +117,15 @@ def of_two(
     scan: Scan,
     tol: Sequence[str],
     match: str,
+    name_map: NameMap | None,
     jobs: int | None,
     scheduler: str | None,
 ) -> Stream:
     """The matched operators of two dumps, with the verdicts on their tensors."""
     rules = tuple(rule(text) for text in tol)
-    dumps = together(a, b, match=match)
+    dumps = together(a, b, match=match, name_map=name_map)
     scan.unreadable, scan.unmatched = dumps.unreadable, dumps.unmatched
-    scan.idle = idle((one.pattern for one in rules), (one for pair in dumps.pairs for one in pair))
+    scan.idle = (*dumps.unused, *idle((one.pattern for one in rules), (one for pair in dumps.pairs for one in pair)))
     every = [(left, right) for left, right in dumps.pairs if left is not None and right is not None]
     every.sort(key=lambda pair: pair[0].iteration or 0)
     scan.ranks = len({left.rank for left, _ in every})

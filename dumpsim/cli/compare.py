@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from dumpsim.analysis.compare import Comparison, Row
     from dumpsim.analysis.dumpset import DumpSet
 
-__all__ = ["Iteration", "Jobs", "Matching", "Rank", "Scheduler", "Step", "Tolerances", "absent", "compare", "say"]
+__all__ = [
+    "Iteration",
+    "Jobs",
+    "Matching",
+    "NameMap",
+    "Rank",
+    "Scheduler",
+    "Step",
+    "Tolerances",
+    "absent",
+    "compare",
+    "say",
+]
 
 Tolerances = Annotated[
     list[str] | None,
@@ -28,6 +40,12 @@ Tolerances = Annotated[
     ),
 ]
 Matching = Annotated[str, typer.Option("--match", help="Iterations by number, or by order: the first with the first.")]
+NameMap = Annotated[
+    Path | None,
+    typer.Option(
+        "--map", help="File of lines 'NN.Mine: NN.Dense' or 'NN.Mine: [NN.Dense, NN.ReLU]': what B calls for A's API."
+    ),
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", help="Processes; by default one a CPU if there is much to do.")
 ]
@@ -51,6 +69,7 @@ def compare(
     iteration: Iteration = None,
     step: Step = None,
     match: Matching = "number",
+    name_map: NameMap = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="Also tensors that agree or have no counterpart.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Tensors without counterpart are findings too.")] = False,
     equal_nan: Annotated[bool, typer.Option(help="NaN at the same place agrees.")] = True,
@@ -67,7 +86,8 @@ def compare(
         raise BadInputError(f"there is no directory {csv.parent}", where="--csv")
     wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
     whole = [open_dump(path) for path in (a, b)]
-    plan = prepare(*(dump.filter(**wanted) for dump in whole), tol=tol or (), match=match, equal_nan=equal_nan)
+    parts = [dump.filter(**wanted) for dump in whole]
+    plan = prepare(*parts, tol=tol or (), match=match, name_map=name_map, equal_nan=equal_nan)
     if not plan.lines:
         say(absent(whole, wanted))
     elif op is not None:
@@ -85,6 +105,7 @@ def compare(
     _summary(result, every or as_json)
     if result.findings:
         options = [word for text in tol or () for word in ("--tol", text)] + (["--match", match] * (match != "number"))
+        options += ["--map", str(name_map)] if name_map is not None else []
         options += [word for name, value in wanted.items() if value is not None for word in (f"--{name}", str(value))]
         print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b), *options])}", file=sys.stderr)
     lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.archive.naming import escape
-from dumpsim.cli.compare import Iteration, Jobs, Matching, Rank, Scheduler, Step, Tolerances, absent, say
+from dumpsim.cli.compare import Iteration, Jobs, Matching, NameMap, Rank, Scheduler, Step, Tolerances, absent, say
 from dumpsim.cli.output import print_json
 from dumpsim.cli.selection import Json
 
@@ -47,6 +47,7 @@ def first(
     iteration: Iteration = None,
     step: Step = None,
     match: Matching = "number",
+    name_map: NameMap = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="Search on behind the first one that made it.")] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -66,6 +67,7 @@ def first(
             intended=() if no_intended else INTENDED,
             tol=tol or (),
             match=match,
+            name_map=name_map,
             everything=every,
             jobs=jobs,
             scheduler=scheduler,

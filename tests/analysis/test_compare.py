@@ -143,6 +143,65 @@ def test_a_pattern_that_nothing_answers_to_is_told(tmp_path, search):
     assert dumpsim.first(tree, allow=["nothing*", "soft*"]).idle == ("no tensor answers to 'nothing*'",)
 
 
+def _layers(own: bool, wrong: float = 0.0):
+    """Two dense layers with a sum between them; as products and sums, or as calls of a module of one's own."""
+    v = [np.random.default_rng(n).normal(size=(4, 4)).astype(np.float32) for n in range(6)]
+    records, back = [], []
+    for n, (got, product, result) in enumerate(((v[0], v[1], v[2]), (v[3], v[4], v[5] + np.float32(wrong)))):
+        calls = [("NN_Mine", got, result)] if own else [("Torch_matmul", got, product), ("Torch_add", product, result)]
+        for call, taken, made in calls:
+            records += [(f"{call}_{n}_forward_input.0", taken), (f"{call}_{n}_forward_output", made)]
+        back.append((f"{calls[-1][0]}_{n}_backward_input", result))
+        if n == 0:
+            records += [("Torch_sum_0_forward_input.0", v[2]), ("Torch_sum_0_forward_output", v[3])]
+    return records + back[::-1]
+
+
+@pytest.mark.parametrize("form", ["dict", "file"])
+def test_a_call_is_what_the_user_says_it_is(tmp_path, form):
+    """One call of A does the work of two of B; what flows back into them belongs together too."""
+    a, b = api(tmp_path / "a", _layers(own=True)), api(tmp_path / "b", _layers(own=False))
+    names = {"NN.Mine": ["Torch.matmul", "Torch.add"], "NN.Other": "NN.Linear"}
+    if form == "file":
+        (tmp_path / "names.yaml").write_text("NN.Mine: [Torch.matmul, Torch.add]\nNN.Other: NN.Linear\n")
+        names = tmp_path / "names.yaml"
+    plain = dumpsim.compare(a, b)
+    assert "only_a" in plain.counts
+    found = dumpsim.compare(a, b, name_map=names)
+    assert found.idle == ("no call in A is of 'NN_Other'",)
+    pairs = [(row.op_name, row.other_name, row.io) for row in found if row.verdict == "equal"]
+    for n in range(2):
+        assert (f"NN_Mine_{n}_forward", f"Torch_matmul_{n}_forward", "input") in pairs
+        assert (f"NN_Mine_{n}_forward", f"Torch_add_{n}_forward", "output") in pairs
+        assert (f"NN_Mine_{n}_backward", f"Torch_add_{n}_backward", "input") in pairs
+    assert {row.op_name for row in found if row.verdict == "only_a"} == set()
+    bad = api(tmp_path / "bad", _layers(own=True, wrong=1.0))
+    maker = dumpsim.first(bad, b, name_map=names).maker
+    assert (maker.op_name, maker.tensor) == ("NN_Mine_1_forward", "output.0")
+    assert ("--map" in maker.next) == (form == "file")
+
+
+def test_one_name_stands_for_another(tmp_path):
+    """One call beside two of the same shapes: neither order nor shapes tell which of them it is."""
+    v = [np.random.default_rng(n).normal(size=(2, 2)).astype(np.float32) for n in range(3)]
+
+    def tree(name, *kinds):
+        records = []
+        for kind in kinds:
+            got, made = (v[0], v[1]) if kind in ("mish", "mine") else (v[0], v[2])
+            records += [(f"Torch_{kind}_0_forward_input.0", got), (f"Torch_{kind}_0_forward_output", made)]
+        return api(tmp_path / name, records)
+
+    a, b = tree("a", "mine"), tree("b", "lgamma", "mish")
+    assert dumpsim.compare(a, b).counts == {"only_a": 2, "only_b": 4}
+    found = dumpsim.compare(a, b, name_map={"Torch.mine": "Torch.mish"})
+    mine = [row for row in found if row.op_name == "Torch_mine_0_forward"]
+    assert [(row.other_name, row.verdict) for row in mine] == [("Torch_mish_0_forward", "equal")] * 2
+    assert found.counts == {"equal": 2, "only_b": 2}
+    with pytest.raises(BadInputError, match="is not the name of an API"):
+        dumpsim.compare(a, b, name_map={"mine": "Torch.mish"})
+
+
 def test_tolerances():
     assert rule("*soft*max:1e-3:0").tolerance == Tolerance(rtol=1e-3, atol=0)
     assert usual(["float32", "bfloat16"]) == DEFAULTS["bfloat16"]

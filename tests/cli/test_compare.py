@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from rebuild import rebuild
-from smalltree import chain, write
+from smalltree import api, chain, write
 from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
@@ -137,6 +137,21 @@ def test_the_next_command_asks_the_same(tmp_path):
     assert words[-4:] == options
     again = run(*words[1:])
     assert (again.exit_code, "Default_Add-op1\toutput" in again.stdout) == (1, True)
+
+
+def test_names_of_a_file(tmp_path):
+    left = api(tmp_path / "a", [("NN_Mine_0_forward_input.0", V[0]), ("NN_Mine_0_forward_output", V[1])])
+    right = api(tmp_path / "b", [("NN_Mish_0_forward_input.0", V[0]), ("NN_Mish_0_forward_output", V[2])])
+    names = tmp_path / "names.yaml"
+    names.write_text("NN.Mine: NN.Mish\n")
+    found = run("compare", left, right, "--map", names)
+    assert "2 pairs compared: 1 differs, 1 equal" in found.stderr
+    assert found.stderr.splitlines()[-1] == f"next: dumpsim first {left} {right} --map {names}"
+    told = json.loads(run("first", left, right, "--map", names, "--json").stdout)
+    assert (told["op_name"], told["other_name"]) == ("NN_Mine_0_forward", "NN_Mish_0_forward")
+    assert f"--map {names}" in told["next"]
+    names.write_text("Mine: Mish\n")
+    assert "is not the name of an API" in str(run("compare", left, right, "--map", names).exception)
 
 
 def test_what_the_dumps_do_not_have_is_told(dumps):

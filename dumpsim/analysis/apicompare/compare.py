@@ -182,7 +182,7 @@ def compare_api_dumps(
     parameters, no_models = _parameters(dumps, style)
     notes += no_models
     names = read_names(options.name_map)
-    if unused := names.unused([call for step in dumps[0].steps for call in step.calls]):
+    if unused := names.unused({(call.kind, call.api) for step in dumps[0].steps for call in step.calls}):
         notes.append(_UNUSED.format(", ".join(unused)))
     steps = _steps(dumps, style, has_values, options, names, progress)
     first = _first(steps, dumps, notes)
