@@ -248,6 +248,14 @@ def test_what_an_optimizer_calls_is_not_recorded(tmp_path):
     assert calls(tmp_path) == ["NN_Dense_0", "NN_MSELoss_0", "NN_Identity_0"]  # the last one reduces gradients
 
 
+def test_an_optimizer_of_mint_is_no_graph_of_the_script(tmp_path):
+    net = nn.Dense(4, 3)
+    step = mint.optim.AdamW(net.trainable_params())
+    slope = ms.grad(net, None, net.trainable_params())
+    assert not dumped(tmp_path, lambda net: step(slope(tensor(2, 4))), net)
+    assert calls(tmp_path) == ["NN_Dense_0"]
+
+
 @pytest.mark.parametrize(
     ("exact", "expected"), [(False, ["NN_ReLU_0", "NN_ReLU_1"]), (True, ["NN_ReLU_1", "NN_ReLU_3"])]
 )

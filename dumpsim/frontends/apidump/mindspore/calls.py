@@ -25,6 +25,7 @@ __all__ = ["CellCalls", "Dump", "listed_class", "listed_names"]
 _LABELS: Mapping[str, str] = {"function": "Functional", "method": "Tensor"}
 _OWN = "dumpsim.frontends.mindspore."
 _FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
+_MINT_OPTIM = f"{_OWN}mint.optim."
 _CONTAINER = f"{_OWN}nn.layer.container"
 _LONGEST_NAME = 240  # of a record: its file has four characters more
 # questions about a tensor: no data flows through them
@@ -68,6 +69,12 @@ def _class(kind: Any, full: bool) -> str | None:
         layers = (name for name, where in own.items() if where.startswith(_FULL) and where != _CONTAINER)
         name = next((name for name in layers if not name.startswith("_")), None)
     return name
+
+
+@cache
+def _is_optimizer(kind: Any) -> bool:
+    """Whether cells of a class change Parameters: their calls are the optimizer's own. [spec api_dump 1.3]"""
+    return issubclass(kind, Optimizer) or any(c.__module__.startswith(_MINT_OPTIM) for c in kind.__mro__)
 
 
 _inside: ContextVar[bool] = ContextVar("inside of a hooked call", default=False)
@@ -199,7 +206,7 @@ class CellCalls:
     def _cell(self, cell: Cell, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         kind: Any = type(cell)
         name: str | None = _class(kind, self._full)
-        if name is None and not isinstance(cell, Optimizer):
+        if name is None and not _is_optimizer(kind):
             return proceed(*args, **kwargs)
         with _covering():
             result = proceed(*args, **kwargs)
@@ -257,12 +264,12 @@ class CellCalls:
             self._leaves(f"{call}_forward_input", kwargs)
         else:
             self._dump.skip("keyword argument", tensors(kwargs, Tensor))
-        for name, value in self._leaves(f"{call}_forward_output", result):
+        for place, value in self._leaves(f"{call}_forward_output", result):
             if self._dump.retain_backward:
-                self._wait(value, name.replace("_forward_output", "_backward_input"))
+                self._wait(value, f"{call}_backward_input{place}")
 
     def _leaves(self, start: str, value: Any) -> list[tuple[str, Tensor]]:
-        """Record the values inside of a value by the names of their places; those tensors that were recorded."""
+        """Record the values inside of a value by the names of their places; places and tensors that were recorded."""
         found = []
         for place, leaf in leaves(value, into_dicts=self._full):
             name = f"{start}{place}"
@@ -271,7 +278,7 @@ class CellCalls:
             elif not self._dump.write(name, leaf):
                 self._dump.skip(*held(leaf, Tensor))
             elif isinstance(leaf, Tensor):
-                found.append((name, leaf))
+                found.append((place, leaf))
         return found
 
     def _wait(self, tensor: Tensor, name: str) -> None:
