@@ -102,6 +102,16 @@ def _check_scope(mode: str, scope: Any) -> None:
             raise _scope(start + "it's must be [start, end].")
     elif not scope:
         raise _scope(start + "it's should not be an empty list.")
+    if mode == "api_list":
+        for word in scope:
+            if not isinstance(word, str):
+                raise ScriptTypeError(
+                    f"{word!r} is no part of a name",
+                    vendor=f"{type(word).__name__!r} object has no attribute 'lower'",
+                    where="api_dump_start(scope=)",
+                    allowed=("str",),
+                    code="DS-ADP-012",
+                )
     if mode in ("list", "range"):
         what = "The interval endpoints" if mode == "range" else "The list item"
         for item in scope:

@@ -309,6 +309,12 @@ def test_modes_select_calls_and_their_gradients(tmp_path, request_, expected):
     assert backward == [f"{call}_backward_input" for call in reversed(expected)]
 
 
+@pytest.mark.parametrize("word", [3, None])
+def test_words_of_api_list_are_text(word):
+    with pytest.raises(TypeError, match="object has no attribute 'lower'"):
+        Request.checked(**{**STARTS, "mode": "api_list", "scope": ["relu", word]})
+
+
 @pytest.mark.parametrize("dump_type", ["all", "npy", "statistics", "stack"])
 def test_dump_types(tmp_path, dump_type):
     dumped(tmp_path, lambda net: net(tensor(2, 4)), dump_type=dump_type)
