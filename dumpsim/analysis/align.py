@@ -186,7 +186,7 @@ class _State:
 
     def gaps(self, wanted: Callable[[Operator], bool]) -> None:
         """Between what is matched: by type and shapes, then a single one by its shapes."""
-        chain = increasing(sorted(self.partner.items()))
+        chain = self._chain(self.partner)
         free = [i for i in self.free(0) if wanted(self.left[i])], [j for j in self.free(1) if wanted(self.right[j])]
         at = [0, 0]
         for i, j in (*chain, (len(self.left), len(self.right))):
@@ -202,15 +202,18 @@ class _State:
         for kind in (_call, _shape_of_result, _first_result):
             rest = [i for i in mine if i not in self.partner], [j for j in others if j not in self.back]
             numbers = [self.left[i].number for i in rest[0]], [self.right[j].number for j in rest[1]]
-            for i, j in self._rest(*rest, kind, numbers):
+            for i, j in self._rest(*rest, kind, numbers, self._chain(mine)):
                 self.match(i, j, "order")
-        chain = increasing(sorted((i, self.partner[i]) for i in mine if i in self.partner))
-        for ours, theirs in _cut(mine, others, chain):
+        for ours, theirs in _cut(mine, others, self._chain(mine)):
             if len(ours) == len(theirs) == 1:
                 i, j = ours[0], theirs[0]
                 one, other = self.left[i], self.right[j]
                 if one.backward == other.backward and one.shapes == other.shapes and any(one.shapes):
                     self.match(i, j, "order")
+
+    def _chain(self, mine: Iterable[int]) -> list[tuple[int, int]]:
+        """The longest rising choice of what some operators are matched with."""
+        return increasing(sorted((i, self.partner[i]) for i in mine if i in self.partner))
 
     def _rest(
         self,
@@ -218,11 +221,11 @@ class _State:
         others: list[int],
         kind: Callable[[Operator], Hashable | None],
         numbers: tuple[list[int], list[int]],
+        chain: list[tuple[int, int]],
     ) -> list[tuple[int, int]]:
-        """Pairs between what the earlier kinds of the gap matched."""
+        """Pairs between what the earlier kinds matched in a gap."""
         if not mine or not others:
             return []
-        chain = increasing(sorted(self.partner.items())) if kind is not _call else []
         if not chain:
             return self._sequence(mine, others, kind, numbers)
         found = []

@@ -304,16 +304,16 @@ class Scan:
         return kind == "made" and not self._everything
 
     def _next(self, one: Operator | Entry, run: Run) -> str:
-        """A command that shows the operator, of no other iteration and rank where both dumps count alike."""
+        """A command that shows the operator; in which iteration and rank, where both dumps count alike."""
         command = ["compare", *self._words, "--all"] if self._pair else ["show", *self._words]
         words = ["dumpsim", *command, "--op", one.op_name, *self._options]
-        alike = run.partner is None or (run.partner.rank, run.partner.iteration) == (one.rank, one.iteration)
+        other = run.partner if run.partner is not None else one
         step = run.operator.entries[0].place.step
-        if alike and one.iteration is not None:
+        if one.iteration is not None and other.iteration == one.iteration:
             words += ["--iteration", str(one.iteration)]
         if not self._pair and step is not None:
             words += ["--step", str(step)]
-        if alike and (one.rank or self.ranks > 1):
+        if (one.rank or self.ranks > 1) and other.rank == one.rank:
             words += ["--rank", str(one.rank)]
         return shlex.join(words)
 

@@ -14,8 +14,10 @@ from rebuild import rebuild
 from smalltree import api, chain, write
 
 import dumpsim
+from dumpsim.analysis import align as alignment
 from dumpsim.analysis.align import align
 from dumpsim.analysis.operator import series
+from dumpsim.analysis.sequence import increasing
 from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, usual
 from dumpsim.analysis.verdict import Side, Task, _merges, judge
 from dumpsim.core.errors import BadInputError
@@ -557,3 +559,28 @@ def test_nan_on_both_sides_is_counted_and_agrees_if_it_may(tmp_path, dtype, size
     same = judged(x, x.copy(), tmp_path)
     assert (same.verdict, same.note) == ("equal", "2 NaN on both sides")
     assert judged(x, x.copy(), tmp_path, equal_nan=False).verdict == "differs"
+
+
+def test_work_grows_with_the_number_of_gaps_and_not_with_its_square(tmp_path, monkeypatch):
+    """Between any two calls that match there is one in each dump that nothing answers."""
+    handled = []
+
+    def counted(pairs):
+        handled.append(len(pairs))
+        return increasing(pairs)
+
+    monkeypatch.setattr(alignment, "increasing", counted)
+    work = []
+    for count in (50, 200):
+        trees = []
+        for name, width in (("foo", 4), ("bar", 6)):
+            records = []
+            for n in range(count):
+                for kind, size in (("relu", 2), (name, width)):
+                    value = np.full(size, float(n), np.float32)
+                    records += [(f"Torch_{kind}_{n}_forward_{io}", value) for io in ("input.0", "output")]
+            trees.append(api(tmp_path / name / str(count), records, npy=False))
+        handled.clear()
+        assert dumpsim.compare(*trees).counts == {"equal": 2 * count, "only_a": 2 * count, "only_b": 2 * count}
+        work.append(sum(handled))
+    assert work[1] <= 5 * work[0]

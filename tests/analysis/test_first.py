@@ -277,7 +277,11 @@ def test_a_difference_that_shrinks_is_still_told_where_it_began(tmp_path):
 def test_a_rank_alone_is_compared_with_the_other_dumps_only_rank(tmp_path):
     a = write(tmp_path / "a", chain(GOOD, GOOD), rank=0)
     b = write(tmp_path / "b", chain(GOOD, GOOD * 2), rank=3)
-    assert dumpsim.first(a, b).maker.op_name == "Default_Add-op0"
+    maker = dumpsim.first(a, b).maker
+    assert maker.op_name == "Default_Add-op0"
+    assert maker.next.endswith("--op Default_Add-op0 --iteration 0")  # the other one has no rank 0
+    assert dumpsim.first(b, b, tol=["*:0:0"]).maker is None
+    assert dumpsim.first(write(tmp_path / "c", chain(GOOD, NAN), rank=3)).maker.next.endswith("--iteration 0 --rank 3")
 
 
 def test_what_is_damaged_is_told_and_the_rest_is_looked_at(tmp_path):
