@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from os import PathLike, fspath
 from pathlib import Path
 
 from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.finding import Finding
-from dumpsim.analysis.pairing import MATCHING
+from dumpsim.analysis.pairing import MATCHING, flags
 from dumpsim.analysis.scan import INTENDED, Scan
 from dumpsim.analysis.stream import Group, of_one, of_two
+from dumpsim.core.errors import BadInputError
 
 __all__ = ["Search", "first"]
 
@@ -100,6 +100,8 @@ def first(
     ------
     UnreadableError
         Where there is no dump.
+    BadInputError
+        For a tolerance, a name or a way of matching that there is not, and what has no meaning for so many dumps.
 
     Examples
     --------
@@ -116,17 +118,18 @@ def first(
     ('made', 'inf', 'Default_Log-op0', 'output.0')
     """
     rules = tuple(tol)
-    options = [word for text in rules for word in ("--tol", text)] + (
-        ["--match", match] if match != MATCHING[0] else []
-    )
-    if isinstance(name_map, str | PathLike):
-        options += ["--map", fspath(name_map)]
+    for_two = {"tol": bool(rules), "match": match != MATCHING[0], "name_map": name_map is not None}
+    for_one = {"allow": bool(allow), "intended": tuple(intended) != INTENDED}
+    for name, given in (for_two if b is None else for_one).items():
+        if given:
+            said = "two dumps, and there is one" if b is None else "one dump; of two, whatever differs is looked for"
+            raise BadInputError(f"is for {said}", where=name)
     scan = Scan(
         allow=tuple(allow),
         intended=tuple(intended),
         everything=everything,
         words=tuple(str(one.root if isinstance(one, DumpSet) else one) for one in (a, b) if one is not None),
-        options=tuple(options) if b is not None else (),
+        options=flags(rules, match, name_map),
     )
     stream = (
         of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, rules, match, name_map, jobs, scheduler)

@@ -1,5 +1,6 @@
 """What of two dumps is compared with what: iterations, then the tensors of matched operators; and how accurately."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -16,7 +17,7 @@ from dumpsim.analysis.operator import Operator, Series, series, squeezed
 from dumpsim.analysis.tolerance import Rule, Tolerance, usual
 from dumpsim.core.errors import BadInputError, DumpsimError, nearest
 
-__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "idle", "lenient", "pairs_of", "together"]
+__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "flags", "idle", "lenient", "pairs_of", "together"]
 
 MATCHING = ("number", "order")
 
@@ -91,6 +92,14 @@ class Together:
                 iteration = "" if one.iteration is None else f", iteration {one.iteration}"
                 said.append(f"rank {one.rank}{iteration}: in {'A' if right is None else 'B'} only")
         return tuple(said)
+
+
+def flags(tol: Iterable[str], match: str, name_map: NameMap | None) -> tuple[str, ...]:
+    """What was asked, as options of a command that shall ask the same; names of a dict have no option."""
+    words = [word for text in tol for word in ("--tol", text)]
+    words += ["--match", match] if match != MATCHING[0] else []
+    words += ["--map", os.fspath(name_map)] if isinstance(name_map, str | os.PathLike) else []
+    return tuple(words)
 
 
 def idle(patterns: Iterable[str], every: Iterable[Series | None]) -> tuple[str, ...]:

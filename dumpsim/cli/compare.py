@@ -81,6 +81,7 @@ def compare(
     """Compare two dumps of any kind; exit code 1 if tensors differ or nothing could be compared."""
     from dumpsim.analysis.compare import prepare
     from dumpsim.analysis.dumpset import open as open_dump
+    from dumpsim.analysis.pairing import flags
 
     if csv is not None and not csv.parent.is_dir():
         raise BadInputError(f"there is no directory {csv.parent}", where="--csv")
@@ -104,8 +105,7 @@ def compare(
         _print(result.rows, every)
     _summary(result, every or as_json)
     if result.findings:
-        options = [word for text in tol or () for word in ("--tol", text)] + (["--match", match] * (match != "number"))
-        options += ["--map", str(name_map)] if name_map is not None else []
+        options = [*flags(tol or (), match, name_map)]
         options += [word for name, value in wanted.items() if value is not None for word in (f"--{name}", str(value))]
         print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b), *options])}", file=sys.stderr)
     lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)

@@ -9,7 +9,7 @@ from rebuild import rebuild
 from smalltree import api, chain, write
 
 import dumpsim
-from dumpsim.core.errors import UnreadableError
+from dumpsim.core.errors import BadInputError, UnreadableError
 
 GOOD = np.ones((2, 2), np.float32)
 NAN = np.full((2, 2), np.nan, np.float32)
@@ -29,6 +29,15 @@ def test_a_maker_is_told_from_those_that_pass_it_on(tmp_path):
     assert np.isnan(np.load(finding.path)).all()
     assert finding.next == f"dumpsim show {tmp_path} --op Default_Add-op2 --iteration 0"
     assert dumpsim.first(tmp_path, everything=True).passed_on == 2
+
+
+@pytest.mark.parametrize("one", [{"tol": ["*:1"]}, {"match": "order"}, {"name_map": {"NN.A": "NN.B"}}])
+@pytest.mark.parametrize("two", [{"allow": ["*"]}, {"intended": ()}])
+def test_what_means_nothing_for_so_many_dumps_is_refused(tmp_path, one, two):
+    tree = write(tmp_path, chain(GOOD, GOOD))
+    for dumps, arguments, said in (((tree,), one, "is for two dumps"), ((tree, tree), two, "is for one dump")):
+        with pytest.raises(BadInputError, match=f"^{next(iter(arguments))}: {said}"):
+            dumpsim.first(*dumps, **arguments)
 
 
 def test_a_clean_dump_has_none(tmp_path):
