@@ -17,7 +17,7 @@ from dumpsim.analysis.apicompare.options import NameMap, Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
-from dumpsim.analysis.apicompare.source import Call, Dump, Group, open_dump, ranks
+from dumpsim.analysis.apicompare.source import Call, Dump, Group, info_files, open_dump, ranks
 from dumpsim.analysis.apicompare.table import Table
 from dumpsim.core.errors import UnreadableError
 
@@ -35,6 +35,7 @@ _NO_NPY = "npy files not found, use pkl files to compare."
 _NO_VALUES = "all the data in the pkl files are nan."
 _NO_FILES = "{} records in {} have no npy file, and are not compared; the first is {}."
 _OTHER_RANKS = "Only {} is compared, not {} beside it; the directory of a rank compares that one."
+_OTHER_FRAMEWORKS = "{} holds dumps of {}; that of {} is compared."
 _UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
 _DEFAULTS = Options()
@@ -62,7 +63,7 @@ def api_dump_compare(
     ----------
     origin_path, target_path : str or path
         The ``output_path`` of `api_dump_init`, or the directory of one of its ranks. Frameworks are told by the names
-        of the files; any two may be compared.
+        of the files; any two may be compared, each from a directory of its own.
     output_path : str or path, optional
         Where the tables are written; without it they are only shown.
     rtol, atol : float
@@ -198,9 +199,11 @@ def _missing(dump: Dump) -> Iterator[str]:
 
 
 def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
-    """That there are more ranks than the one that is compared."""
+    """That there are more ranks, or dumps of more frameworks, than the one that is compared."""
     if others := [rank.name for rank in ranks(Path(path)) if rank != dump.rank_dir]:
         yield _OTHER_RANKS.format(dump.rank_dir, ", ".join(others))
+    if len(frameworks := list(dict.fromkeys(name for name, _ in info_files(dump.rank_dir)))) > 1:
+        yield _OTHER_FRAMEWORKS.format(dump.rank_dir, ", ".join(frameworks), dump.framework)
 
 
 def _steps(

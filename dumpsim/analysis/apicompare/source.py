@@ -15,7 +15,7 @@ from dumpsim.codecs import apidump, npy
 from dumpsim.codecs.apidump import ApiName, ApiRecord
 from dumpsim.core.errors import BadInputError, UnreadableError
 
-__all__ = ["Call", "Dump", "Group", "Item", "Step", "open_dump", "ranks"]
+__all__ = ["Call", "Dump", "Group", "Item", "Step", "info_files", "open_dump", "ranks"]
 
 # Of several dumps in one directory the first of these is compared. [spec api_dump 2]
 _FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
@@ -185,13 +185,7 @@ def shapes(items: Iterable[Item]) -> tuple[tuple[int, ...], ...]:
 def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
     """Directory of the rank, framework and info file."""
     places = [path / "rank0"] if (path / "rank0").is_dir() else [path, *ranks(path)]
-    found = [
-        (directory, framework, info)
-        for directory in places
-        for framework in _FRAMEWORKS
-        for suffix in _SUFFIXES
-        if (info := directory / f"{framework}_api_dump_info{suffix}").is_file()
-    ]
+    found = [(directory, framework, info) for directory in places for framework, info in info_files(directory)]
     if not found:
         raise BadInputError(
             f"{os.fspath(path)!r} holds no rank0/<framework>_api_dump_info.pkl",
@@ -209,6 +203,14 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
             code="DS-API-010",
         )
     return found[0]
+
+
+def info_files(directory: Path) -> Iterator[tuple[Framework, Path]]:
+    """The info files in the directory of a rank, the one that is read first."""
+    for framework in _FRAMEWORKS:
+        for suffix in _SUFFIXES:
+            if (info := directory / f"{framework}_api_dump_info{suffix}").is_file():
+                yield framework, info
 
 
 def ranks(path: Path) -> list[Path]:

@@ -181,6 +181,16 @@ def test_ranks_that_are_not_compared_are_told(tmp_path):
     assert not [note for note in (*chosen, *exact) if note.startswith("Only")]
 
 
+def test_a_directory_of_two_frameworks_says_whose_dump_is_compared(tmp_path):
+    both = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    other = dump(tmp_path / "b", "mindspore", call("NN_ReLU_0", ramp(0), ramp(1)))
+    for path in (other / "rank0").iterdir():
+        path.rename(both / "rank0" / path.name)
+    rank = both / "rank0"
+    result = api_dump_compare(both, both)
+    assert result.notes.count(f"{rank} holds dumps of mindspore, torch; that of mindspore is compared.") == 2
+
+
 def test_several_ranks_want_a_choice(tmp_path):
     for rank in ("rank1", "rank2"):
         dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), rank=rank)
