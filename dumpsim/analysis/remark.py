@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import isfinite
 
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.finding import Run, Tensor
+from dumpsim.analysis.finding import Tensor
 from dumpsim.analysis.jump import jump
 from dumpsim.analysis.operator import squeezed
 from dumpsim.analysis.tolerance import Tolerance
@@ -27,13 +27,12 @@ def measured(bad: Tensor) -> str:
     return f"{bad.detail}; largest difference {measures[0]:.4g}, relative {measures[1]:.4g}, cosine {measures[2]:.6f}"
 
 
-def jumped(run: Run) -> str:
+def jumped(op_type: str, bad: Tensor, inputs: Sequence[Tensor]) -> str:
     """What is said of an operator that jumps, unless all that it got is known to be the same to the last bit."""
-    entry = run.worst({"difference"}, "output").entry
-    said = jump(entry.op_type, entry.dtype)
-    got = [(one.entry, one.other) for one in run.tensors if one.entry.io == "input"]
-    unchanged = bool(got) and all(other is not None and same(mine, other) for mine, other in got)
-    return "" if unchanged else said
+    said = jump(op_type, bad.entry.dtype)
+    if said and inputs and all(one.other is not None and same(one.entry, one.other) for one in inputs):
+        return ""
+    return said
 
 
 def crept(bad: Tensor, inputs: Iterable[Tensor]) -> str:

@@ -10,7 +10,6 @@ from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Finding, Run, Tensor
-from dumpsim.analysis.jump import jump
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.reads import reads_of
 from dumpsim.analysis.remark import crept, jumped, measured, same, some
@@ -79,6 +78,7 @@ class Scan:
         self._has_inputs = True
         self._before: Run | None = None
         self._alone: list[Run] = []
+        self._calls: dict[str, Run] = {}  # of API dumps, by name without direction
         self._runs: Counter[str] = Counter()
         self._last: dict[int, int | None] = {}
         self._gap = ""
@@ -89,7 +89,7 @@ class Scan:
         self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
         self._before = None
-        self._alone, self._runs = [], Counter()
+        self._alone, self._calls, self._runs = [], {}, Counter()
         last = self._last.get(rank)
         gap = last is not None and iteration is not None and iteration - last > 1
         self._gap = f"; the iterations between {last} and {iteration} were not dumped" if gap else ""
@@ -129,6 +129,8 @@ class Scan:
         before, self._before = self._before, run
         self._seen.add(one.name)
         self._runs[one.name] += 1
+        if self._pair and one.api and not one.backward:
+            self._calls[one.op_name.removesuffix("_forward")] = run
         if outputs:
             self._bad[one.name] = outputs
         if not outputs and not run.kinds("input"):
@@ -189,7 +191,8 @@ class Scan:
             return self._report(run, "made", made, "infinite", "output")
         note = self._caveat(run.operator, basis)
         if "difference" in made:
-            note = _joined(note, jumped(run) or crept(run.worst(made, "output"), got))
+            bad = run.worst({"difference"}, "output")
+            note = _joined(note, jumped(bad.entry.op_type, bad, got) or crept(bad, got))
         if basis == "inputs" and any(one.counted for one in got):
             basis = "statistics"
         return self._report(run, "made", made, basis, "output", note)
@@ -219,8 +222,10 @@ class Scan:
         maker = before.operator
         note = _joined(f"seen as the gradient that flows into {run.operator.op_name}", self._caveat(maker, "gradient"))
         if self._pair:
-            bad = run.worst(kinds, "input")
-            note = _joined(note, jump(f"{maker.op_type}Grad", bad.entry.dtype) or crept(bad, before.tensors))
+            bad, got = run.worst(kinds, "input"), list(before.tensors)
+            if (forward := self._calls.get(maker.op_name.removesuffix("_backward"))) is not None:
+                got += [one for one in forward.tensors if one.entry.io == "input"]
+            note = _joined(note, jumped(f"{maker.op_type}Grad", bad, got) or crept(bad, got))
         return self._report(run, "made", kinds, "gradient", "input", note, by=maker)
 
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
