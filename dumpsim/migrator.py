@@ -156,7 +156,8 @@ def api_dump_init(
     ----------
     net : torch.nn.Module or mindspore.nn.Cell
     output_path : path
-        Made where it is missing; what an earlier dump left in it goes at the first recorded call.
+        Made where it is missing; what an earlier dump of this rank and framework left in it goes at the first recorded
+        call. What other ranks left stays: a run of fewer ranks wants a directory of its own.
     retain_backward : bool
         Also the gradients with respect to the outputs.
     compare_statedict : bool
@@ -206,7 +207,7 @@ def api_dump_init(
             where="api_dump_init(output_path=)",
             code="DS-ADP-014",
         )
-    path = os.path.abspath(os.fspath(output_path))
+    path = os.path.abspath(os.fsdecode(output_path))
     if os.path.exists(path) and not os.path.isdir(path):
         raise FileExistsError(17, "File exists", path)
     previous = None
@@ -244,8 +245,8 @@ def api_dump_start(
     Parameters
     ----------
     mode : {"all", "list", "range", "api_list"}
-        Everything; the calls named in `scope`; from the first to the second of `scope`, both included; the calls
-        whose name holds a word of `scope`, in upper or lower case.
+        Everything; the calls named in `scope`; from the first to the second of `scope`, both included, or to the end
+        where they are the same; the calls whose name holds a word of `scope`, in upper or lower case.
     scope : list of str
         Names as in the info file, without direction: ``NN_Linear_1``.
     dump_type : {"all", "statistics", "npy", "stack"}

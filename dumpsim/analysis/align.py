@@ -8,7 +8,6 @@ from math import nan
 
 import numpy as np
 
-from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.sequence import Floats, increasing, pair
 from dumpsim.core.errors import DumpsimError
@@ -56,11 +55,12 @@ def align(left: Sequence[Operator], right: Sequence[Operator]) -> list[Match]:
         state.groups(_named, "name")
         state.fused()
     else:
+        state.composed()
         state.groups(_module, "scope")
         state.layers()
         state.gaps(lambda one: not one.backward)
         state.backward()
-    state.gaps(lambda one: canonical(one.op_type) not in PUT_IN)
+    state.gaps(lambda one: one.word not in PUT_IN)
     return state.matches()
 
 
@@ -139,13 +139,30 @@ class _State:
                 self.taken[other].update(found)
                 self.whole.append(((n,), tuple(found)) if side == 0 else (tuple(found), (n,)))
 
+    def composed(self) -> None:
+        """A call belongs to those that are said to do its work together, and that end in the same shape."""
+        wholes = [i for i in self.free(0) if len(self.left[i].meant) > 1 and not self.left[i].backward]
+        for count in sorted({len(self.left[i].meant) for i in wholes}, reverse=True):
+            free = [j for j in self.free(1) if not self.right[j].backward and self.right[j].word not in PUT_IN]
+            runs = [free[n : n + count] for n in range(len(free) - count + 1)]
+            ours = [i for i in wholes if len(self.left[i].meant) == count]
+            keys = (
+                [(self.left[i].meant, self.left[i].shapes[1][:1]) for i in ours],
+                [(tuple(self.right[j].word for j in run), self.right[run[-1]].shapes[1][:1]) for run in runs],
+            )
+            for n, at in pair(*keys):
+                if self.taken[1].isdisjoint(runs[at]):
+                    self.taken[0].add(ours[n])
+                    self.taken[1].update(runs[at])
+                    self.whole.append(((ours[n],), tuple(runs[at])))
+
     def layers(self) -> None:
         """A call of a layer in an API dump belongs to the two operators that a graph makes of it."""
         calls = [i for i in self.free(0) if self.left[i].api], [j for j in self.free(1) if self.right[j].api]
         for side, (whole, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
             if not calls[side] or calls[1 - side]:
                 continue
-            free = [n for n in self.free(1 - side) if canonical(parts[n].op_type) not in PUT_IN]
+            free = [n for n in self.free(1 - side) if parts[n].word not in PUT_IN]
             twos = [two for two in pairwise(free) if _layer(*(parts[n] for n in two))]
             keys = [_first_result(whole[n]) for n in calls[side]], [_layer(*(parts[n] for n in two)) for two in twos]
             for n, at in pair(*keys):
@@ -158,6 +175,7 @@ class _State:
         """A call's backward belongs to the backward of its forward's counterpart."""
         theirs = {self.right[j].op_name: j for j in self.free(1)}
         pairs = [(self.left[i].op_name, self.right[j].op_name, self.how[i]) for i, j in self.partner.items()]
+        pairs += [(self.left[i].op_name, self.right[j].op_name, "fusion") for (*_, i), (*_, j) in self.whole]
         forward = {one: (other, how) for one, other, how in pairs}
         for i in self.free(0):
             call = self.left[i].op_name.removesuffix("_backward")
@@ -168,7 +186,7 @@ class _State:
 
     def gaps(self, wanted: Callable[[Operator], bool]) -> None:
         """Between what is matched: by type and shapes, then a single one by its shapes."""
-        chain = increasing(sorted(self.partner.items()))
+        chain = self._chain(self.partner)
         free = [i for i in self.free(0) if wanted(self.left[i])], [j for j in self.free(1) if wanted(self.right[j])]
         at = [0, 0]
         for i, j in (*chain, (len(self.left), len(self.right))):
@@ -184,15 +202,18 @@ class _State:
         for kind in (_call, _shape_of_result, _first_result):
             rest = [i for i in mine if i not in self.partner], [j for j in others if j not in self.back]
             numbers = [self.left[i].number for i in rest[0]], [self.right[j].number for j in rest[1]]
-            for i, j in self._rest(*rest, kind, numbers):
+            for i, j in self._rest(*rest, kind, numbers, self._chain(mine)):
                 self.match(i, j, "order")
-        chain = increasing(sorted((i, self.partner[i]) for i in mine if i in self.partner))
-        for ours, theirs in _cut(mine, others, chain):
+        for ours, theirs in _cut(mine, others, self._chain(mine)):
             if len(ours) == len(theirs) == 1:
                 i, j = ours[0], theirs[0]
                 one, other = self.left[i], self.right[j]
                 if one.backward == other.backward and one.shapes == other.shapes and any(one.shapes):
                     self.match(i, j, "order")
+
+    def _chain(self, mine: Iterable[int]) -> list[tuple[int, int]]:
+        """The longest rising choice of what some operators are matched with."""
+        return increasing(sorted((i, self.partner[i]) for i in mine if i in self.partner))
 
     def _rest(
         self,
@@ -200,11 +221,11 @@ class _State:
         others: list[int],
         kind: Callable[[Operator], Hashable | None],
         numbers: tuple[list[int], list[int]],
+        chain: list[tuple[int, int]],
     ) -> list[tuple[int, int]]:
-        """Pairs between what the earlier kinds of the gap matched."""
+        """Pairs between what the earlier kinds matched in a gap."""
         if not mine or not others:
             return []
-        chain = increasing(sorted(self.partner.items())) if kind is not _call else []
         if not chain:
             return self._sequence(mine, others, kind, numbers)
         found = []
@@ -279,28 +300,28 @@ def _named(one: Operator) -> Hashable:
 
 def _module(one: Operator) -> Hashable | None:
     """The module whose forward an API dump told of, and its class."""
-    return (one.module, canonical(one.op_type)) if one.module and not one.backward else None
+    return (one.module, one.word) if one.module and not one.backward else None
 
 
 def _call(one: Operator) -> Hashable:
     """Type and shapes."""
-    return (canonical(one.op_type), one.backward, one.shapes)
+    return (one.word, one.backward, one.shapes)
 
 
 def _shape_of_result(one: Operator) -> Hashable:
     """Type and shapes of results: what is handed over as input differs between frameworks."""
-    return (canonical(one.op_type), one.backward, one.shapes[1])
+    return (one.word, one.backward, one.shapes[1])
 
 
 def _first_result(one: Operator) -> Hashable | None:
     """Type and shape of the first result: other ones are a framework's own."""
-    return (canonical(one.op_type), one.backward, one.shapes[1][0]) if one.shapes[1] else None
+    return (one.word, one.backward, one.shapes[1][0]) if one.shapes[1] else None
 
 
 def _layer(one: Operator, bias: Operator) -> Hashable | None:
     """What `_first_result` says of the layer that two operators are, None where they are none."""
-    name = _LAYERS.get(canonical(one.op_type), "")
-    if not name or canonical(bias.op_type) != "biasadd" or not one.shapes[1] or one.shapes[1] != bias.shapes[1]:
+    name = _LAYERS.get(one.word, "")
+    if not name or bias.word != "biasadd" or not one.shapes[1] or one.shapes[1] != bias.shapes[1]:
         return None
     return (name, False, bias.shapes[1][0])
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,16 @@ from typing import Any
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
-from dumpsim.codecs.apidump import LAYER, ApiName, ApiRecord, is_statistics_free, parse_name, read_info, read_stack
+from dumpsim.codecs.apidump import (
+    LAYER,
+    ApiName,
+    ApiRecord,
+    is_statistics_free,
+    parse_name,
+    read_info,
+    read_stack,
+    stack_keys,
+)
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import SourceLine
@@ -21,14 +30,8 @@ __all__ = ["StackIndex", "api_entries"]
 
 _TITLES = {row.title: row.name for row in DTYPES.values()}
 _SCALARS = {"int": "int64", "float": "float64", "bool": "bool"}  # of Python [spec api_dump 1.4]
+_STATISTICS = {"max": "max", "min": "min", "mean": "avg"}  # of a line -> of a row
 _FRAME = re.compile(r"File (?P<path>.*?), line (?P<line>\d{1,9}), in (?P<func>.*?), \n ?(?P<code>.*)", re.DOTALL)
-_HOMES = {  # kind -> beginning of the stack's key on torch [spec api_dump 1.5]
-    "NN": "torch.nn.",
-    "Functional": "torch.nn.functional.",
-    "Tensor": "torch.Tensor.",
-    "Torch": "torch.",
-    "VF": "torch._VF.",
-}
 
 
 class StackIndex(GraphIndex):
@@ -56,21 +59,10 @@ class StackIndex(GraphIndex):
 
     def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
         """The script's lines of a call, outermost first; those of a backward call are its forward call's."""
-        name = parse_name(f"{op_name}_input")
-        for key in _keys(name):
+        for key in stack_keys(parse_name(f"{op_name}_input")):
             if frames := self._stacks.get(key):
                 return tuple(line for frame in reversed(frames) if (line := _line(frame)) is not None)
         return ()
-
-
-def _keys(name: ApiName) -> Iterator[str]:
-    """How the stack file may call a call."""
-    yield f"{name.call}_forward_stack_info"
-    if name.kind == LAYER:
-        yield f"LAYER: {name.api} forward"
-        yield f"LAYER: {name.api.replace('_', '.')} forward"
-    elif home := _HOMES.get(name.kind):
-        yield f"{home}{name.api}({name.count}) forward"
 
 
 def _line(frame: str) -> SourceLine | None:
@@ -101,7 +93,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             records.append((record, _name(record, info, number)))
     except UnreadableError as error:
         damage = error
-    measured = any(name.kind != LAYER and not is_statistics_free(record) for record, name in records)
+    measured = _measured(record for record, name in records if name.kind != LAYER)
     arrays = _arrays(place.path / stem)
     stacks = StackIndex(place.path / f"{stem}_stack.json", broken)
     slots = _slots([name for _, name in records])
@@ -164,14 +156,21 @@ def _dtype(text: str) -> str:
     return _TITLES.get(word, word.lower())
 
 
-def _row(record: ApiRecord, *, measured: bool) -> dict[str, Any]:
+def _measured(records: Iterable[ApiRecord]) -> frozenset[str]:
+    """Which statistics were asked for: NaN stands in every line for one that was not. [spec api_dump 1.4]"""
+    found: set[str] = set()
+    for record in records:
+        found.update(name for name in _STATISTICS if (value := getattr(record, name)) == value)
+        if len(found) == len(_STATISTICS):
+            break
+    return frozenset(found)
+
+
+def _row(record: ApiRecord, *, measured: frozenset[str]) -> dict[str, Any]:
     """The statistics of a line; empty where it has none, which NaN says too."""
-    floating = "loat" in record.dtype
-    if is_statistics_free(record) and not (measured and floating and 0 not in record.shape):
-        return {}
-    row: dict[str, Any] = {"max": record.max, "min": record.min}
-    if record.version == "1.0.17" or record.mean == record.mean:
-        row["avg"] = record.mean
+    if is_statistics_free(record) and ("loat" not in record.dtype or 0 in record.shape):
+        measured = frozenset()
+    row: dict[str, Any] = {ours: getattr(record, name) for name, ours in _STATISTICS.items() if name in measured}
     if record.l2norm is not None:
         row["l2norm"] = record.l2norm
     if record.md5 is not None:

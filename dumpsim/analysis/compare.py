@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.analysis.align import align
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.pairing import Accuracy, Pair, pairs_of, together
+from dumpsim.analysis.frame import frames
+from dumpsim.analysis.pairing import Accuracy, Pair, idle, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Tolerance, rule
 from dumpsim.analysis.verdict import AGREEING, FINDINGS, Outcome, Task, judge_all, side_of
-from dumpsim.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
     import pandas
@@ -131,6 +132,7 @@ class Plan:
     lines: tuple[_Line, ...]
     equal_nan: bool
     unmatched: tuple[str, ...]
+    idle: tuple[str, ...]
     unreadable: tuple[str, ...]
     roots: tuple[Path, ...]
 
@@ -155,6 +157,10 @@ class Plan:
         outcomes = (one for piece in pieces for one in piece)
         for line in self.lines:
             yield self._row(line, next(outcomes) if line.tolerance is not None else None)
+
+    def result(self, rows: Iterable[Row]) -> "Comparison":
+        """The comparison that has these rows."""
+        return Comparison(rows=tuple(rows), unmatched=self.unmatched, idle=self.idle, unreadable=self.unreadable)
 
     def _task(self, line: _Line) -> Task | None:
         left, right = line.pair.left, line.pair.right
@@ -226,12 +232,15 @@ class Comparison:
     rows : tuple of Row
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
+    idle : tuple of str
+        Patterns of tolerances that no tensor answers to and names that no call has, in words.
     unreadable : tuple of str
         What is wrong with files that say which tensors there are, and could not be read.
     """
 
     rows: tuple[Row, ...]
     unmatched: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
@@ -270,15 +279,11 @@ class Comparison:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
-        try:
-            import pandas
-        except ImportError:
-            raise UnsupportedError(
-                "pandas is not installed: pip install 'dumpsim[report]'", where="to_pandas"
-            ) from None
-        frame = pandas.DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
+        frame = frames("pandas").DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
         whole = dict.fromkeys(("rank", "iteration", "slot", "other_slot", "outside", "count"), "Int64")
-        return frame.astype(whole | dict.fromkeys(("rtol", "atol", *_MEASURES, *_MOMENTS), "float64"))
+        real = dict.fromkeys(("rtol", "atol", *_MEASURES, *_MOMENTS), "float64")
+        table: pandas.DataFrame = frame.astype(whole | real)
+        return table
 
     def __repr__(self) -> str:
         said = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
@@ -291,6 +296,7 @@ def compare(
     *,
     tol: Iterable[str] = (),
     match: str = "number",
+    name_map: NameMap | None = None,
     equal_nan: bool = True,
     jobs: int | None = 1,
     scheduler: str | None = None,
@@ -313,6 +319,9 @@ def compare(
         must be equal.
     match : str
         Iterations by ``number`` or by ``order``.
+    name_map : dict or path, optional
+        APIs that an API dump `a` calls, each with the one or several of `b` that do its work, as `api_dump_compare`
+        takes them: ``{"NN.MyDense": ["NN.Dense", "NN.ReLU"]}``, or a file of such lines.
     equal_nan : bool
         Whether NaN at the same place agrees.
     jobs, scheduler
@@ -329,7 +338,7 @@ def compare(
     UnreadableError
         Where one of the two is no dump.
     BadInputError
-        For a tolerance or a way of matching that there is not.
+        For a tolerance or a way of matching that there is not, and a name that is none.
 
     Examples
     --------
@@ -346,13 +355,13 @@ def compare(
     >>> compare(root / "a", root / "b", tol=["*relu*:0.2"]).ok
     True
     """
-    plan = prepare(a, b, tol=tol, match=match, equal_nan=equal_nan)
+    plan = prepare(a, b, tol=tol, match=match, name_map=name_map, equal_nan=equal_nan)
     rows = []
     for row in plan.rows(jobs=jobs, scheduler=scheduler):
         rows.append(row)
         if progress is not None:
             progress(len(rows), len(plan))
-    return Comparison(rows=tuple(rows), unmatched=plan.unmatched, unreadable=plan.unreadable)
+    return plan.result(rows)
 
 
 def prepare(
@@ -361,12 +370,13 @@ def prepare(
     *,
     tol: Iterable[str] = (),
     match: str = "number",
+    name_map: NameMap | None = None,
     equal_nan: bool = True,
 ) -> Plan:
     """Align two dumps; nothing but names, and headers where names do not tell, is read."""
     rules = tuple(rule(text) for text in tol)
     lines: list[_Line] = []
-    both = together(a, b, match=match)
+    both = together(a, b, match=match, name_map=name_map)
     for left, right in both.pairs:
         own = left if left is not None else right
         assert own is not None
@@ -379,6 +389,7 @@ def prepare(
         lines=tuple(lines),
         equal_nan=equal_nan,
         unmatched=both.unmatched,
+        idle=(*both.unused, *idle((one.pattern for one in rules), (one for pair in both.pairs for one in pair))),
         unreadable=tuple(both.unreadable),
         roots=both.roots,
     )

@@ -20,16 +20,16 @@ _WHOLE = ("int", "uint", "bool", "qint")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """NaN and infinities by sign; -1 where there are some and a statistics row does not tell how many."""
+    """NaN and infinities by sign; -1 where there are some and a statistics row does not tell how many.
+
+    Nothing is `known` of a tensor of which neither values nor statistics were dumped.
+    """
 
     nan: int = 0
     positive_inf: int = 0
     negative_inf: int = 0
     error: str = ""
-
-    @property
-    def finite(self) -> bool:
-        return not (self.nan or self.positive_inf or self.negative_inf)
+    known: bool = True
 
 
 _FINITE = Condition()
@@ -42,12 +42,12 @@ def conditions(sides: Sequence[Side]) -> list[Condition]:
 
 def condition(side: Side) -> Condition:
     """The condition of a tensor; whole numbers are finite unread."""
-    if side.dtype.startswith(_WHOLE):
+    if side.dtype.startswith(_WHOLE) or (side.path is None and 0 in side.shape):
         return _FINITE
     if (told := _of_row(side.row, whole=side.path is None)) is not None:
         return told
     if side.path is None:
-        return _FINITE
+        return Condition(known=False)
     try:
         return _of_values(side.load())
     except (DumpsimError, OSError) as error:
@@ -60,13 +60,13 @@ def _of_row(row: Mapping[str, Any], *, whole: bool) -> Condition | None:
     known = [int(count) for count in counts if count is not None]
     if len(known) == len(counts):
         return Condition(nan=known[0], positive_inf=known[1], negative_inf=known[2])
-    values = [value for name in ("max", "min", "avg", "l2norm") if (value := row.get(name)) is not None]
+    values = {name: value for name in ("max", "min", "avg", "l2norm") if (value := row.get(name)) is not None}
     if not whole or not values:
         return None
     return Condition(
-        nan=-any(math.isnan(value) for value in (row.get("max"), row.get("min"), row.get("avg")) if value is not None),
-        positive_inf=-(row.get("max") == math.inf),
-        negative_inf=-(row.get("min") == -math.inf),
+        nan=-any(map(math.isnan, values.values())),
+        positive_inf=-(values.get("max", values.get("avg")) == math.inf),
+        negative_inf=-(values.get("min", values.get("avg")) == -math.inf),
     )
 
 

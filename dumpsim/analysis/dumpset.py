@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.frame import frames
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.listing import entries
 from dumpsim.analysis.overflow import Overflow, overflows
 from dumpsim.analysis.place import API_INFO, Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.binfile import BinFile
-from dumpsim.core.errors import BadInputError, UnreadableError, UnsupportedError
+from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.core.record import STATISTICS
 
@@ -223,31 +224,21 @@ class DumpSet:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
-        try:
-            import pandas
-        except ImportError:
-            raise UnsupportedError(
-                "pandas is not installed: pip install 'dumpsim[report]'", where="to_pandas"
-            ) from None
-        frame = pandas.DataFrame(list(self.rows()), columns=COLUMNS)
+        frame: pandas.DataFrame = frames("pandas").DataFrame(list(self.rows()), columns=COLUMNS)
         return frame.astype(dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_REAL, "float64"))
 
     def to_polars(self) -> "polars.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
-        try:
-            import polars
-        except ImportError:
-            raise UnsupportedError(
-                "polars is not installed: pip install 'dumpsim[report]'", where="to_polars"
-            ) from None
+        library = frames("polars")
         rows = list(self.rows())
-        kinds: dict[str, Any] = dict.fromkeys(_WHOLE, polars.Int64) | dict.fromkeys(_REAL, polars.Float64)
-        kinds |= dict.fromkeys(_TEXT, polars.String) | {"shape": polars.List(polars.Int64)}
-        return polars.DataFrame(
+        kinds: dict[str, Any] = dict.fromkeys(_WHOLE, library.Int64) | dict.fromkeys(_REAL, library.Float64)
+        kinds |= dict.fromkeys(_TEXT, library.String) | {"shape": library.List(library.Int64)}
+        table: polars.DataFrame = library.DataFrame(
             {name: [row[name] for row in rows] for name in COLUMNS},
             {name: kinds[name] for name in COLUMNS},
             strict=False,
         )
+        return table
 
     def rows(
         self, statistics: Sequence[str] = (), *, broken: Callable[[UnreadableError], None] | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -133,6 +134,15 @@ class Entry:
     def label(self) -> str:
         """``Default/fc1-Dense/MatMul-op0:output.0``"""
         return f"{self.op_name}:{self.io}.{self.slot}"
+
+    def answers(self, pattern: str) -> bool:
+        """Whether a glob is for it, any case: by its operator's name, full or as files have it, its type, or its label.
+
+        Type and name are what ``--tol`` and ``--allow`` choose tensors by.
+        """
+        glob = pattern.lower()
+        names = (self.op_name, self.name.op_name, self.op_type, self.label)
+        return any(fnmatchcase(name.lower(), glob) for name in names)
 
     @property
     def source(self) -> tuple[SourceLine, ...]:

@@ -26,8 +26,10 @@ class Finding:
     tensor : str
         The bad tensor: ``output.0``, or ``NAME:input.0`` where it was seen as another operator's input.
     basis : str
-        How the inputs were judged: ``inputs`` that were dumped, ``graph`` (results of the operators that the graph
-        names), ``order`` (nothing tells; no operator before it was bad), or ``alone`` (only one dump has the operator).
+        How the inputs were judged: ``inputs`` that were dumped, ``statistics`` of them, ``infinite`` (dumped inputs
+        with infinities, of which NaN was made), ``graph`` (results of the operators that the graph names), ``gradient``
+        (what flows into a call's backward, and all before it), ``order`` (nothing tells; no operator before it was
+        bad), or ``alone`` (only one dump has the operator).
     detail : str
         How bad: counts of NaN and infinities, or elements beyond the tolerance, the largest
         difference, the relative Euclidean distance and the cosine.
@@ -78,8 +80,12 @@ class Tensor:
         Words about them.
     mask : bool
         Whether -inf is all that is bad, as in masks.
+    infinite : bool
+        Whether it has infinities, also those that it may have.
     task : Task or None
         How a pair was compared.
+    counted : bool
+        Whether statistics were compared in the place of elements.
     """
 
     entry: Entry
@@ -87,7 +93,9 @@ class Tensor:
     kinds: frozenset[str]
     detail: str
     mask: bool = False
+    infinite: bool = False
     task: Task | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.finding import Finding
+from dumpsim.analysis.pairing import MATCHING, flags
 from dumpsim.analysis.scan import INTENDED, Scan
 from dumpsim.analysis.stream import Group, of_one, of_two
+from dumpsim.core.errors import BadInputError
 
 __all__ = ["Search", "first"]
 
@@ -28,6 +31,8 @@ class Search:
         Tensors that were passed and could not be looked at, by reason.
     unmatched : tuple of str
         Ranks and iterations that one dump alone has, in words.
+    idle : tuple of str
+        Patterns of `tol` and `allow` that no tensor answers to and names that no call has, in words.
     unreadable : tuple of str
         What is wrong with files that could not be read.
     """
@@ -38,6 +43,7 @@ class Search:
     passed_on: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
     unmatched: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
@@ -60,6 +66,7 @@ def first(
     intended: Sequence[str] = INTENDED,
     tol: Iterable[str] = (),
     match: str = "number",
+    name_map: NameMap | None = None,
     everything: bool = False,
     jobs: int | None = 1,
     scheduler: str | None = None,
@@ -78,7 +85,7 @@ def first(
     intended : sequence of str
         The same for results with -inf only; by default masks and what fills them. Unless there is none, what comes from
         outside may hold -inf too.
-    tol, match, jobs, scheduler
+    tol, match, name_map, jobs, scheduler
         As in `dumpsim.compare`.
     everything : bool
         Search on behind the first maker, and in later iterations, and count who passes on.
@@ -93,6 +100,8 @@ def first(
     ------
     UnreadableError
         Where there is no dump.
+    BadInputError
+        For a tolerance, a name or a way of matching that there is not, and what has no meaning for so many dumps.
 
     Examples
     --------
@@ -108,14 +117,23 @@ def first(
     >>> finding.kind, finding.what, finding.op_name, finding.tensor
     ('made', 'inf', 'Default_Log-op0', 'output.0')
     """
+    rules = tuple(tol)
+    for_two = {"tol": bool(rules), "match": match != MATCHING[0], "name_map": name_map is not None}
+    for_one = {"allow": bool(allow), "intended": tuple(intended) != INTENDED}
+    for name, given in (for_two if b is None else for_one).items():
+        if given:
+            said = "two dumps, and there is one" if b is None else "one dump; of two, whatever differs is looked for"
+            raise BadInputError(f"is for {said}", where=name)
     scan = Scan(
         allow=tuple(allow),
         intended=tuple(intended),
         everything=everything,
-        words=(_word(a), _word(b)),
-        pair=b is not None,
+        words=tuple(str(one.root if isinstance(one, DumpSet) else one) for one in (a, b) if one is not None),
+        options=flags(rules, match, name_map),
     )
-    stream = of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, tuple(tol), match, jobs, scheduler)
+    stream = (
+        of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, rules, match, name_map, jobs, scheduler)
+    )
     operators = tensors = 0
     group: Group | None = None
     heard = False  # enough of this rank and iteration
@@ -142,9 +160,6 @@ def first(
         passed_on=scan.passed_on,
         skipped=tuple(sorted(scan.skipped.items())),
         unmatched=scan.unmatched,
+        idle=scan.idle,
         unreadable=tuple(dict.fromkeys(scan.unreadable)),
     )
-
-
-def _word(dump: "str | Path | DumpSet | None") -> str:
-    return "" if dump is None else str(dump.root if isinstance(dump, DumpSet) else dump)

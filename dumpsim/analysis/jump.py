@@ -10,6 +10,12 @@ _CHOICE = "tied or nearly tied {} can choose another element"
 _STEP = "values near a step can fall on its other side"
 _COMPARED = "values that are nearly equal can compare the other way"
 
+# functions in pieces, whose derivatives are no continuous ones: torch 2.13, MindSpore 2.10
+_BENT = (
+    *("abs", "absolute", "clamp", "clip", "clipbyvalue", "l1loss", "selu", "softshrink", "threshold"),
+    *("hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hshrink", "hsigmoid", "hswish"),
+)
+
 # Patterns of canonical names, and what is said of them. That these are no continuous functions of their operands is
 # in their definitions: ONNX operator set 21 (ArgMax, TopK, Round, Floor, Ceil, Sign, Greater, Equal), and for the
 # gradient of a maximum the choice of its element, MindSpore 2.10 MaxPoolGrad.
@@ -23,6 +29,9 @@ _JUMPS = (
     ("sort*", _CHOICE.format("values")),
     ("argsort*", _CHOICE.format("values")),
     ("*relu*grad*", _STEP),  # a gradient passes or not by the sign of an operand: MindSpore 2.10 ReluGrad
+    *((f"{name}grad", _STEP) for name in _BENT),
+    *((f"{name}grad", _CHOICE.format("maxima")) for name in ("max", "amax", "maximum", "reducemax")),
+    *((f"{name}grad", _CHOICE.format("minima")) for name in ("min", "amin", "minimum", "reducemin")),
     *((name, _STEP) for name in ("round", "rint", "floor", "ceil", "trunc", "sign", "heaviside", "floordivide")),
     *((name, _COMPARED) for name in ("equal", "notequal", "greater", "greaterequal", "less", "lessequal")),
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.entry import Entry
 from dumpsim.archive.naming import OPDEBUG, escape
 from dumpsim.codecs.apidump import LAYER
@@ -30,11 +31,26 @@ class Operator:
         Its number in the iteration.
     module : str
         Path of the module that an API dump told of just before, empty elsewhere.
+    meant : tuple of str
+        Operations of another dump that are said to do its work, in canonical words.
     """
 
     entries: tuple[Entry, ...]
     order: int
     module: str = ""
+    meant: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """The operation; that of one which takes several elsewhere is a word that no other has."""
+        if len(self.meant) > 1:
+            return f"={self.op_type}"
+        return self.meant[0] if self.meant else canonical(self.op_type)
+
+    @property
+    def call(self) -> tuple[str, str]:
+        """Kind and name of the API that a call in an API dump is of: ``("NN", "Linear")``."""
+        return self.op_name.partition("_")[0], self.op_type
 
     @property
     def op_type(self) -> str:

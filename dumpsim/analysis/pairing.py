@@ -1,20 +1,23 @@
 """What of two dumps is compared with what: iterations, then the tensors of matched operators; and how accurately."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
 
 from dumpsim.analysis.align import Match
+from dumpsim.analysis.apicompare.namemap import Names, read_names
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator, Series, series, squeezed
-from dumpsim.analysis.tolerance import Rule, Tolerance, tolerance_of
+from dumpsim.analysis.tolerance import Rule, Tolerance, usual
 from dumpsim.core.errors import BadInputError, DumpsimError, nearest
 
-__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "lenient", "pairs_of", "together"]
+__all__ = ["MATCHING", "Accuracy", "Pair", "Together", "flags", "idle", "lenient", "pairs_of", "together"]
 
 MATCHING = ("number", "order")
 
@@ -36,19 +39,19 @@ class Accuracy:
     """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self._rules = tuple(rules)
+        self._rules = tuple(reversed(rules))  # the last one that matches holds
         self._types: set[str] = set()
 
     def of(self, left: Entry, right: Entry) -> Tolerance:
         """The tolerance of the next pair."""
-        names: list[str] = []
-        if self._rules:
-            names = [name for one in (left, right) for name in (one.op_name, one.op_type, one.label, one.name.op_name)]
+        for one in self._rules:
+            if left.answers(one.pattern) or right.answers(one.pattern):
+                return one.tolerance
         types = {_dtype(left), _dtype(right)}
         floats = {name for name in types if "float" in name}
         if len(floats) == 2:
             self._types |= floats
-        return tolerance_of(names, types | self._types if floats else types, self._rules)
+        return usual(types | self._types if floats else types)
 
 
 def _dtype(entry: Entry) -> str:
@@ -70,11 +73,14 @@ class Together:
     unreadable : list of str
         What is wrong with files that say which tensors there are; reading an operator's line may add to it.
     roots : tuple of Path
+    unused : tuple of str
+        What is wrong with names that no call of the first dump has, in words.
     """
 
     pairs: list[tuple[Series | None, Series | None]]
     unreadable: list[str]
     roots: tuple[Path, ...]
+    unused: tuple[str, ...] = ()
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -88,28 +94,66 @@ class Together:
         return tuple(said)
 
 
+def flags(tol: Iterable[str], match: str, name_map: NameMap | None) -> tuple[str, ...]:
+    """What was asked, as options of a command that shall ask the same; names of a dict have no option."""
+    words = [word for text in tol for word in ("--tol", text)]
+    words += ["--match", match] if match != MATCHING[0] else []
+    words += ["--map", os.fspath(name_map)] if isinstance(name_map, str | os.PathLike) else []
+    return tuple(words)
+
+
+def idle(patterns: Iterable[str], every: Iterable[Series | None]) -> tuple[str, ...]:
+    """What is wrong with patterns that no tensor answers to, in words."""
+    waiting = list(dict.fromkeys(patterns))
+    if not waiting:
+        return ()
+    types: set[str] = set()
+    for entry in (entry for one in every if one is not None for found in one.operators for entry in found.entries):
+        waiting = [pattern for pattern in waiting if not entry.answers(pattern)]
+        if not waiting:
+            break
+        types.add(entry.op_type)
+    guesses = ((pattern, nearest(pattern.strip("*"), sorted(types))) for pattern in waiting)
+    return tuple(
+        f"no tensor answers to {pattern!r}" + (f" (did you mean {guess!r}?)" if guess else "")
+        for pattern, guess in guesses
+    )
+
+
 def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:
     """A dump whose damaged files are told in words, and do not hide the others."""
     opened = dump if isinstance(dump, DumpSet) else open_dump(dump)
     return opened.lenient(lambda error: unreadable.append(str(error)))
 
 
-def together(a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number") -> Together:
+def together(
+    a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number", name_map: NameMap | None = None
+) -> Together:
     """Rank by rank, or the only rank with the only one; iterations by number, or the first with the first."""
     if match not in MATCHING:
         raise BadInputError(
             f"{match!r} is no way to match", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
         )
+    names = read_names(name_map)
     unreadable: list[str] = []
     dumps = lenient(a, unreadable), lenient(b, unreadable)
     left, right = (list(series(one)) for one in dumps)
+    calls = {one.call for found in left for one in found.operators if one.api} if names.pairs else set()
+    unused = tuple(f"no call in A is of {name!r}" for name in names.unused(calls))
+    if calls:
+        left = [_meant(one, names) for one in left]
     ranks = {one.rank for one in left}, {one.rank for one in right}
     same = len(ranks[0]) == len(ranks[1]) == 1
     ours, theirs = (_keyed(side, 0 if same else None, match) for side in (left, right))
     keys = [*ours, *(key for key in theirs if key not in ours)]
     order = sorted(keys, key=lambda key: (key[0], key[1] is not None, key[1] or 0))
     pairs = [(ours.get(key), theirs.get(key)) for key in order]
-    return Together(pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps))
+    return Together(pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps), unused=unused)
+
+
+def _meant(one: Series, names: Names) -> Series:
+    """The same with what its calls are said to be."""
+    return replace(one, operators=tuple(replace(call, meant=names.words(*call.call)) for call in one.operators))
 
 
 def _keyed(side: Sequence[Series], rank: int | None, match: str) -> dict[tuple[int, int | None], Series]:

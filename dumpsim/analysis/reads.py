@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dumpsim.analysis.entry import Entry
 from dumpsim.archive.naming import escape
-from dumpsim.core.irdoc import IrNode, NodeRef, ParamRef
+from dumpsim.core.irdoc import ConstRef, IrNode, NodeRef, Operand, ParamRef
 
 __all__ = ["Reads", "reads_of"]
 
@@ -46,15 +46,22 @@ class Reads:
 
     def parameter(self, slot: int) -> str:
         """The parameter that the operator reads there, empty for anything else."""
+        operand = self._origin(slot)
+        return self.names[operand.index] if isinstance(operand, ParamRef) and operand.index < len(self.names) else ""
+
+    def given(self, slot: int) -> str:
+        """What the operator reads there that no operator made: a parameter's name, or a constant."""
+        return "a constant" if isinstance(self._origin(slot), ConstRef) else self.parameter(slot)
+
+    def _origin(self, slot: int) -> Operand | None:
+        """The operand behind those that only hand it on."""
         operand = self.node.operands[slot] if slot < len(self.node.operands) else None
         heard: set[int] = set()
         while isinstance(operand, NodeRef) and operand.index not in heard:
             heard.add(operand.index)
             node = self.nodes.get(operand.index)
             operand = node.operands[0] if node is not None and node.op_type in _FIRST and node.operands else None
-        if isinstance(operand, ParamRef) and operand.index < len(self.names):
-            return self.names[operand.index]
-        return ""
+        return operand
 
 
 def reads_of(entry: Entry, cache: dict[int, dict[int | None, IrNode]]) -> Reads | None:

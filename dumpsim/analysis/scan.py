@@ -3,20 +3,16 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
-from math import isfinite
 
 from dumpsim.analysis.align import PUT_IN
 from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Finding, Run, Tensor
-from dumpsim.analysis.jump import jump
-from dumpsim.analysis.operator import Operator, squeezed
+from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.reads import reads_of
-from dumpsim.analysis.tolerance import Tolerance
-from dumpsim.analysis.verdict import Task, judge, side_of
+from dumpsim.analysis.remark import crept, jumped, measured, same, some
 from dumpsim.archive.naming import escape
 from dumpsim.core.irdoc import IrNode
 
@@ -48,26 +44,30 @@ _COLLECTIVE = (
     "hcom",
     "neighborexchange",
 )
-
-
 # calls of modules, whose weights an API dump does not have; the first is the name of torch's [spec api_dump 1.3]
 _MODULES = ("NN_", "LAYER_")
 _LOOKED_BACK = 64  # operators of one dump alone among which the sender of a difference is looked for
-_EXACT = Tolerance(rtol=0.0, atol=0.0)
 
 
 class Scan:
     """Follows badness through the operators of each rank."""
 
     def __init__(
-        self, *, allow: tuple[str, ...], intended: tuple[str, ...], everything: bool, words: tuple[str, str], pair: bool
+        self,
+        *,
+        allow: tuple[str, ...],
+        intended: tuple[str, ...],
+        everything: bool,
+        words: tuple[str, ...],
+        options: tuple[str, ...],
     ) -> None:
-        self._allow, self._intended = allow, intended
-        self._everything, self._words, self._pair = everything, words, pair
+        self.allow, self._intended, self._everything = allow, intended, everything
+        self._words, self._options, self._pair = words, options, len(words) > 1
         self.ranks = 1
         self._found: list[tuple[int, Finding]] = []
         self.unreadable: list[str] = []
         self.unmatched: tuple[str, ...] = ()
+        self.idle: tuple[str, ...] = ()
         self.skipped: Counter[str] = Counter()
         self.passed_on = 0
         self._known: dict[int, set[str]] = {}
@@ -76,8 +76,9 @@ class Scan:
         self._seen: set[str] = set()
         self._nodes: dict[int, dict[int | None, IrNode]] = {}
         self._has_inputs = True
-        self._before: Operator | None = None
+        self._before: Run | None = None
         self._alone: list[Run] = []
+        self._calls: dict[str, Run] = {}  # of API dumps, by name without direction
         self._runs: Counter[str] = Counter()
         self._last: dict[int, int | None] = {}
         self._gap = ""
@@ -88,7 +89,7 @@ class Scan:
         self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
         self._before = None
-        self._alone, self._runs = [], Counter()
+        self._alone, self._calls, self._runs = [], {}, Counter()
         last = self._last.get(rank)
         gap = last is not None and iteration is not None and iteration - last > 1
         self._gap = f"; the iterations between {last} and {iteration} were not dumped" if gap else ""
@@ -106,12 +107,11 @@ class Scan:
 
     def allowed(self, entry: Entry, state: Condition) -> set[str]:
         """Kinds that this tensor may have."""
-        names = [name.lower() for name in (entry.op_name, entry.name.op_name, entry.op_type, entry.label)]
-        if any(fnmatchcase(name, pattern.lower()) for pattern in self._allow for name in names):
+        if any(map(entry.answers, self.allow)):
             return {"inf"}
-        words = [*names, canonical(entry.op_type)]
+        word = canonical(entry.op_type)
         if not state.positive_inf and any(
-            fnmatchcase(name, pattern.lower()) for pattern in self._intended for name in words
+            entry.answers(pattern) or fnmatchcase(word, pattern.lower()) for pattern in self._intended
         ):
             return {"inf"}
         return set()
@@ -126,9 +126,11 @@ class Scan:
         inputs, outputs = run.kinds("input") | run.tolerated, run.kinds("output")
         one = run.operator
         basis, said = self._judged(run)
-        before, self._before = self._before, one
+        before, self._before = self._before, run
         self._seen.add(one.name)
         self._runs[one.name] += 1
+        if self._pair and one.api and not one.backward:
+            self._calls[one.op_name.removesuffix("_forward")] = run
         if outputs:
             self._bad[one.name] = outputs
         if not outputs and not run.kinds("input"):
@@ -152,12 +154,9 @@ class Scan:
             return False
         self._here |= outputs | run.kinds("input")
         if made:
-            note = "from infinite inputs" if "nan" in made and "inf" in inputs else self._caveat(one, basis)
-            if "difference" in made and (jumped := _jumped(run)):
-                note = "; ".join(filter(None, (note, jumped)))
             if entered and not self._pair:
                 self._report(run, "received", entered, "inputs", "input", self._sender(run, entered))
-            return self._report(run, "made", made, basis, "output", note)
+            return self._made(run, made, basis)
         if entered:
             if _in_place(one) and outputs & entered:
                 return self._report(
@@ -185,39 +184,58 @@ class Scan:
             return "graph", frozenset(kind for name in names for kind in self._bad.get(name, ()))
         return ("inputs", frozenset()) if self._has_inputs and not self._pair else ("order", frozenset())
 
+    def _made(self, run: Run, made: frozenset[str], basis: str) -> bool:
+        """Report a maker, and what else may have made it."""
+        got = [one for one in run.tensors if one.entry.io == "input"]
+        if "nan" in made and any(one.infinite for one in got):
+            return self._report(run, "made", made, "infinite", "output")
+        note = self._caveat(run.operator, basis)
+        if "difference" in made:
+            bad = run.worst({"difference"}, "output")
+            note = _joined(note, jumped(bad.entry.op_type, bad, got) or crept(bad, got))
+        if basis == "inputs" and any(one.counted for one in got):
+            basis = "statistics"
+        return self._report(run, "made", made, basis, "output", note)
+
     def _caveat(self, one: Operator, basis: str) -> str:
         """What the operator read that was not dumped."""
         if basis == "graph" and (reads := reads_of(one.entries[0], self._nodes)) is not None:
             names = [name for name in reads.parameters if escape(name) not in self._seen]
             if names:
-                return f"not dumped, and perhaps bad before: {_some(names)}"
+                return f"not dumped, and perhaps bad before: {some(names)}"
         if basis == "order" and (others := self._others()):
-            return f"ran before it in one dump alone: {_some(others)}"
-        if self._pair and one.api and one.op_name.startswith(_MODULES):
-            return "an API dump does not have its weights: they may differ"
+            return f"ran before it in one dump alone: {some(others)}"
+        if one.api and one.op_name.startswith(_MODULES):
+            return f"an API dump does not have its weights: they may {'differ' if self._pair else 'be bad'}"
         return ""
 
-    def _gradient(self, run: Run, before: Operator | None, known: set[str]) -> bool:
+    def _gradient(self, run: Run, before: Run | None, known: set[str]) -> bool:
         """A call's backward: what flows in is what the backward before it made."""
         kinds = run.kinds("input") - known
         self._here |= run.kinds("input")
         if not kinds:
             self.passed_on += 1
             return False
-        if before is None or not before.backward:
+        if before is None or not before.operator.backward:
             self._report(run, "received", kinds, "inputs", "input", "the first gradient of the step")
             return False
-        note = f"seen as the gradient that flows into {run.operator.op_name}"
-        return self._report(run, "made", kinds, "order", "input", note, by=before)
+        maker = before.operator
+        note = _joined(f"seen as the gradient that flows into {run.operator.op_name}", self._caveat(maker, "gradient"))
+        if self._pair:
+            bad, got = run.worst(kinds, "input"), list(before.tensors)
+            if (forward := self._calls.get(maker.op_name.removesuffix("_backward"))) is not None:
+                got += [one for one in forward.tensors if one.entry.io == "input"]
+            note = _joined(note, jumped(f"{maker.op_type}Grad", bad, got) or crept(bad, got))
+        return self._report(run, "made", kinds, "gradient", "input", note, by=maker)
 
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
         """Where a bad input comes from, as far as a graph tells."""
         entry = run.worst(kinds, "input").entry
         reads = reads_of(entry, self._nodes)
-        name = reads.parameter(entry.slot) if reads is not None else ""
+        name = reads.given(entry.slot) if reads is not None else ""
         said = f"it is {name}" if name else "no operator before it in the dump has it"
         if not name and (others := self._others()):
-            said += f"; ran before it in one dump alone: {_some(others)}"
+            said += f"; ran before it in one dump alone: {some(others)}"
         return said + self._gap
 
     def _others(self) -> list[str]:
@@ -232,7 +250,7 @@ class Scan:
             candidates = [one for one in self._alone if one.alone == side][-_LOOKED_BACK:]
             while candidates and wanted:
                 one = candidates.pop()
-                if any(_same(mine, want) for want in wanted for mine in one.operator.outputs):
+                if any(same(mine, want) for want in wanted for mine in one.operator.outputs):
                     chain.append(one)
                     wanted = list(one.operator.inputs)
             if chain:
@@ -249,7 +267,7 @@ class Scan:
             note = f"only {maker.alone} dumped it; it comes to {bad.entry.label}"
             return self._report(run, "given", kinds, "alone", "input", note, by=maker.operator)
         note = f"{'B' if maker.alone == 'A' else 'A'} has no such operator; its result comes to {bad.entry.label}"
-        note += f" through {_some(through)}" if through else ""
+        note += f" through {some(through)}" if through else ""
         return self._report(run, "made", kinds, "alone", "input", note, by=maker.operator)
 
     def _report(
@@ -268,7 +286,7 @@ class Scan:
         if kind == "given":
             note = (note + self._gap).removeprefix("; ")
         if by is None and self._runs[one.name] > 1:
-            note = "; ".join(filter(None, (note, f"in its run number {self._runs[one.name]} of the iteration")))
+            note = _joined(note, f"in its run number {self._runs[one.name]} of the iteration")
         finding = Finding(
             kind=kind,
             what=", ".join(sorted(set(kinds), reverse=True)),
@@ -278,27 +296,35 @@ class Scan:
             op_name=one.op_name if by is not None else bad.entry.op_name,
             tensor=f"{bad.entry.io}.{bad.entry.slot}" if by is None else bad.entry.label,
             basis=basis,
-            detail=_measured(bad),
+            detail=measured(bad),
             source=f"{line.path}:{line.line}" if line is not None else "",
             code=line.code.strip() if line is not None else "",
             path=str(bad.entry.path) if bad.entry.path is not None else None,
             other_path=str(bad.other.path) if bad.other is not None and bad.other.path is not None else None,
             other_name=run.partner.op_name if run.partner is not None and by is None else "",
             note=note,
-            next=self._next(one if by is not None else bad.entry),
+            next=self._next(one if by is not None else bad.entry, run),
         )
         self._found.append((one.entries[0].timestamp, finding))
         return kind == "made" and not self._everything
 
-    def _next(self, one: Operator | Entry) -> str:
-        a, b = self._words
-        words = ["dumpsim", "compare", a, b, "--all"] if b else ["dumpsim", "show", a]
-        words += ["--op", one.op_name]
-        if one.iteration is not None:
+    def _next(self, one: Operator | Entry, run: Run) -> str:
+        """A command that shows the operator; in which iteration and rank, where both dumps count alike."""
+        command = ["compare", *self._words, "--all"] if self._pair else ["show", *self._words]
+        words = ["dumpsim", *command, "--op", one.op_name, *self._options]
+        other = run.partner if run.partner is not None else one
+        step = run.operator.entries[0].place.step
+        if one.iteration is not None and other.iteration == one.iteration:
             words += ["--iteration", str(one.iteration)]
-        if self.ranks > 1:
+        if not self._pair and step is not None:
+            words += ["--step", str(step)]
+        if (one.rank or self.ranks > 1) and other.rank == one.rank:
             words += ["--rank", str(one.rank)]
         return shlex.join(words)
+
+
+def _joined(*said: str) -> str:
+    return "; ".join(filter(None, said))
 
 
 def _in_place(one: Operator) -> bool:
@@ -307,36 +333,3 @@ def _in_place(one: Operator) -> bool:
     return one.api and (
         (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name.endswith("__"))
     )
-
-
-def _same(one: Entry, other: Entry) -> bool:
-    """Whether two tensors are the same."""
-    if squeezed(one) != squeezed(other):
-        return False
-    return judge(Task(left=side_of(one), right=side_of(other), tolerance=_EXACT, measures=False)).verdict == "equal"
-
-
-def _measured(bad: Tensor) -> str:
-    """How bad a tensor is; of a pair the largest difference too, which was not asked for before it mattered."""
-    if bad.task is None:
-        return bad.detail
-    distance = judge(replace(bad.task, measures=True)).distance
-    if distance is None or not isfinite(distance.max_absolute):
-        return bad.detail
-    measures = (distance.max_absolute, distance.relative_euclidean, distance.cosine)
-    return f"{bad.detail}; largest difference {measures[0]:.4g}, relative {measures[1]:.4g}, cosine {measures[2]:.6f}"
-
-
-def _jumped(run: Run) -> str:
-    """What is said of an operator that jumps, unless all that it got is known to be the same to the last bit."""
-    entry = run.worst({"difference"}, "output").entry
-    said = jump(entry.op_type, entry.dtype)
-    got = [(one.entry, one.other) for one in run.tensors if one.entry.io == "input"]
-    same = bool(got) and all(other is not None and _same(mine, other) for mine, other in got)
-    return "" if same else said
-
-
-def _some(names: Sequence[str]) -> str:
-    """Names for a line."""
-    unique = list(dict.fromkeys(names))
-    return ", ".join(unique[:3]) + (f" and {len(unique) - 3} more" if len(unique) > 3 else "")

@@ -123,7 +123,9 @@ def _cluster(address: str, files: "Sequence[Path]") -> "Iterator[tuple[Submit[An
     try:
         from distributed import Client
     except ImportError:
-        raise UnsupportedError("Dask is not installed: pip install 'dumpsim[dask]'", where="scheduler") from None
+        raise UnsupportedError(
+            "Dask is not installed: pip install 'dumpsim[dask]'", where="scheduler", code="DS-ANA-010"
+        ) from None
     where = f"scheduler {address}"
     if not _ADDRESS.fullmatch(address):
         raise BadInputError("is no address", where=where, allowed=("tcp://HOST:PORT", "HOST:PORT"))

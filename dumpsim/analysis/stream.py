@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from dumpsim.analysis.align import Match, align
+from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.condition import Condition, conditions
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Run, Tensor
 from dumpsim.analysis.operator import Operator, Series, series
-from dumpsim.analysis.pairing import Accuracy, lenient, pairs_of, together
+from dumpsim.analysis.pairing import Accuracy, idle, lenient, pairs_of, together
 from dumpsim.analysis.scan import Scan
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import rule
@@ -44,6 +45,7 @@ def of_one(a: "str | Path | DumpSet", scan: Scan, jobs: int | None, scheduler: s
     """The operators of one dump, iteration by iteration and rank by rank, with the condition of their tensors."""
     dump = lenient(a, scan.unreadable)
     every = sorted(series(dump), key=lambda one: one.iteration or 0)
+    scan.idle = idle(scan.allow, every)
     scan.ranks = len({one.rank for one in every})
     asked: deque[tuple[Group, Sequence[Operator]]] = deque()
 
@@ -71,11 +73,15 @@ def _condition_run(one: Operator, answers: Iterator[Condition], scan: Scan) -> R
             scan.unreadable.append(state.error)
             scan.skipped["unreadable"] += 1
             continue
+        if not state.known:
+            scan.skipped["neither values nor statistics"] += 1
+            continue
         kinds = _kinds(state)
         rest = kinds - scan.allowed(entry, state) if kinds else kinds
         tolerated |= kinds - rest
         mask = kinds == {"inf"} and not state.positive_inf
-        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state), mask=mask))
+        infinite = "inf" in kinds
+        tensors.append(Tensor(entry=entry, other=None, kinds=rest, detail=_counts(state), mask=mask, infinite=infinite))
     return Run(operator=one, partner=None, tensors=tuple(tensors), tolerated=tolerated)
 
 
@@ -111,13 +117,15 @@ def of_two(
     scan: Scan,
     tol: Sequence[str],
     match: str,
+    name_map: NameMap | None,
     jobs: int | None,
     scheduler: str | None,
 ) -> Stream:
     """The matched operators of two dumps, with the verdicts on their tensors."""
     rules = tuple(rule(text) for text in tol)
-    dumps = together(a, b, match=match)
+    dumps = together(a, b, match=match, name_map=name_map)
     scan.unreadable, scan.unmatched = dumps.unreadable, dumps.unmatched
+    scan.idle = (*dumps.unused, *idle((one.pattern for one in rules), (one for pair in dumps.pairs for one in pair)))
     every = [(left, right) for left, right in dumps.pairs if left is not None and right is not None]
     every.sort(key=lambda pair: pair[0].iteration or 0)
     scan.ranks = len({left.rank for left, _ in every})
@@ -172,7 +180,14 @@ def _verdict_run(
         kinds = frozenset({"difference"} if bad else ())
         measurable = bad and outcome.verdict == "differs" and outcome.basis == "values"
         tensors.append(
-            Tensor(entry=left, other=right, kinds=kinds, detail=_distance(outcome), task=task if measurable else None)
+            Tensor(
+                entry=left,
+                other=right,
+                kinds=kinds,
+                detail=_distance(outcome),
+                task=task if measurable else None,
+                counted=outcome.basis == "statistics",
+            )
         )
     for side, name, count in ((match.left, _ALONE[0], 0), (match.right, _ALONE[1], 1)):
         rest = sum(len(operator.entries) for operator in side) - len({id(pair[count]) for pair in pairs})

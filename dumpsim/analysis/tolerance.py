@@ -1,12 +1,11 @@
 """How far two tensors may be apart: rules by name, and what is usual for a number type."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from dumpsim.core.errors import BadInputError
 
-__all__ = ["DEFAULTS", "Rule", "Tolerance", "rule", "tolerance_of"]
+__all__ = ["DEFAULTS", "Rule", "Tolerance", "rule", "usual"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +58,10 @@ _EXACT = Tolerance(rtol=0.0, atol=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Tolerance of the tensors whose operator's name, type or label matches a pattern, any case."""
+    """Tolerance of the tensors that answer to a pattern (`Entry.answers`)."""
 
     pattern: str
     tolerance: Tolerance
-
-    def matches(self, names: Iterable[str]) -> bool:
-        """Whether one of the names matches."""
-        return any(fnmatchcase(name.lower(), self.pattern.lower()) for name in names)
 
 
 def rule(text: str) -> Rule:
@@ -103,17 +98,14 @@ def _number(text: str) -> float | None:
     return value if value == value and value != float("inf") else None
 
 
-def tolerance_of(names: Sequence[str], dtypes: Iterable[str], rules: Sequence[Rule] = ()) -> Tolerance:
-    """The tolerance of a pair: that of the last rule that matches, else the wider default of the two types.
+def usual(dtypes: Iterable[str]) -> Tolerance:
+    """The widest default of some number types.
 
     Examples
     --------
-    >>> tolerance_of(["fc1"], ["float32", "float16"])
+    >>> usual(["float32", "float16"])
     Tolerance(rtol=0.002, atol=0.005, scaled=True)
     """
-    for one in reversed(rules):
-        if one.matches(names):
-            return one.tolerance
     return max((_default(name) for name in dtypes), key=lambda found: found.rtol, default=_EXACT)
 
 

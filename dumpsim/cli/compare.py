@@ -3,20 +3,35 @@
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dumpsim.archive.naming import escape
 from dumpsim.cli.output import print_json, print_rows, progress
 from dumpsim.cli.selection import Json
+from dumpsim.core.errors import BadInputError
 
 if TYPE_CHECKING:
-    from dumpsim.analysis.compare import Row
+    from dumpsim.analysis.compare import Comparison, Row
+    from dumpsim.analysis.dumpset import DumpSet
 
-__all__ = ["Iteration", "Jobs", "Matching", "Rank", "Scheduler", "Step", "Tolerances", "compare"]
+__all__ = [
+    "Iteration",
+    "Jobs",
+    "Matching",
+    "NameMap",
+    "Rank",
+    "Scheduler",
+    "Step",
+    "Tolerances",
+    "absent",
+    "compare",
+    "say",
+]
 
 Tolerances = Annotated[
     list[str] | None,
@@ -25,6 +40,12 @@ Tolerances = Annotated[
     ),
 ]
 Matching = Annotated[str, typer.Option("--match", help="Iterations by number, or by order: the first with the first.")]
+NameMap = Annotated[
+    Path | None,
+    typer.Option(
+        "--map", help="File of lines 'NN.Mine: NN.Dense' or 'NN.Mine: [NN.Dense, NN.ReLU]': what B calls for A's API."
+    ),
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", help="Processes; by default one a CPU if there is much to do.")
 ]
@@ -40,14 +61,15 @@ _TAIL = ("dtype", "other_dtype", "shape", "source", "note")
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(help="A dump, a directory inside one, or one of its files.")],
-    b: Annotated[Path, typer.Argument(help="The golden one.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="A dump, a directory inside one, or one of its files.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The golden one.")],
     tol: Tolerances = None,
     op: Annotated[str | None, typer.Option(help="Glob on the operator's full name in either dump.")] = None,
     rank: Rank = None,
     iteration: Iteration = None,
     step: Step = None,
     match: Matching = "number",
+    name_map: NameMap = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="Also tensors that agree or have no counterpart.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Tensors without counterpart are findings too.")] = False,
     equal_nan: Annotated[bool, typer.Option(help="NaN at the same place agrees.")] = True,
@@ -57,15 +79,23 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two dumps of any kind; exit code 1 if tensors differ or nothing could be compared."""
-    from dumpsim.analysis.compare import Comparison, prepare
+    from dumpsim.analysis.compare import prepare
     from dumpsim.analysis.dumpset import open as open_dump
+    from dumpsim.analysis.pairing import flags
 
-    dumps = [open_dump(path).filter(rank=rank, iteration=iteration, step=step) for path in (a, b)]
-    plan = prepare(*dumps, tol=tol or (), match=match, equal_nan=equal_nan)
-    if op is not None:
+    if csv is not None and not csv.parent.is_dir():
+        raise BadInputError(f"there is no directory {csv.parent}", where="--csv")
+    wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
+    whole = [open_dump(path) for path in (a, b)]
+    parts = [dump.filter(**wanted) for dump in whole]
+    plan = prepare(*parts, tol=tol or (), match=match, name_map=name_map, equal_nan=equal_nan)
+    if not plan.lines:
+        say(absent(whole, wanted))
+    elif op is not None:
         plan = plan.of(lambda name: fnmatchcase(name.lower(), op.lower()))
-    rows = progress(plan.rows(jobs=jobs, scheduler=scheduler), what="compare", total=len(plan))
-    result = Comparison(rows=tuple(rows), unmatched=plan.unmatched, unreadable=plan.unreadable)
+        if not plan.lines:
+            say([f"--op: no operator is called {op!r} (dumpsim ls shows their names)"])
+    result = plan.result(progress(plan.rows(jobs=jobs, scheduler=scheduler), what="compare", total=len(plan)))
     if csv is not None:
         result.to_csv(csv)
     if as_json:
@@ -75,12 +105,32 @@ def compare(
         _print(result.rows, every)
     _summary(result, every or as_json)
     if result.findings:
-        print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b)])}", file=sys.stderr)
+        options = [*flags(tol or (), match, name_map)]
+        options += [word for name, value in wanted.items() if value is not None for word in (f"--{name}", str(value))]
+        print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b), *options])}", file=sys.stderr)
     lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
     if result.unreadable or any(row.verdict == "unreadable" for row in result):
         raise typer.Exit(3)
     if not result.ok or (strict and lonely):
         raise typer.Exit(1)
+
+
+def say(lines: Iterable[str]) -> None:
+    """Tell on stderr what is wrong with what was asked."""
+    for line in lines:
+        print(f"dumpsim: {line}", file=sys.stderr)
+
+
+def absent(dumps: "Iterable[DumpSet]", wanted: Mapping[str, int | None]) -> Iterator[str]:
+    """Ranks, iterations and steps that were asked for and that a dump does not have."""
+    for dump in dumps:
+        for name, value in wanted.items():
+            if value is None:
+                continue
+            known = sorted({number for entry in dump if (number := getattr(entry.place, name)) is not None})
+            if value not in known:
+                some = ", ".join(map(str, known[:8])) + (" ..." if len(known) > 8 else "")
+                yield f"--{name}: {dump.root} has no {name} {value}; it {f'has {some}' if some else 'counts none'}"
 
 
 def _print(rows: "Sequence[Row]", every: bool) -> None:
@@ -103,13 +153,14 @@ def _named(row: "Row") -> dict[str, Any]:
     if row.verdict == "only_b":
         values |= {"op_type": row.other_type, "op_name": row.other_name, "io": row.other_io, "slot": row.other_slot}
         values |= {"shape": row.other_shape}
-    elif row.other_name != row.op_name and row.other_name:
+    elif row.other_name and escape(row.other_name) != escape(row.op_name):
         values["note"] = "; ".join(filter(None, (f"B: {row.other_name}", row.note)))
     return values
 
 
-def _summary(result: Any, every: bool) -> None:
+def _summary(result: "Comparison", every: bool) -> None:
     """What was found in all, and what has no counterpart, on stderr."""
+    say(result.idle)
     lines = []
     if not every:
         for verdict, side in (("only_a", "A"), ("only_b", "B")):
@@ -117,9 +168,9 @@ def _summary(result: Any, every: bool) -> None:
             names = Counter((row.op_name or row.other_name) for row in rows if not row.note.startswith("inside"))
             inside = sum(row.note.startswith("inside") for row in rows)
             if names:
-                some = ", ".join(list(names)[:8])
+                few = ", ".join(list(names)[:8])
                 more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-                lines.append(f"in {side} only: {sum(names.values())} tensors of {some}{more}")
+                lines.append(f"in {side} only: {sum(names.values())} tensors of {few}{more}")
             if inside:
                 lines.append(f"in {side} only: {inside} tensors inside operators that are fused on the other side")
     lines += [f"not compared: {said}" for said in (*result.unmatched, *result.unreadable)]

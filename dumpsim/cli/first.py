@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli.compare import Iteration, Jobs, Matching, Rank, Scheduler, Step, Tolerances
+from dumpsim.archive.naming import escape
+from dumpsim.cli.compare import Iteration, Jobs, Matching, NameMap, Rank, Scheduler, Step, Tolerances, absent, say
 from dumpsim.cli.output import print_json
 from dumpsim.cli.selection import Json
 
@@ -20,6 +21,9 @@ _KINDS = {"made": "made by", "received": "received by", "given": "given by"}
 _GOOD = ("are finite", "agree")
 _BASES = {
     "inputs": "its inputs {}",
+    "statistics": "the statistics of its inputs {}, which their elements need not do",
+    "infinite": "its inputs have infinities, and no NaN",
+    "gradient": "the gradient that flows into it and all results before it {}",
     "graph": "its inputs were not dumped; the graph names the operators that made them, whose results {}",
     "order": "its inputs were not dumped; all results before it {}",
 }
@@ -27,9 +31,9 @@ _SHOWN = 4  # findings that are printed; the others are counted
 
 
 def first(
-    a: Annotated[Path, typer.Argument(help="A dump, a directory inside one, or one of its files.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="A dump, a directory inside one, or one of its files.")],
     b: Annotated[
-        Path | None, typer.Argument(help="The golden one; without it NaN and infinities are looked for.")
+        Path | None, typer.Argument(metavar="[B]", help="The golden one; without it NaN and infinities are looked for.")
     ] = None,
     allow: Annotated[
         list[str] | None,
@@ -43,6 +47,7 @@ def first(
     iteration: Iteration = None,
     step: Step = None,
     match: Matching = "number",
+    name_map: NameMap = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="Search on behind the first one that made it.")] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -53,14 +58,16 @@ def first(
     from dumpsim.analysis.first import first as search
     from dumpsim.analysis.scan import INTENDED
 
-    dumps = [open_dump(path).filter(rank=rank, iteration=iteration, step=step) for path in (a, b) if path is not None]
+    wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
+    whole = [open_dump(path) for path in (a, b) if path is not None]
     with _counter() as count:
         found = search(
-            *dumps,
+            *(dump.filter(**wanted) for dump in whole),
             allow=allow or (),
             intended=() if no_intended else INTENDED,
             tol=tol or (),
             match=match,
+            name_map=name_map,
             everything=every,
             jobs=jobs,
             scheduler=scheduler,
@@ -73,8 +80,9 @@ def first(
         _print(found, pair=b is not None, every=every)
     for line in _coverage(found, pair=b is not None):
         print(line, file=sys.stderr if as_json else sys.stdout)
-    for said in found.unreadable:
-        print(f"dumpsim: {said}", file=sys.stderr)
+    say((*found.idle, *found.unreadable))
+    if not (found.tensors or found.skipped):
+        say(absent(whole, wanted))
     if found.unreadable:
         raise typer.Exit(3)
     if found.findings or not found.tensors:
@@ -98,15 +106,16 @@ def _coverage(found: "Search", *, pair: bool) -> list[str]:
     if not found.findings and found.tensors:
         said += f": {nothing}"
     elif found.passed_on:
-        said += f"; {found.passed_on} operators pass it on"
+        said += f"; {found.passed_on} {'operators pass' if found.passed_on > 1 else 'operator passes'} it on"
     lines = [said]
     if found.skipped:
         reasons = ", ".join(f"{count} tensor{'s' * (count != 1)} {reason}" for reason, count in found.skipped)
         lines.append(f"not {'compared' if pair else 'looked at'}: {reasons}")
     if found.unmatched:
         lines.append("not compared: " + "; ".join(found.unmatched[:4]) + (" ..." if len(found.unmatched) > 4 else ""))
-    if pair and not found.tensors:
-        lines.append("nothing could be compared" + ("; try --match order" if found.unmatched else ""))
+    if not found.tensors:
+        done = "compared" if pair else "looked at"
+        lines.append(f"nothing could be {done}" + ("; try --match order" if found.unmatched else ""))
     return lines
 
 
@@ -119,7 +128,7 @@ def _lines(finding: "Finding", pair: bool) -> list[str]:
         lines.append("  " + _BASES[finding.basis].format(_GOOD[pair]))
     if finding.note:
         lines.append(f"  {finding.note}")
-    if finding.other_name and finding.other_name != finding.op_name:
+    if finding.other_name and escape(finding.other_name) != escape(finding.op_name):
         lines.append(f"  in B {finding.other_name}")
     if finding.source:
         lines.append(f"  script line {finding.source}  {finding.code}")

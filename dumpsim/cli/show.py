@@ -93,9 +93,10 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
     from dumpsim.codecs.opdebug import overflows
 
     facts = _facts(entry, bins, values)
+    place = {"graph": entry.graph_id, "iteration": entry.iteration, "time": entry.timestamp}
     lines = [
         f"{entry.op_type}  {entry.label}",
-        f"  rank {entry.rank}, graph {entry.graph_id}, iteration {entry.iteration}, time {entry.timestamp}",
+        f"  rank {entry.rank}" + "".join(f", {name} {value}" for name, value in place.items() if value is not None),
         f"  {entry.dtype} {entry.shape}, {entry.format}, {human_bytes(entry.nbytes)}",
     ]
     if entry.device_shape != entry.shape:
@@ -110,8 +111,8 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
     line = entry.script_line
     if line is not None:
         lines.append(f"  made by {line.path}:{line.line}  {line.code.strip()}")
-    numbers = (f"{name} {facts[name]:.6g}" for name in STATISTICS if facts[name] is not None)
-    lines.append("  " + ", ".join(numbers))
+    if numbers := [f"{name} {facts[name]:.6g}" for name in STATISTICS if facts[name] is not None]:
+        lines.append("  " + ", ".join(numbers))
     if "histogram" in facts:
         lines += _bars(facts["histogram"]["edges"], facts["histogram"]["counts"])
     if facts.get("values"):

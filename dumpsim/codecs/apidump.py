@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import UnreadableError
 
 __all__ = [
+    "HOMES",
     "ApiName",
     "ApiRecord",
     "info_line",
@@ -24,11 +26,21 @@ __all__ = [
     "parse_name",
     "read_info",
     "read_stack",
+    "stack_keys",
     "stack_text",
     "tail_of",
 ]
 
 LAYER = "LAYER"
+HOMES = MappingProxyType(  # kind of an API -> where torch has it [spec api_dump 1.5]
+    {
+        "NN": "torch.nn.",
+        "Functional": "torch.nn.functional.",
+        "Tensor": "torch.Tensor.",
+        "Torch": "torch.",
+        "VF": "torch._VF.",
+    }
+)
 _MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
 _MAX_BITS = 1023  # what a float can hold
 _MAX_STACK = 1 << 31
@@ -269,6 +281,24 @@ def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
         if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
             raise _bad(path, None, f"the frames of {key[:200]!r} are not a list of texts")
     return {key: tuple(frames) for key, frames in stacks.items()}
+
+
+def stack_keys(name: ApiName) -> Iterator[str]:
+    """Keys under which a stack file may have the frames of a call, those of its forward also for a backward.
+
+    Examples
+    --------
+    >>> list(stack_keys(parse_name("NN_Linear_0_backward_input")))
+    ['NN_Linear_0_forward_stack_info', 'torch.nn.Linear(0) forward']
+    """
+    yield f"{name.call}_forward_stack_info"
+    if name.kind == LAYER:
+        yield f"LAYER: {name.api} forward"
+        yield f"LAYER: {name.api.replace('_', '.')} forward"
+    elif home := HOMES.get(name.kind):
+        yield f"{home}{name.api}({name.count}) forward"
+        if name.kind == "VF":
+            yield f"_VF.{name.api}({name.count}) forward"
 
 
 def _record(path: Any, number: int, line: bytes) -> ApiRecord:

@@ -190,7 +190,6 @@ MEANINGS: dict[str, Meaning] = {
     "DS-EMU-001": _M("The real package has this module and the emulation does not."),
     "DS-EMU-002": _M("The real package has this name and the emulation does not.", "", "troubleshooter 1.0.17"),
     # API dump
-    "DS-API-002": _M("A record of an API dump has a name or a file that does not fit; the message says which."),
     "DS-API-010": _M("The path is no API dump, or it does not say which rank is meant."),
     "DS-API-011": _M("Files of state_dicts are read by torch.", "pip install dumpsim[torch]"),
     "DS-API-012": _M("The result of a comparison cannot be written."),

@@ -99,3 +99,18 @@ def test_names_that_are_none_are_told_with_their_place(tmp_path):
     root = api(tmp_path, [*RECORDS[:2], ("NN_Linear", X)])
     with pytest.raises(UnreadableError, match=r"torch_api_dump_info.pkl: record 3: 'NN_Linear' is not the name"):
         list(dumpsim.open(root))
+
+
+@pytest.mark.parametrize("left_out", range(3))
+def test_a_statistic_that_was_not_asked_for_is_no_nan(tmp_path, left_out):
+    """1.0.18 writes NaN for it in every line; the other two say what is bad."""
+    place = tmp_path / "rank0"
+    place.mkdir()
+    lines = []
+    for n, bad in enumerate((False, True)):
+        values = [float("nan") if at == left_out or bad else 1.0 for at in range(3)]
+        lines.append([f"Torch_log_{n}_forward_output", 1, [], "torch.float32", [2], values, [], 1.5])
+    (place / "torch_api_dump_info.csv").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    names = ("max", "min", "avg")
+    assert [set(e.row) for e in dumpsim.open(tmp_path)] == [{*names, "l2norm"} - {names[left_out]}] * 2
+    assert [one.op_name for one in dumpsim.first(tmp_path, everything=True)] == ["Torch_log_1_forward"]

@@ -14,9 +14,11 @@ from rebuild import rebuild
 from smalltree import api, chain, write
 
 import dumpsim
+from dumpsim.analysis import align as alignment
 from dumpsim.analysis.align import align
 from dumpsim.analysis.operator import series
-from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, tolerance_of
+from dumpsim.analysis.sequence import increasing
+from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, usual
 from dumpsim.analysis.verdict import Side, Task, _merges, judge
 from dumpsim.core.errors import BadInputError
 from dumpsim.tensor.layout import to_device
@@ -118,13 +120,94 @@ def test_shapes_that_are_the_same_in_memory(tmp_path, one, other, same):
     assert _merges(one, other) is same
 
 
+def test_each_tensor_has_its_own_tolerance_and_the_last_pattern_holds(tmp_path):
+    """By operator of either side, type and label."""
+    v = [np.full(3, float(n + 1), np.float32) for n in range(3)]
+    a, b = write(tmp_path / "a", chain(*v, scope="Own")), write(tmp_path / "b", chain(*v, scope="Own"))
+    tol = ["*:0.5", "*add-op1:0.25:0", "*Add-op1:output.0:0.125"]
+    held = {(row.op_name, row.io): (row.rtol, row.atol) for row in dumpsim.compare(a, b, tol=tol)}
+    assert held == {
+        ("Own_Add-op0", "input"): (0.5, 0.5),
+        ("Own_Add-op0", "output"): (0.5, 0.5),
+        ("Own_Add-op1", "input"): (0.25, 0.0),
+        ("Own_Add-op1", "output"): (0.125, 0.125),
+    }
+    assert {row.rtol for row in dumpsim.compare(a, b, tol=["*:0.5", "ADD:1"])} == {1.0}
+
+
+@pytest.mark.parametrize("search", [dumpsim.compare, dumpsim.first])
+def test_a_pattern_that_nothing_answers_to_is_told(tmp_path, search):
+    v = [np.full(3, float(n), np.float32) for n in range(3)]
+    tree = write(tmp_path, chain(*v, kind="Softmax"))
+    found = search(tree, tree, tol=["sofmax:1e-3", "*softmax*:1e-2"])
+    assert found.idle == ("no tensor answers to 'sofmax' (did you mean 'Softmax'?)",)
+    assert search(tree, tree, tol=["softmax:1e-2"]).idle == ()
+    assert dumpsim.first(tree, allow=["nothing*", "soft*"]).idle == ("no tensor answers to 'nothing*'",)
+
+
+def _layers(own: bool, wrong: float = 0.0):
+    """Two dense layers with a sum between them; as products and sums, or as calls of a module of one's own."""
+    v = [np.random.default_rng(n).normal(size=(4, 4)).astype(np.float32) for n in range(6)]
+    records, back = [], []
+    for n, (got, product, result) in enumerate(((v[0], v[1], v[2]), (v[3], v[4], v[5] + np.float32(wrong)))):
+        calls = [("NN_Mine", got, result)] if own else [("Torch_matmul", got, product), ("Torch_add", product, result)]
+        for call, taken, made in calls:
+            records += [(f"{call}_{n}_forward_input.0", taken), (f"{call}_{n}_forward_output", made)]
+        back.append((f"{calls[-1][0]}_{n}_backward_input", result))
+        if n == 0:
+            records += [("Torch_sum_0_forward_input.0", v[2]), ("Torch_sum_0_forward_output", v[3])]
+    return records + back[::-1]
+
+
+@pytest.mark.parametrize("form", ["dict", "file"])
+def test_a_call_is_what_the_user_says_it_is(tmp_path, form):
+    """One call of A does the work of two of B; what flows back into them belongs together too."""
+    a, b = api(tmp_path / "a", _layers(own=True)), api(tmp_path / "b", _layers(own=False))
+    names = {"NN.Mine": ["Torch.matmul", "Torch.add"], "NN.Other": "NN.Linear"}
+    if form == "file":
+        (tmp_path / "names.yaml").write_text("NN.Mine: [Torch.matmul, Torch.add]\nNN.Other: NN.Linear\n")
+        names = tmp_path / "names.yaml"
+    plain = dumpsim.compare(a, b)
+    assert "only_a" in plain.counts
+    found = dumpsim.compare(a, b, name_map=names)
+    assert found.idle == ("no call in A is of 'NN_Other'",)
+    pairs = [(row.op_name, row.other_name, row.io) for row in found if row.verdict == "equal"]
+    for n in range(2):
+        assert (f"NN_Mine_{n}_forward", f"Torch_matmul_{n}_forward", "input") in pairs
+        assert (f"NN_Mine_{n}_forward", f"Torch_add_{n}_forward", "output") in pairs
+        assert (f"NN_Mine_{n}_backward", f"Torch_add_{n}_backward", "input") in pairs
+    assert {row.op_name for row in found if row.verdict == "only_a"} == set()
+    bad = api(tmp_path / "bad", _layers(own=True, wrong=1.0))
+    maker = dumpsim.first(bad, b, name_map=names).maker
+    assert (maker.op_name, maker.tensor) == ("NN_Mine_1_forward", "output.0")
+    assert ("--map" in maker.next) == (form == "file")
+
+
+def test_one_name_stands_for_another(tmp_path):
+    """One call beside two of the same shapes: neither order nor shapes tell which of them it is."""
+    v = [np.random.default_rng(n).normal(size=(2, 2)).astype(np.float32) for n in range(3)]
+
+    def tree(name, *kinds):
+        records = []
+        for kind in kinds:
+            got, made = (v[0], v[1]) if kind in ("mish", "mine") else (v[0], v[2])
+            records += [(f"Torch_{kind}_0_forward_input.0", got), (f"Torch_{kind}_0_forward_output", made)]
+        return api(tmp_path / name, records)
+
+    a, b = tree("a", "mine"), tree("b", "lgamma", "mish")
+    assert dumpsim.compare(a, b).counts == {"only_a": 2, "only_b": 4}
+    found = dumpsim.compare(a, b, name_map={"Torch.mine": "Torch.mish"})
+    mine = [row for row in found if row.op_name == "Torch_mine_0_forward"]
+    assert [(row.other_name, row.verdict) for row in mine] == [("Torch_mish_0_forward", "equal")] * 2
+    assert found.counts == {"equal": 2, "only_b": 2}
+    with pytest.raises(BadInputError, match="is not the name of an API"):
+        dumpsim.compare(a, b, name_map={"mine": "Torch.mish"})
+
+
 def test_tolerances():
     assert rule("*soft*max:1e-3:0").tolerance == Tolerance(rtol=1e-3, atol=0)
-    rules = [rule("*:0.5"), rule("*fc1*:0.1")]
-    assert tolerance_of(["Default/fc1-Dense"], ["float32"], rules).rtol == 0.1
-    assert tolerance_of(["Default/fc2-Dense"], ["float32"], rules).rtol == 0.5
-    assert tolerance_of(["x"], ["float32", "bfloat16"]) == DEFAULTS["bfloat16"]
-    assert tolerance_of(["x"], ["int32"]) == Tolerance(rtol=0, atol=0)
+    assert usual(["float32", "bfloat16"]) == DEFAULTS["bfloat16"]
+    assert usual(["int32"]) == Tolerance(rtol=0, atol=0)
     for text in ("fc1", "fc1:x", ":0.1", "fc1:-1", "fc1:nan"):
         with pytest.raises(BadInputError, match="PATTERN:RTOL"):
             rule(text)
@@ -476,3 +559,28 @@ def test_nan_on_both_sides_is_counted_and_agrees_if_it_may(tmp_path, dtype, size
     same = judged(x, x.copy(), tmp_path)
     assert (same.verdict, same.note) == ("equal", "2 NaN on both sides")
     assert judged(x, x.copy(), tmp_path, equal_nan=False).verdict == "differs"
+
+
+def test_work_grows_with_the_number_of_gaps_and_not_with_its_square(tmp_path, monkeypatch):
+    """Between any two calls that match there is one in each dump that nothing answers."""
+    handled = []
+
+    def counted(pairs):
+        handled.append(len(pairs))
+        return increasing(pairs)
+
+    monkeypatch.setattr(alignment, "increasing", counted)
+    work = []
+    for count in (50, 200):
+        trees = []
+        for name, width in (("foo", 4), ("bar", 6)):
+            records = []
+            for n in range(count):
+                for kind, size in (("relu", 2), (name, width)):
+                    value = np.full(size, float(n), np.float32)
+                    records += [(f"Torch_{kind}_{n}_forward_{io}", value) for io in ("input.0", "output")]
+            trees.append(api(tmp_path / name / str(count), records, npy=False))
+        handled.clear()
+        assert dumpsim.compare(*trees).counts == {"equal": 2 * count, "only_a": 2 * count, "only_b": 2 * count}
+        work.append(sum(handled))
+    assert work[1] <= 5 * work[0]

@@ -1,6 +1,7 @@
 """The first bad operator of trees in which it is known."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from rebuild import rebuild
 from smalltree import api, chain, write
 
 import dumpsim
-from dumpsim.core.errors import UnreadableError
+from dumpsim.core.errors import BadInputError, UnreadableError
 
 GOOD = np.ones((2, 2), np.float32)
 NAN = np.full((2, 2), np.nan, np.float32)
@@ -30,6 +31,15 @@ def test_a_maker_is_told_from_those_that_pass_it_on(tmp_path):
     assert dumpsim.first(tmp_path, everything=True).passed_on == 2
 
 
+@pytest.mark.parametrize("one", [{"tol": ["*:1"]}, {"match": "order"}, {"name_map": {"NN.A": "NN.B"}}])
+@pytest.mark.parametrize("two", [{"allow": ["*"]}, {"intended": ()}])
+def test_what_means_nothing_for_so_many_dumps_is_refused(tmp_path, one, two):
+    tree = write(tmp_path, chain(GOOD, GOOD))
+    for dumps, arguments, said in (((tree,), one, "is for two dumps"), ((tree, tree), two, "is for one dump")):
+        with pytest.raises(BadInputError, match=f"^{next(iter(arguments))}: {said}"):
+            dumpsim.first(*dumps, **arguments)
+
+
 def test_a_clean_dump_has_none(tmp_path):
     found = dumpsim.first(write(tmp_path, chain(GOOD, GOOD, GOOD)))
     assert (len(found), found.maker, found.operators) == (0, None, 2)
@@ -40,7 +50,7 @@ def test_an_infinity_that_becomes_nan_has_two_makers(tmp_path):
     assert [(one.what, one.op_name) for one in dumpsim.first(tmp_path)] == [("inf", "Default_Add-op0")]
     everything = dumpsim.first(tmp_path, everything=True)
     assert [(one.what, one.op_name) for one in everything] == [("inf", "Default_Add-op0"), ("nan", "Default_Add-op1")]
-    assert everything.findings[1].note == "from infinite inputs"
+    assert everything.findings[1].basis == "infinite"
 
 
 def test_what_comes_from_outside_is_received(tmp_path):
@@ -67,7 +77,7 @@ def test_intended_infinities(tmp_path):
     assert not dumpsim.first(tmp_path / "good").findings
     assert [one.op_type for one in dumpsim.first(tmp_path / "good", intended=())] == ["MaskedFill"]
     write(tmp_path / "bad", [*ops[:2], ("Softmax", "Default/Softmax-op0", [LOW], [NAN])])
-    assert told(dumpsim.first(tmp_path / "bad")) == [("made", "nan", "Default_Softmax-op0", "output.0", "inputs")]
+    assert told(dumpsim.first(tmp_path / "bad")) == [("made", "nan", "Default_Softmax-op0", "output.0", "infinite")]
 
 
 def test_the_allow_list_is_for_infinities_of_either_sign_and_never_for_nan(tmp_path):
@@ -181,7 +191,7 @@ def test_api_dumps_tell_the_line_and_judge_gradients_by_order(tmp_path):
     stack = '{"torch.sqrt(0) forward": ["File net.py, line 7, in forward, \\n y = torch.sqrt(x)"]}'
     (root / "rank0" / "torch_api_dump_stack.json").write_text(stack)
     (finding,) = dumpsim.first(root)
-    assert (finding.kind, finding.op_name, finding.basis) == ("made", "Torch_sqrt_0_backward", "order")
+    assert (finding.kind, finding.op_name, finding.basis) == ("made", "Torch_sqrt_0_backward", "gradient")
     assert (finding.source, finding.code) == ("net.py:7", "y = torch.sqrt(x)")
     assert finding.note == "seen as the gradient that flows into NN_Linear_0_backward"
 
@@ -276,7 +286,11 @@ def test_a_difference_that_shrinks_is_still_told_where_it_began(tmp_path):
 def test_a_rank_alone_is_compared_with_the_other_dumps_only_rank(tmp_path):
     a = write(tmp_path / "a", chain(GOOD, GOOD), rank=0)
     b = write(tmp_path / "b", chain(GOOD, GOOD * 2), rank=3)
-    assert dumpsim.first(a, b).maker.op_name == "Default_Add-op0"
+    maker = dumpsim.first(a, b).maker
+    assert maker.op_name == "Default_Add-op0"
+    assert maker.next.endswith("--op Default_Add-op0 --iteration 0")  # the other one has no rank 0
+    assert dumpsim.first(b, b, tol=["*:0:0"]).maker is None
+    assert dumpsim.first(write(tmp_path / "c", chain(GOOD, NAN), rank=3)).maker.next.endswith("--iteration 0 --rank 3")
 
 
 def test_what_is_damaged_is_told_and_the_rest_is_looked_at(tmp_path):
@@ -367,3 +381,85 @@ def test_a_jump_is_told_from_an_error(tmp_path, near):
     (finding,) = dumpsim.first(*trees)
     assert (finding.kind, finding.what, finding.op_type) == ("made", "difference", "MaxPoolGrad")
     assert finding.note == ("tied or nearly tied maxima can choose another element" if near else "")
+
+
+def test_what_has_neither_values_nor_statistics_is_not_called_good(tmp_path):
+    """The info file of a dump of stacks: names, types and shapes."""
+    place = tmp_path / "rank0"
+    place.mkdir()
+    nan = [float("nan")] * 3
+    names = ("NN_Linear_0_forward_input.0", "NN_Linear_0_forward_output")
+    lines = [[name, 1, [], "torch.float32", [2, 2], nan] for name in names]
+    (place / "torch_api_dump_info.pkl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = dumpsim.first(tmp_path)
+    assert (found.tensors, found.skipped) == (0, (("neither values nor statistics", 2),))
+
+
+def test_the_average_and_the_norm_tell_too(tmp_path):
+    """statistic.csv of a dump that was asked for one of them alone."""
+    for column in ("Avg Value", "L2Norm Value"):
+        place = tmp_path / column[:3] / "rank_0" / "Net" / "0" / "0"
+        place.mkdir(parents=True)
+        head = f"Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,{column}"
+        rows = [
+            f'Log,Default/Log-op0,0,0,{n},{io},0,4,float32,"(2,)",{v}'
+            for n, io, v in ((1, "input", 1), (2, "output", "nan"))
+        ]
+        (place / "statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+        assert told(dumpsim.first(tmp_path / column[:3])) == [("made", "nan", "Default/Log-op0", "output.0", "inputs")]
+
+
+def test_a_difference_that_crept_in_is_told_from_one_that_was_made(tmp_path):
+    """The result is beyond the tolerance, the input a little within it."""
+    v = [np.random.default_rng(n).normal(size=(8, 8)).astype(np.float32) for n in range(3)]
+    a = write(tmp_path / "a", chain(*v))
+    for name, before in (("crept", 8e-5), ("made", 1e-7)):
+        b = write(tmp_path / name, chain(v[0], v[1] * np.float32(1 + before), v[2] * np.float32(1 + 3e-4)))
+        (finding,) = dumpsim.first(b, a)
+        assert finding.op_name == "Default_Add-op1"
+        said = "its inputs differ too, within the tolerance (relative 8e-05): a smaller one tells where that began"
+        assert finding.note == (said if name == "crept" else "")
+    assert dumpsim.first(tmp_path / "crept", a, tol=["*:2e-5"]).maker.op_name == "Default_Add-op0"
+
+
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("call", ["Functional_max_pool2d", "NN_ReLU", "NN_GELU"])
+def test_gradients_of_an_api_dump_jump_too(tmp_path, call, near):
+    """Not those of calls that got the same, forward and backward."""
+    gradient = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+    trees = [
+        api(
+            tmp_path / name,
+            [
+                ("NN_Conv2d_0_forward_input.0", GOOD),
+                ("NN_Conv2d_0_forward_output", GOOD),
+                (f"{call}_0_forward_input.0", GOOD + np.float32(1e-6 * (near and name == "b"))),
+                (f"{call}_0_forward_output", GOOD),
+                (f"{call}_0_backward_input", gradient),
+                ("NN_Conv2d_0_backward_input", value),
+            ],
+        )
+        for name, value in (("a", gradient), ("b", gradient[::-1]))
+    ]
+    (finding,) = dumpsim.first(*trees)
+    assert (finding.op_name, finding.basis) == (f"{call}_0_backward", "gradient")
+    said = ("max_pool" in call and near, "ReLU" in call and near)
+    assert ("tied" in finding.note, "near a step" in finding.note) == said
+
+
+def test_of_statistics_no_more_is_said_than_they_tell(tmp_path):
+    records = [("Torch_add_0_forward_input.0", GOOD), ("Torch_add_0_forward_output", GOOD)]
+    a = api(tmp_path / "a", records, npy=False)
+    b = api(tmp_path / "b", [records[0], (records[1][0], 2 * GOOD)], npy=False)
+    assert told(dumpsim.first(a, b)) == [("made", "difference", "Torch_add_0_forward", "output.0", "statistics")]
+
+
+def test_a_bad_constant_of_the_graph_is_called_one(tmp_path):
+    """Half precision makes infinity of a scale."""
+    rebuild("simple_3steps", tmp_path)
+    path = next(tmp_path.rglob("BiasAdd.*fc1*.input.2.*.npy"))
+    path.chmod(0o600)
+    np.save(path, np.array([np.inf], np.float32))
+    path.rename(path.with_name(path.name.replace("Int64", "Float32")))
+    (finding,) = dumpsim.first(tmp_path)
+    assert (finding.kind, finding.tensor, finding.note) == ("received", "input.2", "it is a constant")

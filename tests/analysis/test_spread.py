@@ -1,6 +1,7 @@
 """Work on several processes and on a Dask cluster gives what one process gives."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -39,10 +40,8 @@ def test_pieces_come_in_order_and_no_more_than_needed():
 
 
 def test_without_dask_the_extra_is_named(pair, monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UnsupportedError, match=r"pip install 'dumpsim\[dask\]'"):
+    with pytest.raises(UnsupportedError, match=r"pip install 'dumpsim\[dask\]' \[DS-ANA-010\]"):
         dumpsim.compare(*pair, scheduler="tcp://127.0.0.1:1")
 
 

@@ -1,13 +1,17 @@
 """compare and first as a user types them."""
 
 import json
+import shlex
+import shutil
 
 import numpy as np
 import pytest
-from smalltree import chain, write
+from rebuild import rebuild
+from smalltree import api, chain, write
 from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
+from dumpsim.core.errors import BadInputError
 
 V = [np.full((2, 3), float(n), np.float32) for n in range(5)]
 
@@ -119,3 +123,64 @@ def test_compare_leads_to_first(dumps):
     a, b = dumps
     assert run("compare", a, b).stderr.splitlines()[-1] == f"next: dumpsim first {a} {b}"
     assert "next:" not in run("compare", b, b).stderr
+
+
+def test_the_next_command_asks_the_same(tmp_path):
+    """What was chosen and tolerated, here by order where the iterations have other numbers."""
+    a = write(tmp_path / "a", chain(V[0], V[1] * 1.5, V[2] * 3))
+    b = write(tmp_path / "b", chain(*V[:3]), iteration=2)
+    options = ["--tol", "*:0.6:0", "--match", "order"]
+    line = run("compare", a, b, *options).stderr.splitlines()[-1]
+    assert line == f"next: dumpsim first {a} {b} --tol '*:0.6:0' --match order"
+    found = run("first", a, b, *options, "--json")
+    words = shlex.split(json.loads(found.stdout)["next"])
+    assert words[-4:] == options
+    again = run(*words[1:])
+    assert (again.exit_code, "Default_Add-op1\toutput" in again.stdout) == (1, True)
+
+
+def test_names_of_a_file(tmp_path):
+    left = api(tmp_path / "a", [("NN_Mine_0_forward_input.0", V[0]), ("NN_Mine_0_forward_output", V[1])])
+    right = api(tmp_path / "b", [("NN_Mish_0_forward_input.0", V[0]), ("NN_Mish_0_forward_output", V[2])])
+    names = tmp_path / "names.yaml"
+    names.write_text("NN.Mine: NN.Mish\n")
+    found = run("compare", left, right, "--map", names)
+    assert "2 pairs compared: 1 differs, 1 equal" in found.stderr
+    assert found.stderr.splitlines()[-1] == f"next: dumpsim first {left} {right} --map {names}"
+    told = json.loads(run("first", left, right, "--map", names, "--json").stdout)
+    assert (told["op_name"], told["other_name"]) == ("NN_Mine_0_forward", "NN_Mish_0_forward")
+    assert f"--map {names}" in told["next"]
+    names.write_text("Mine: Mish\n")
+    assert "is not the name of an API" in str(run("compare", left, right, "--map", names).exception)
+
+
+def test_what_the_dumps_do_not_have_is_told(dumps):
+    a, b = dumps
+    for command in ("compare", "first"):
+        found = run(command, a, b, "--iteration", 7)
+        assert found.exit_code == 1
+        assert [f"--iteration: {root} has no iteration 7; it has 0" in found.stderr for root in dumps] == [True, True]
+        assert f"--step: {a} has no step 1; it counts none" in run(command, a, b, "--step", 1).stderr
+    assert "no operator is called '*sub*'" in run("compare", a, b, "--op", "*sub*").stderr
+    assert "no tensor answers to 'sub'" in run("first", a, b, "--tol", "sub:1").stderr
+    assert "no tensor answers to 'sub'" in run("compare", a, b, "--tol", "sub:1").stderr
+
+
+def test_rows_have_a_place_to_go_before_anything_is_compared(dumps, tmp_path):
+    found = run("compare", *dumps, "--csv", tmp_path / "none" / "rows.csv")
+    assert str(found.exception) == f"--csv: there is no directory {tmp_path / 'none'}"
+    assert (type(found.exception), found.stdout) == (BadInputError, "")
+
+
+def test_names_that_files_and_graphs_write_differently_are_one(tmp_path):
+    """A tree with graphs has slashes in its names, one without has not."""
+    rebuild("simple_3steps", tmp_path / "a")
+    rebuild("simple_3steps", tmp_path / "b")
+    shutil.rmtree(tmp_path / "b" / "rank_0" / "graphs")
+    path = next((tmp_path / "b").rglob("MatMul.*fc2*output*.npy"))
+    path.chmod(0o600)
+    np.save(path, np.load(path) * 2)
+    found = run("compare", tmp_path / "a", tmp_path / "b")
+    assert "Default/fc2-Dense/MatMul-op0" in found.stdout
+    assert "B: " not in found.stdout
+    assert "in B" not in run("first", tmp_path / "a", tmp_path / "b").stdout

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from rebuild import rebuild
+from smalltree import api
 
 
 def dumpsim(*arguments, **options):
@@ -88,6 +89,12 @@ def test_exit_codes(tree, arguments, code, text):
     result = dumpsim(*(a.replace("{tree}", str(tree)) for a in arguments))
     assert result.returncode == code
     assert text in result.stderr
+
+
+def test_show_leaves_out_what_an_api_dump_does_not_have(tmp_path):
+    root = api(tmp_path, [("NN_ReLU_0_forward_output", [1.0, 2.0])])
+    lines = dumpsim("show", root).stdout.splitlines()
+    assert lines[:2] == ["ReLU  NN_ReLU_0_forward:output.0", "  rank 0, iteration 0, time 0"]
 
 
 @pytest.mark.parametrize("command", [["stat"], ["ls"], ["show", "--limit", "1000"]])

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumpsim.codecs.apidump import ApiRecord, info_line, parse_name, read_info, read_stack, stack_text
+from dumpsim.codecs.apidump import (
+    ApiRecord,
+    info_line,
+    lines_of,
+    parse_name,
+    read_info,
+    read_stack,
+    stack_text,
+    tail_of,
+)
 from dumpsim.core.errors import UnreadableError
 
 NUMBERS = st.floats() | st.integers(-(2**70), 2**70) | st.booleans()
@@ -17,6 +26,13 @@ NUMBERS = st.floats() | st.integers(-(2**70), 2**70) | st.booleans()
 def test_a_line_is_what_json_writes(name, shape, high, low, mean):
     record = ApiRecord(name=name, dtype="torch.float32", shape=tuple(shape), max=high, min=low, mean=mean)
     assert info_line(record) == json.dumps([name, 1, [], "torch.float32", shape, [high, low, mean]]) + "\n"
+
+
+@given(st.lists(st.text(max_size=5) | st.just("NN_ReLU_0"), max_size=4))
+def test_lines_together_are_the_lines_alone(names):
+    """One name that needs escapes does not change how the others are written."""
+    expected = [json.dumps([name, 1, [], "torch.int8", [2], [1, 0, 0.5]]) + "\n" for name in names]
+    assert lines_of(names, [tail_of("torch.int8", (2,), (1, 0, 0.5))] * len(names)) == "".join(expected)
 
 
 @pytest.mark.parametrize("version", ["1.0.17", "1.0.18"])
@@ -45,6 +61,9 @@ def test_lines_come_back(tmp_path, version):
         '["a",1,[],"t",[-1],[0,0,0]]',
         '["a",1,[],"t",[1],[0,0]]',
         '["a",1,[],"t",[1],[0,0,"x"]]',
+        '["a\\u001b[31m",1,[],"t",[1],[0,0,0]]',
+        f'["a",1,[],"t",[1],[{1 << 1023},0,0]]',
+        '["a",1,[],"t",[1],[' + "1" * 5000 + ",0,0]]",
         "[" * 9999,
     ],
 )

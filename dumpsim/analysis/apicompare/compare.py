@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 from dumpsim.analysis.apicompare.align import align
@@ -16,7 +17,7 @@ from dumpsim.analysis.apicompare.options import NameMap, Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
-from dumpsim.analysis.apicompare.source import Call, Dump, Group, open_dump
+from dumpsim.analysis.apicompare.source import Call, Dump, Group, info_files, open_dump, ranks
 from dumpsim.analysis.apicompare.table import Table
 from dumpsim.core.errors import UnreadableError
 
@@ -33,6 +34,8 @@ _DIRECTORIES = "The compare directory information:\n The orig dir: %s \n The tar
 _NO_NPY = "npy files not found, use pkl files to compare."
 _NO_VALUES = "all the data in the pkl files are nan."
 _NO_FILES = "{} records in {} have no npy file, and are not compared; the first is {}."
+_OTHER_RANKS = "Only {} is compared, not {} beside it; the directory of a rank compares that one."
+_OTHER_FRAMEWORKS = "{} holds dumps of {}; that of {} is compared."
 _UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
 _DEFAULTS = Options()
@@ -60,7 +63,7 @@ def api_dump_compare(
     ----------
     origin_path, target_path : str or path
         The ``output_path`` of `api_dump_init`, or the directory of one of its ranks. Frameworks are told by the names
-        of the files; any two may be compared.
+        of the files; any two may be compared, each from a directory of its own.
     output_path : str or path, optional
         Where the tables are written; without it they are only shown.
     rtol, atol : float
@@ -175,10 +178,12 @@ def compare_api_dumps(
         notes += [] if has_values else [_NO_VALUES]
     if style.arrays:
         notes += [note for dump in dumps for note in _missing(dump)]
+    if not options.exact:
+        notes += [note for side in zip((origin_path, target_path), dumps, strict=True) for note in _others(*side)]
     parameters, no_models = _parameters(dumps, style)
     notes += no_models
     names = read_names(options.name_map)
-    if unused := names.unused([call for step in dumps[0].steps for call in step.calls]):
+    if unused := names.unused({(call.kind, call.api) for step in dumps[0].steps for call in step.calls}):
         notes.append(_UNUSED.format(", ".join(unused)))
     steps = _steps(dumps, style, has_values, options, names, progress)
     first = _first(steps, dumps, notes)
@@ -191,6 +196,14 @@ def _missing(dump: Dump) -> Iterator[str]:
     names = [item.record.name for item in dump.items() if item.record.name not in dump.arrays]
     if names:
         yield _NO_FILES.format(len(names), dump.rank_dir, names[0])
+
+
+def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
+    """That there are more ranks, or dumps of more frameworks, than the one that is compared."""
+    if others := [rank.name for rank in ranks(Path(path)) if rank != dump.rank_dir]:
+        yield _OTHER_RANKS.format(dump.rank_dir, ", ".join(others))
+    if len(frameworks := list(dict.fromkeys(name for name, _ in info_files(dump.rank_dir)))) > 1:
+        yield _OTHER_FRAMEWORKS.format(dump.rank_dir, ", ".join(frameworks), dump.framework)
 
 
 def _steps(
@@ -264,12 +277,14 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: lis
     found = first_divergence(steps)
     if found is None:
         return None
-    step, finding = found
+    step, finding, before = found
     assert finding.origin is not None  # only pairs have a verdict
     assert finding.target is not None
     name = finding.origin.name
+    guilty = before if before is not None else finding
     stacks: list[tuple[str, ...]] = []
-    for dump, item in zip(dumps, (finding.origin, finding.target), strict=True):
+    for dump, item in zip(dumps, (guilty.origin, guilty.target), strict=True):
+        assert item is not None
         try:
             stacks.append(dump.stack(item.name.call))
         except UnreadableError as error:
@@ -281,6 +296,7 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: lis
         origin=finding.origin.record.name,
         target=finding.target.record.name,
         cause="gradient" if name.direction == "backward" else "operator" if name.io == "output" else "input",
+        maker=before.origin.name.call if before is not None and before.origin is not None else "",
         origin_stack=stacks[0],
         target_stack=stacks[1],
     )

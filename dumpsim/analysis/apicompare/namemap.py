@@ -3,14 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from dumpsim.analysis.apicompare.meaning import Framework, Meaning, meaning
 from dumpsim.analysis.apicompare.source import Call
-from dumpsim.analysis.apiname import COMPOUNDS
+from dumpsim.analysis.apiname import COMPOUNDS, canonical
 from dumpsim.core.errors import BadInputError
 
 __all__ = ["Names", "read_names"]
@@ -37,6 +37,10 @@ class Names:
             for call in calls
         )
 
+    def words(self, kind: str, api: str) -> tuple[str, ...]:
+        """The operations that do the work of an API of the origin, in canonical words; empty where nothing is said."""
+        return tuple(canonical(name) for _, name in self.pairs.get((kind, api), ()))
+
     def _meaning(self, api: Api, target: Framework) -> Meaning:
         """Of one counterpart; several make a word that no other API has."""
         first, *more = self.pairs[api]
@@ -52,9 +56,8 @@ class Names:
         }
         return MappingProxyType({**COMPOUNDS, **own})
 
-    def unused(self, calls: Sequence[Call]) -> list[str]:
+    def unused(self, seen: Collection[Api]) -> list[str]:
         """APIs that no call is of."""
-        seen = {(call.kind, call.api) for call in calls}
         return ["_".join(api) for api in self.pairs if api not in seen]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dumpsim.analysis.apicompare.rows import Finding
 from dumpsim.analysis.apicompare.table import Table
+from dumpsim.analysis.frame import frames
 from dumpsim.core.errors import DumpWriteError
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ class Divergence:
     cause : str
         ``operator`` when everything that went into the call agrees, ``input`` when an input already differs, which only
         the first array of a run or a call without a partner before it can do, ``gradient`` in the backward run.
+    maker : str
+        Of a gradient, the call whose backward ran before: what flowed into that agrees. Empty for the first gradient,
+        and behind one that nothing answers.
     origin_stack, target_stack : tuple of str
-        Where the call was made, innermost frame first; empty when the dump keeps no stack for it.
+        Where the call was made, of a gradient its maker, innermost frame first; empty when the dump keeps none for it.
     """
 
     step: int
@@ -39,16 +43,17 @@ class Divergence:
     origin: str
     target: str
     cause: str
+    maker: str = ""
     origin_stack: tuple[str, ...] = ()
     target_stack: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        cause = _CAUSES[self.cause] + (f" that the backward of {self.maker} made" if self.maker else "")
         lines = [
-            f"First divergence (step {self.step}, {self.direction}): {self.origin} differs from {self.target} "
-            f"({_CAUSES[self.cause]})"
+            f"First divergence (step {self.step}, {self.direction}): {self.origin} differs from {self.target} ({cause})"
         ]
-        for side, frames in (("origin", self.origin_stack), ("target", self.target_stack)):
-            lines += [f"  {side}: {' '.join(frame.split())}" for frame in frames]
+        for side, stack in (("origin", self.origin_stack), ("target", self.target_stack)):
+            lines += [f"  {side}: {' '.join(frame.split())}" for frame in stack]
         return "\n".join(lines)
 
 
@@ -146,18 +151,18 @@ class ApiComparison:
         return written
 
     def to_pandas(self) -> "pd.DataFrame":
-        """All rows of the forward and backward tables with columns ``step`` and ``direction`` in front."""
-        import pandas as pd
-
-        frames = []
+        """All rows of the forward and backward tables, behind columns ``step`` and ``direction`` (extra ``report``)."""
+        pandas = frames("pandas")
+        tables = []
         for step in self.steps:
             for direction, table in (("forward", step.forward), ("backward", step.backward)):
                 if table is not None:
                     frame = table.to_pandas()
                     frame.insert(0, "direction", direction)
                     frame.insert(0, "step", step.step)
-                    frames.append(frame)
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"step": [], "direction": []})
+                    tables.append(frame)
+        rows: pd.DataFrame = pandas.DataFrame({"step": [], "direction": []})
+        return pandas.concat(tables, ignore_index=True) if tables else rows
 
     def console(self, *, colour: bool = False) -> str:
         """The tables as the console shows them, then the first divergence."""
@@ -169,13 +174,24 @@ class ApiComparison:
         return "\n".join([*self.notes, self.console()])
 
 
-def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, Finding] | None:
-    """The step and the pair that differ first."""
+def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, Finding, Finding | None] | None:
+    """The step and the pair that differ first; of a gradient also the pair of the call that ran before it."""
     for step in steps:
+        passed: list[Finding] = []  # gradients, since the last that nothing answers
         for finding in step.findings:
             if finding.passes is False:
-                return step, finding
+                before = (one for one in reversed(passed) if _call(one) != _call(finding))
+                return step, finding, next(before, None)
+            if finding.passes is None:
+                passed.clear()
+            elif finding.origin is not None and finding.origin.name.direction == "backward":
+                passed.append(finding)
     return None
+
+
+def _call(finding: Finding) -> str:
+    """The call of the origin."""
+    return finding.origin.name.call if finding.origin is not None else ""
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -24,6 +24,7 @@ from dumpsim.analysis.apicompare.difference import (
 from dumpsim.analysis.apicompare.meaning import Framework
 from dumpsim.analysis.apicompare.source import Call, Dump, Group, Item
 from dumpsim.analysis.apicompare.table import Row, Table
+from dumpsim.codecs.apidump import HOMES
 
 __all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
 
@@ -370,17 +371,8 @@ def _module(item: Item, style: Style) -> str:
     return _BEFORE_NUMBER.sub(".", path)
 
 
-_PREFIX = {
-    "NN": "torch.nn.",
-    "Functional": "torch.nn.functional.",
-    "Tensor": "torch.Tensor.",
-    "Torch": "torch.",
-    "VF": "torch._VF.",
-}
-
-
 def _torch_name(item: Item) -> str:
     """``torch.nn.Linear(0) input[0]``."""
     name = item.name
     index = "".join(f"[{part}]" for part in name.index)
-    return f"{_PREFIX.get(name.kind, name.kind + '.')}{name.api}({name.count}) {name.io}{index}"
+    return f"{HOMES.get(name.kind, name.kind + '.')}{name.api}({name.count}) {name.io}{index}"

@@ -15,7 +15,7 @@ from dumpsim.codecs import apidump, npy
 from dumpsim.codecs.apidump import ApiName, ApiRecord
 from dumpsim.core.errors import BadInputError, UnreadableError
 
-__all__ = ["Call", "Dump", "Group", "Item", "Step", "open_dump"]
+__all__ = ["Call", "Dump", "Group", "Item", "Step", "info_files", "open_dump", "ranks"]
 
 # Of several dumps in one directory the first of these is compared. [spec api_dump 2]
 _FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
@@ -153,7 +153,8 @@ class Dump:
 
     def stack(self, call: str) -> tuple[str, ...]:
         """The frames from which a call was made, innermost first; empty when they were not kept."""
-        return next((self.stacks[key] for key in _stack_keys(call) if key in self.stacks), ())
+        keys = apidump.stack_keys(apidump.parse_name(f"{call}_forward_input"))
+        return next((self.stacks[key] for key in keys if key in self.stacks), ())
 
 
 def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
@@ -183,14 +184,8 @@ def shapes(items: Iterable[Item]) -> tuple[tuple[int, ...], ...]:
 
 def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
     """Directory of the rank, framework and info file."""
-    ranks = [path / "rank0"] if (path / "rank0").is_dir() else [path, *_ranks(path)]
-    found = [
-        (directory, framework, info)
-        for directory in ranks
-        for framework in _FRAMEWORKS
-        for suffix in _SUFFIXES
-        if (info := directory / f"{framework}_api_dump_info{suffix}").is_file()
-    ]
+    places = [path / "rank0"] if (path / "rank0").is_dir() else [path, *ranks(path)]
+    found = [(directory, framework, info) for directory in places for framework, info in info_files(directory)]
     if not found:
         raise BadInputError(
             f"{os.fspath(path)!r} holds no rank0/<framework>_api_dump_info.pkl",
@@ -210,7 +205,15 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
     return found[0]
 
 
-def _ranks(path: Path) -> list[Path]:
+def info_files(directory: Path) -> Iterator[tuple[Framework, Path]]:
+    """The info files in the directory of a rank, the one that is read first."""
+    for framework in _FRAMEWORKS:
+        for suffix in _SUFFIXES:
+            if (info := directory / f"{framework}_api_dump_info{suffix}").is_file():
+                yield framework, info
+
+
+def ranks(path: Path) -> list[Path]:
     """Directories of ranks, in their order."""
     if not path.is_dir():
         return []
@@ -278,20 +281,3 @@ def _first_two(index: tuple[int | str, ...]) -> list[tuple[int, int, str]]:
 def _order(part: int | str) -> tuple[int, int, str]:
     """Positions before words."""
     return (0, part, "") if isinstance(part, int) else (1, 0, part)
-
-
-def _stack_keys(call: str) -> Iterator[str]:
-    """Keys under which the stack of a call may stand. [spec api_dump 1.5]"""
-    yield f"{call}_forward_stack_info"
-    name = apidump.parse_name(f"{call}_forward_input")
-    for module in _MODULES.get(name.kind, ()):
-        yield f"{module}{name.api}({name.count}) forward"
-
-
-_MODULES = {
-    "NN": ("torch.nn.",),
-    "Functional": ("torch.nn.functional.",),
-    "Tensor": ("torch.Tensor.",),
-    "Torch": ("torch.",),
-    "VF": ("torch._VF.", "_VF."),
-}

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dumpsim.analysis.frame import frames
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -70,10 +72,10 @@ class Table:
         return body + "\n"
 
     def to_pandas(self) -> "pd.DataFrame":
-        """A frame of text; unmatched cells are None."""
-        import pandas as pd
-
-        return pd.DataFrame([row.cells for row in self.rows], columns=list(self.header), dtype=object)
+        """A frame of text (extra ``report``); unmatched cells are None."""
+        rows = [row.cells for row in self.rows]
+        table: pd.DataFrame = frames("pandas").DataFrame(rows, columns=list(self.header), dtype=object)
+        return table
 
     def console(self, *, colour: bool = False) -> str:
         """The table within lines, cells in the middle.

@@ -14,16 +14,16 @@ _REMEMBERED = 128
 
 
 def check_bool(name: str, value: object) -> None:
-    """The vendor's check: falsy values of any type pass. [spec api_dump 1.10]"""
-    _check_type(name, value, bool)
+    """The vendor's check of an argument of ``api_dump_init``: falsy values of any type pass. [spec api_dump 1.10]"""
+    _check_type(name, value, bool, "api_dump_init")
 
 
-def _check_type(name: str, value: object, kind: type) -> None:
+def _check_type(name: str, value: object, kind: type, function: str = "api_dump_start") -> None:
     if value and not isinstance(value, kind):
         raise ScriptTypeError(
             f"{name} is {value!r}, not a {kind.__name__}",
             vendor=f"The parameter '{name}' must be {kind}",
-            where=f"api_dump_start({name}=)",
+            where=f"{function}({name}=)",
             code="DS-ADP-010",
         )
 
@@ -102,6 +102,16 @@ def _check_scope(mode: str, scope: Any) -> None:
             raise _scope(start + "it's must be [start, end].")
     elif not scope:
         raise _scope(start + "it's should not be an empty list.")
+    if mode == "api_list":
+        for word in scope:
+            if not isinstance(word, str):
+                raise ScriptTypeError(
+                    f"{word!r} is no part of a name",
+                    vendor=f"{type(word).__name__!r} object has no attribute 'lower'",
+                    where="api_dump_start(scope=)",
+                    allowed=("str",),
+                    code="DS-ADP-012",
+                )
     if mode in ("list", "range"):
         what = "The interval endpoints" if mode == "range" else "The list item"
         for item in scope:

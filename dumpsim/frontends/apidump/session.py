@@ -110,9 +110,11 @@ class ApiSession(Recorder):
         with self._writing:
             if self.begun:
                 return
-            self.output.begin()
-            atexit.register(self._at_exit)
-            self.begun = True
+            atexit.register(self._at_exit)  # first: a directory that cannot be made is told there, if nobody stops
+            try:
+                self.output.begin()
+            finally:
+                self.begun = True
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count what was not recorded."""
@@ -135,7 +137,7 @@ class ApiSession(Recorder):
         try:
             self.flush()
         except DumpsimError as error:
-            LOG.warning("[*User Warning*] %s", error)
+            LOG.warning("[*User Warning*] %s", "; ".join([str(error), *getattr(error, "__notes__", ())]))
 
     def _check_open(self) -> None:
         if self.closed:

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
 from dumpsim.analysis.apicompare.difference import Tolerance
-from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError
+from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError, UnsupportedError
 from tests.apifiles import call, dump, linears, mapping, ramp
 
 
@@ -127,6 +128,32 @@ def test_first_divergence_names_the_line(tmp_path):
     ]
 
 
+def test_a_gradient_is_made_by_the_backward_before_it(tmp_path):
+    """Two gradients flow into the split, the second one is wrong; the product made both."""
+
+    def step(wrong, extra=()):
+        forward = [*call("Torch_split_0", ramp(0), ramp(1)), *call("Torch_matmul_0", ramp(1), ramp(2))]
+        forward += call("Torch_sum_0", ramp(2), ramp(3))
+        back = [("Torch_sum_0_backward_input", ramp(3)), ("Torch_matmul_0_backward_input", ramp(4)), *extra]
+        return [*forward, *back, ("Torch_split_0_backward_input.0", ramp(5)), ("Torch_split_0_backward_input.1", wrong)]
+
+    stacks = {"torch.matmul(0) forward": ["File net.py, line 7, in f, \n y"]}
+    origin = dump(tmp_path / "a", "torch", step(ramp(6)), npy=True, stacks=stacks)
+    first = api_dump_compare(origin, dump(tmp_path / "b", "torch", step(ramp(7)), npy=True)).first
+    assert (first.origin, first.cause, first.maker) == ("Torch_split_0_backward_input.1", "gradient", "Torch_matmul_0")
+    assert first.origin_stack == tuple(stacks["torch.matmul(0) forward"])
+    assert "(a gradient that the backward of Torch_matmul_0 made)" in str(first)
+
+
+def test_tables_name_the_extra_that_they_need(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    one = dump(tmp_path, "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    result = api_dump_compare(one, one)
+    for table in (result, result.steps[0].mapping):
+        with pytest.raises(UnsupportedError, match=r"dumpsim\[report\]"):
+            table.to_pandas()
+
+
 @pytest.mark.parametrize(("rtol", "passes"), [(1e-4, False), (0.1, True)])
 def test_statistics_have_a_verdict_too(tmp_path, rtol, passes):
     origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
@@ -140,6 +167,28 @@ def test_info_files_of_1_0_18_and_other_ranks(tmp_path):
     older = dump(tmp_path / "b", "torch", records)
     assert mapping(api_dump_compare(newer, older)) == [("NN_ReLU_0", "NN_ReLU_0")]
     assert mapping(api_dump_compare(newer / "rank3", older)) == [("NN_ReLU_0", "NN_ReLU_0")]
+
+
+def test_ranks_that_are_not_compared_are_told(tmp_path):
+    for rank in ("rank0", "rank1", "rank2"):
+        dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), rank=rank)
+    alone = dump(tmp_path / "b", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    notes = api_dump_compare(tmp_path / "a", alone).notes
+    expected = f"Only {tmp_path / 'a' / 'rank0'} is compared, not rank1, rank2 beside it"
+    assert len([note for note in notes if note.startswith(expected)]) == 1
+    chosen = api_dump_compare(tmp_path / "a" / "rank1", alone).notes
+    exact = api_dump_compare(tmp_path / "a", alone, compat="1.0.17").notes
+    assert not [note for note in (*chosen, *exact) if note.startswith("Only")]
+
+
+def test_a_directory_of_two_frameworks_says_whose_dump_is_compared(tmp_path):
+    both = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)))
+    other = dump(tmp_path / "b", "mindspore", call("NN_ReLU_0", ramp(0), ramp(1)))
+    for path in (other / "rank0").iterdir():
+        path.rename(both / "rank0" / path.name)
+    rank = both / "rank0"
+    result = api_dump_compare(both, both)
+    assert result.notes.count(f"{rank} holds dumps of mindspore, torch; that of mindspore is compared.") == 2
 
 
 def test_several_ranks_want_a_choice(tmp_path):

@@ -1,12 +1,14 @@
 """Names of calls read off instructions, on whichever CPython runs this; run also on 3.12, 3.13 and 3.14."""
 
 import dis
+import math
 import sys
 import types
 
 import pytest
 
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Sites, base_module, evaluate
+from dumpsim.frontends.apidump.pytorch.operands import SOME_NUMBER, Load
 
 
 class Recorder:
@@ -23,8 +25,10 @@ class Recorder:
         return self
 
     method = other = _note
-    __add__ = __radd__ = __sub__ = __mul__ = __matmul__ = __mod__ = __pow__ = __iadd__ = __imatmul__ = _note
-    __neg__ = __invert__ = __eq__ = __lt__ = __ge__ = __getitem__ = _note
+    __add__ = __radd__ = __sub__ = __mul__ = __rmul__ = __truediv__ = _note
+    __matmul__ = __mod__ = __pow__ = __iadd__ = __imatmul__ = _note
+    __neg__ = __invert__ = __eq__ = __lt__ = __ge__ = __getitem__ = size = _note
+    shape = (3,)
 
 
 @pytest.fixture
@@ -117,3 +121,71 @@ def test_instructions_of_the_future_are_no_error(x, monkeypatch, wrong):
     monkeypatch.setattr(dis, "get_instructions", future)
     x.method(x + 1)
     assert x.seen == (CallSite(False), (False, None), (False, None), None)
+
+
+class Held:
+    """Stands for a module: an attribute of the object, one of the class, and what a module keeps aside."""
+
+    factor = 3.0
+    half = property(lambda self: 1 / 0)
+
+    def __init__(self, x):
+        self.table = [x, 0.5, {"key": 2}]
+        self._parameters = {"weight": x}
+
+    def number(self):
+        return 7
+
+
+@pytest.mark.parametrize("times", [1, 60])
+def test_operands_that_are_more_than_a_variable(x, times):
+    held, n, rows = Held(x), 1, [x]
+    number = (True, SOME_NUMBER)
+    for _ in range(times):
+        held.table[1] * x
+        assert x.seen[1:3] == ((True, 0.5), (True, x))
+        x * held.table[-2]
+        assert x.seen[2] == (True, 0.5)
+        held.table[2]["key"] * rows[n - 1].method(n)
+        assert x.seen[1] == (True, 2)
+        held.factor * held.weight(x) if n > 1 else held.factor * rows[0]
+        assert x.seen[1:3] == ((True, 3.0), (True, x))
+        (1 - held.factor) * x.method(1, key=[n, n + 1])
+        assert x.seen[1:3] == (number, (False, None))
+        -math.sqrt(n + 1) * x.method(rows)
+        assert x.seen[1] == number
+        x.method(rows) / max(len(rows), 2) ** 0.5
+        assert x.seen[2] == number
+        x.shape[0] * x.method(n)
+        assert x.seen[1] == number
+        rows[0].size(-1) ** -0.5 * (x + x)
+        assert x.seen[1] == number
+
+
+@pytest.mark.parametrize("times", [1, 60])
+def test_what_would_need_the_users_code_is_not_known(x, times):
+    held, n = Held(x), 2
+    unknown = (False, None)
+    for _ in range(times):
+        held.number() * x
+        assert x.seen[1:3] == (unknown, (True, x))
+        max(held.number(), 2) * x
+        assert x.seen[1] == unknown
+        (held if n > 2 else 4) * x
+        assert x.seen[1:3] == (unknown, (True, x))
+        x * (n and 3)
+        assert x.seen[1:3] == ((True, x), unknown)
+        math.prod([n]) * x
+        assert x.seen[1] == unknown
+        held.table[n - 1] * x
+        assert x.seen[1] == unknown
+        [*range(3)][n] * x
+        assert x.seen[1:3] == (unknown, (True, x))
+    load = Load("LOAD_FAST", "held", ("half",))
+    assert evaluate(load, sys._getframe()) == unknown  # a property is code
+
+
+def test_a_long_sum_is_read_from_its_end(x):
+    names = {"x": x, **{f"n{i}": i for i in range(60)}}
+    eval("(" + " + ".join(f"n{i}" for i in range(60)) + ") * x", names)
+    assert x.seen[1:3] == ((False, None), (True, x))

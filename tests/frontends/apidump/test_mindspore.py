@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
-from dumpsim.frontends.mindspore import context, nn, ops
+from dumpsim.frontends.mindspore import context, mint, nn, ops
 from dumpsim.frontends.mindspore._capture import listener
 
 ROOT = Path(__file__).parents[3]
@@ -210,10 +211,24 @@ def test_listed_cells_inside_of_listed_cells_are_recorded_inner_first(tmp_path):
     assert not [name for name in found if not name.startswith("NN_")]
 
 
+def test_attention_has_no_dropout_of_its_own(tmp_path):
+    """In MindSpore its dropout is an operator, not a cell: the numbers of Dropout are those of the layer's cells."""
+    net, x = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5).set_train(), tensor(3, 2, 4)
+    results = []
+    dumped(tmp_path, lambda net: results.extend(net(x).asnumpy() for _ in range(2)), net)
+    np.testing.assert_array_equal(*results)  # it is neutral all the same
+    assert calls(tmp_path)[:7] == [
+        *("NN_MultiheadAttention_0", "NN_Dropout_0", "NN_LayerNorm_0", "NN_Dense_0", "NN_Dropout_1"),
+        *("NN_Dense_1", "NN_Dropout_2"),
+    ]
+    assert [name for name, _ in net.self_attn.cells_and_names()] == ["", "out_proj"]
+
+
 def test_listed_cells_outside_of_the_net_hide_what_they_call(tmp_path):
     loss = nn.MSELoss()
-    dumped(tmp_path, lambda net: loss(net(tensor(2, 4)), tensor()), nn.Dense(4, 3))
+    skipped = dumped(tmp_path, lambda net: loss(net(tensor(2, 4)), tensor()), nn.Dense(4, 3))
     assert calls(tmp_path) == ["NN_Dense_0"]
+    assert dict(skipped) == {"cell outside the network": 1}
 
 
 def test_an_operator_that_passes_the_question_on_is_no_call(tmp_path):
@@ -231,6 +246,14 @@ def test_what_an_optimizer_calls_is_not_recorded(tmp_path):
     train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), step).set_train()
     dumped(tmp_path, lambda _: train(tensor(2, 4), tensor(2, 3)), train)
     assert calls(tmp_path) == ["NN_Dense_0", "NN_MSELoss_0", "NN_Identity_0"]  # the last one reduces gradients
+
+
+def test_an_optimizer_of_mint_is_no_graph_of_the_script(tmp_path):
+    net = nn.Dense(4, 3)
+    step = mint.optim.AdamW(net.trainable_params())
+    slope = ms.grad(net, None, net.trainable_params())
+    assert not dumped(tmp_path, lambda net: step(slope(tensor(2, 4))), net)
+    assert calls(tmp_path) == ["NN_Dense_0"]
 
 
 @pytest.mark.parametrize(
@@ -284,6 +307,12 @@ def test_modes_select_calls_and_their_gradients(tmp_path, request_, expected):
     assert calls(tmp_path) == expected
     backward = [name for name in names(tmp_path) if "_backward_" in name]
     assert backward == [f"{call}_backward_input" for call in reversed(expected)]
+
+
+@pytest.mark.parametrize("word", [3, None])
+def test_words_of_api_list_are_text(word):
+    with pytest.raises(TypeError, match="object has no attribute 'lower'"):
+        Request.checked(**{**STARTS, "mode": "api_list", "scope": ["relu", word]})
 
 
 @pytest.mark.parametrize("dump_type", ["all", "npy", "statistics", "stack"])
@@ -561,6 +590,97 @@ def test_full_coverage_adds_calls_keywords_and_dicts(tmp_path):
     ]
 
 
+def test_full_coverage_names_what_scripts_name(tmp_path):
+    """Public layers, those of mint too, but neither containers nor parts of a layer that only the front end has."""
+    net = nn.SequentialCell(nn.LSTM(4, 4), Second(), mint.nn.Linear(4, 3), nn.CellList([]))
+    dumped(tmp_path, lambda net: net[2](net[1](net[0](tensor(2, 1, 4)))), net, coverage="full")
+    found = [call for call in calls(tmp_path) if call.startswith("NN_")]
+    assert found == ["NN_LSTM_0", "NN_Linear_0"]
+
+
+def test_functions_of_mint_are_recorded_under_those_of_ops(tmp_path):
+    skipped = dumped(tmp_path, lambda net: mint.cumsum(mint.cat([tensor(2), tensor(2)]), 0))
+    assert not skipped
+    assert names(tmp_path) == [
+        *(f"Functional_cat_0_forward_{place}" for place in ("input.0.0", "input.0.1", "output")),
+        *(f"Functional_cumsum_0_forward_{place}" for place in ("input.0", "output")),
+    ]
+
+
+def test_what_is_not_recorded_is_counted_however_deep(tmp_path):
+    class Deep(nn.Cell):
+        def construct(self, x):
+            return ops.cat(tensors=(x, ops.stack(tensors=[x, x])[0]))
+
+    skipped = dumped(tmp_path, lambda net: net(tensor(2)), Deep())
+    assert dict(skipped) == {"keyword argument": 4}
+
+
+def test_keys_of_dicts_are_words_in_file_names(tmp_path):
+    class Keyed(nn.Dense):
+        def construct(self, x):
+            y = super().construct(x)
+            return {"a/b": y, "../../../up": y, "x" * 300: y, 0: y, "0": [y]}
+
+    skipped = dumped(tmp_path / "dump", lambda net: net(tensor(2, 4)), Keyed(4, 3), coverage="full", backward=True)
+    assert not skipped
+    words = ["a_b", "_________up", "x" * 64, "0", "0_2.0"]
+    assert names(tmp_path / "dump")[1:] == [f"NN_Dense_0_forward_output.{word}" for word in words]
+    files = {path.name for path in (tmp_path / "dump" / "rank0" / FRAMEWORK).iterdir()}
+    assert files == {f"{name}.npy" for name in names(tmp_path / "dump")}
+    assert os.listdir(tmp_path) == ["dump"]
+
+
+def test_what_holds_tensors_in_other_ways_is_counted(tmp_path):
+    @dataclasses.dataclass
+    class Pair:
+        one: ms.Tensor
+        other: int
+
+    class Holders(nn.Dense):
+        def construct(self, x):
+            y = super().construct(x)
+            deep = y
+            for _ in range(200):
+                deep = [deep]
+            around = [y]
+            around.append(around)
+            return Pair(y, 1), {y}, {"k": [y, y]}, np.ones(3), 1j, None, 2, around, deep
+
+    skipped = dumped(tmp_path, lambda net: net(tensor(2, 4)), Holders(4, 3))
+    assert names(tmp_path) == ["NN_Dense_0_forward_input.0", "NN_Dense_0_forward_output.7.0"]
+    assert dict(skipped) == {
+        "tensor in a dataclass": 1,
+        "tensor in a set": 1,
+        "tensor in a dict": 2,
+        "value of numpy": 1,
+        "complex number": 1,
+        "place too deep for the name of a file": 1,
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_was_forked_writes_nothing(tmp_path):
+    net, x = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()), tensor(2, 4)
+    with CellSession(net, tmp_path, retain_backward=True) as session:
+        session.start(Request())
+        ms.grad(net)(x)
+        session.output.flush()
+        child = os.fork()
+        if not child:
+            code = 1
+            with contextlib.suppress(BaseException):
+                for _ in range(200):  # more lines than wait in memory
+                    ms.grad(net)(x)
+                code = 0
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        session.stop()
+    assert calls(tmp_path) == ["NN_Dense_0", "NN_ReLU_0"]
+    assert len(names(tmp_path)) == 6
+
+
 def test_operators_that_assign_are_calls_of_their_own(tmp_path):
     """As in torch and MindSpore 2.0; ``/=`` is not listed, the division that it makes is."""
 
@@ -577,6 +697,13 @@ def test_operators_that_assign_are_calls_of_their_own(tmp_path):
 
 
 # -- what scripts do besides
+
+
+class Second(nn.Cell):
+    """Takes the sequence of what a recurrent layer gives."""
+
+    def construct(self, x):
+        return x[0]
 
 
 class Failing(nn.Dense):
@@ -675,3 +802,23 @@ def test_nets_of_other_frameworks_are_told_the_way(tmp_path, package, hint):
         migrator.api_dump_init(net, tmp_path)
     assert hint in "".join(error.value.__notes__)
     assert bool(hint) == (";" in "".join(error.value.__notes__))
+
+
+def test_a_directory_that_cannot_be_made_is_told_where_nobody_stops(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, mindspore as ms
+from mindspore import nn
+from troubleshooter.migrator import api_dump_init, api_dump_start
+ms.set_context(mode=ms.PYNATIVE_MODE)
+net = nn.ReLU()
+api_dump_init(net, {str(tmp_path / "d")!r})
+os.makedirs({str(tmp_path / "d/rank0/mindspore_api_dump_info.pkl")!r})
+api_dump_start()
+net(ms.Tensor([1.0, 2.0]))
+net(ms.Tensor([1.0, 2.0]))
+""")
+    command = [sys.executable, "-m", "dumpsim", "run", "--manifest", "none", str(script)]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert found.returncode == 0, found.stderr
+    assert "mindspore_api_dump_info.pkl: cannot be written: Is a directory" in found.stderr

@@ -21,13 +21,16 @@ pytestmark = pytest.mark.torch
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "fixtures" / "apidump"
 X01 = FIXTURES / "x01_torch_vs_ms"
-STEPS = {"cnn": 3, "transformer": 3, "recurrent": 3}
+STEPS = {"cnn": 3, "transformer": 3, "recurrent": 3, "encoder": 3, "arguments": 3}
 RENAMED = {
     "NN_Dense": "NN_Linear",
     "NN_Embedding": "Functional_embedding",
     "Tensor_swapaxes": "Tensor_transpose",
     "Functional_cat": "Torch_cat",
     "Functional_matmul": "Torch_matmul",
+    "Functional_split": "Torch_split",
+    "Functional_stack": "Torch_stack",
+    "Functional_sum": "Torch_sum",
     "Functional_tanh": "Torch_tanh",
 }
 ALONE = {"transformer": ["Functional_embedding_{}_forward_input.1"]}  # torch's function is given the table

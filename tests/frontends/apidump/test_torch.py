@@ -468,13 +468,20 @@ def test_errors_of_start(tmp_path, arguments, error, text):
         migrator.api_dump_start(**arguments)
 
 
+def test_a_path_of_bytes_is_the_same_path(tmp_path):
+    with migrator.api_dump_init(nn.Identity(), os.fsencode(tmp_path / "d")) as dump:
+        assert dump.path == str(tmp_path / "d")
+    assert (tmp_path / "d" / "rank0").is_dir()
+
+
 def test_errors_of_init(tmp_path):
     with pytest.raises(TypeError, match="but got <class 'NoneType'>"):
         migrator.api_dump_init(None)
     with pytest.raises(RuntimeError, match="set_dump_path 'None' error"):
         migrator.api_dump_init(nn.Identity(), None)
-    with pytest.raises(TypeError, match="The parameter 'retain_backward' must be <class 'bool'>"):
+    with pytest.raises(TypeError, match="The parameter 'retain_backward' must be <class 'bool'>") as caught:
         migrator.api_dump_init(nn.Identity(), tmp_path, retain_backward="yes")
+    assert "api_dump_init(retain_backward=)" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="coverage"):
         migrator.api_dump_init(nn.Identity(), tmp_path, coverage="all")
     with pytest.raises(TypeError, match="PathLike"):
@@ -503,3 +510,30 @@ def test_idle_cost(tmp_path):
             idle.append(run())
             plain.append(run())
     assert min(idle) < 1.5 * min(plain)  # nothing is installed at all; a hook per call would show
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_stack_has_the_frames_of_the_call_without_a_dump(tmp_path, exact):
+    def inverse(x):
+        return 1.0 / x  # by a function of torch that calls two others
+
+    plain = []
+
+    def note(frame, event, function):
+        if event == "c_call" and function.__name__ == "reciprocal":
+            while frame is not None:
+                plain.append(frame.f_code.co_name)
+                frame = frame.f_back
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    inverse(torch.ones(2))
+    sys.setprofile(before)
+    with migrator.api_dump_init(nn.Identity(), tmp_path, compat="1.0.17" if exact else None) as dump:
+        dump.start(dump_type="stack", filter_stack=False)
+        inverse(torch.ones(2))
+        dump.stop()
+    stack = read_stack(tmp_path / "rank0/torch_api_dump_stack.json")["torch.Tensor.reciprocal(0) forward"]
+    found = [frame.partition(", in ")[2].partition(",")[0] for frame in stack]
+    assert plain[:3] == ["__rdiv__", "wrapped", "inverse"]
+    assert found == plain

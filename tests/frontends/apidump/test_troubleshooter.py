@@ -222,6 +222,7 @@ ERRORS = [
     ("ts.migrator.compare_npy_dir('a', 'b')", "troubleshooter.migrator.compare_npy_dir is not emulated"),
     ("from troubleshooter.migrator import save", "troubleshooter.migrator.save is not emulated"),
     ("import troubleshooter.widget", "troubleshooter.widget"),
+    ("import troubleshooter.migrator.api_dump", "the emulation has no module 'troubleshooter.migrator.api_dump'"),
     ("ts.migrator.api_dmp_init", "has no attribute 'api_dmp_init'"),
 ]
 

@@ -4,6 +4,7 @@ Only what runs op by op is heard: a graph has no values to look at while it is c
 """
 
 import json
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
+from dumpsim.frontends.apidump.places import held, leaves, tensors
 from dumpsim.frontends.mindspore._capture import listener
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -22,8 +24,10 @@ __all__ = ["CellCalls", "Dump", "listed_class", "listed_names"]
 
 _LABELS: Mapping[str, str] = {"function": "Functional", "method": "Tensor"}
 _OWN = "dumpsim.frontends.mindspore."
-_FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.")
+_FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
+_MINT_OPTIM = f"{_OWN}mint.optim."
 _CONTAINER = f"{_OWN}nn.layer.container"
+_LONGEST_NAME = 240  # of a record: its file has four characters more
 # questions about a tensor: no data flows through them
 _SILENT = frozenset(("dim", "is_floating_point", "numel", "print_", "stride"))
 
@@ -57,13 +61,20 @@ def listed_class(kind: type) -> str | None:
 
 @cache
 def _class(kind: Any, full: bool) -> str | None:
-    """As `listed_class`; with `full` any class of layers and losses, but containers."""
-    own = [c for c in kind.__mro__ if c.__module__.startswith(_OWN)]
+    """As `listed_class`; with `full` any public class of layers and losses, but containers."""
+    own = {c.__name__: c.__module__ for c in kind.__mro__ if c.__module__.startswith(_OWN)}
     listed = listed_names()["NN"]
-    name = next((c.__name__ for c in own if c.__name__ in listed), None)
+    name = next((name for name in own if name in listed), None)
     if name is None and full:
-        name = next((c.__name__ for c in own if c.__module__.startswith(_FULL) and c.__module__ != _CONTAINER), None)
+        layers = (name for name, where in own.items() if where.startswith(_FULL) and where != _CONTAINER)
+        name = next((name for name in layers if not name.startswith("_")), None)
     return name
+
+
+@cache
+def _is_optimizer(kind: Any) -> bool:
+    """Whether cells of a class change Parameters: their calls are the optimizer's own. [spec api_dump 1.3]"""
+    return issubclass(kind, Optimizer) or any(c.__module__.startswith(_MINT_OPTIM) for c in kind.__mro__)
 
 
 _inside: ContextVar[bool] = ContextVar("inside of a hooked call", default=False)
@@ -147,6 +158,7 @@ class CellCalls:
         self._lock = threading.RLock()  # nets may run in several threads; the records of a call stay together
         self._cells = {id(cell) for _, cell in net.cells_and_names()}
         self._dump = dump
+        self._pid = os.getpid()
         self._waiting: dict[int, tuple[weakref.ref[Tensor], list[str]]] = {}  # names by the id of the output
 
     def attach(self) -> None:
@@ -176,7 +188,7 @@ class CellCalls:
             return proceed(*args, **kwargs)
         if kind == "function" and what.startswith("dropout"):
             proceed = _first
-        if _inside.get() or not self._dump.is_counting:
+        if _inside.get() or not self._hears:
             return proceed(*args, **kwargs)
         label = f"{_LABELS[kind]}_{what}"
         given = args if self._exact else tuple(_as_it_is(arg, what) for arg in args)
@@ -194,23 +206,32 @@ class CellCalls:
     def _cell(self, cell: Cell, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         kind: Any = type(cell)
         name: str | None = _class(kind, self._full)
-        if name is None and not isinstance(cell, Optimizer):
+        if name is None and not _is_optimizer(kind):
             return proceed(*args, **kwargs)
         with _covering():
             result = proceed(*args, **kwargs)
-        if name is not None and id(cell) in self._cells and self._dump.is_counting:
+        if name is None or not self._hears:
+            return result
+        if id(cell) in self._cells:
             self._record(f"NN_{name}", args, kwargs, result)
+        elif not _inside.get():
+            self._dump.skip("cell outside the network", 1)
         return result
+
+    @property
+    def _hears(self) -> bool:
+        """Whether calls are recorded: a child that was forked leaves that to its parent, whose locks it may hold."""
+        return self._dump.is_counting and os.getpid() == self._pid
 
     def graph(self, name: str) -> None:
         """See `Listener.graph`."""
-        if self._dump.is_counting and not _inside.get():
+        if self._hears and not _inside.get():
             self._dump.skip(f"calls inside of the graph {name}", 1)
 
     @property
     def hears_gradients(self) -> bool:
         """See `Listener.hears_gradients`."""
-        return self._dump.retain_backward and bool(self._waiting)
+        return self._dump.retain_backward and bool(self._waiting) and os.getpid() == self._pid
 
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
         """See `Listener.gradient`: written under the names of the outputs, the outermost call's first."""
@@ -238,16 +259,27 @@ class CellCalls:
                 self._dump.skip(f"record: {type(error).__name__}", 1)
 
     def _write(self, call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
-        for name, value in self._leaves(f"{call}_forward_input", args):
-            self._dump.write(name, value)
+        self._leaves(f"{call}_forward_input", args)
         if kwargs and self._full:
-            for name, value in self._leaves(f"{call}_forward_input", dict(kwargs)):
-                self._dump.write(name, value)
-        elif kwargs:
-            self._dump.skip("keyword argument", sum(isinstance(value, Tensor) for value in kwargs.values()))
-        for name, value in self._leaves(f"{call}_forward_output", result):
-            if self._dump.write(name, value) and isinstance(value, Tensor) and self._dump.retain_backward:
-                self._wait(value, name.replace("_forward_output", "_backward_input"))
+            self._leaves(f"{call}_forward_input", kwargs)
+        else:
+            self._dump.skip("keyword argument", tensors(kwargs, Tensor))
+        for place, value in self._leaves(f"{call}_forward_output", result):
+            if self._dump.retain_backward:
+                self._wait(value, f"{call}_backward_input{place}")
+
+    def _leaves(self, start: str, value: Any) -> list[tuple[str, Tensor]]:
+        """Record the values inside of a value by the names of their places; places and tensors that were recorded."""
+        found = []
+        for place, leaf in leaves(value, into_dicts=self._full):
+            name = f"{start}{place}"
+            if len(name) > _LONGEST_NAME:
+                self._dump.skip("place too deep for the name of a file", tensors(leaf, Tensor))
+            elif not self._dump.write(name, leaf):
+                self._dump.skip(*held(leaf, Tensor))
+            elif isinstance(leaf, Tensor):
+                found.append((place, leaf))
+        return found
 
     def _wait(self, tensor: Tensor, name: str) -> None:
         """Write the gradient by a tensor as `name` once it is known; a tensor that is gone has none."""
@@ -263,19 +295,6 @@ class CellCalls:
                 del waiting[key]
 
         waiting[key] = (weakref.ref(tensor, forget), [name])
-
-    def _leaves(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
-        """The values inside of tuples and lists, by the names of their places."""
-        if isinstance(value, (tuple, list)):
-            for place, item in enumerate(value):
-                yield from self._leaves(f"{name}.{place}", item)
-        elif not isinstance(value, dict):
-            yield name, value
-        elif self._full:
-            for key, item in value.items():
-                yield from self._leaves(f"{name}.{key}", item)
-        else:
-            self._dump.skip("tensor in a dict", sum(isinstance(item, Tensor) for item in value.values()))
 
 
 def _as_it_is(value: Any, what: str) -> Any:

@@ -8,36 +8,17 @@ import dis
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
-from typing import Any
 
-__all__ = ["CallSite", "Sites"]
+from dumpsim.frontends.apidump.pytorch.operands import ATTRIBUTES, CONSTANTS, LOADS, Load, evaluate, operand
+
+__all__ = ["CallSite", "Load", "Sites", "base_module", "evaluate"]
 
 _OPERATORS = ("BINARY_OP", "COMPARE_OP", "UNARY_", "INPLACE_", "BINARY_", "TO_BOOL", "POP_JUMP", "CONTAINS_OP")
-_LOADS = (
-    "LOAD_FAST",
-    "LOAD_FAST_CHECK",
-    "LOAD_FAST_BORROW",
-    "LOAD_DEREF",
-    "LOAD_CLASSDEREF",
-    "LOAD_NAME",
-    "LOAD_GLOBAL",
-)
-_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-_CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _PAIRS = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW"),
     "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """An operand that can be evaluated again: a constant, or a variable and attributes of it."""
-
-    op: str
-    root: Any
-    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +77,6 @@ class Sites:
         return site
 
 
-def evaluate(load: Load | None, frame: FrameType) -> tuple[bool, Any]:
-    """Whether an operand can be evaluated without running any code of the user, and its value."""
-    if load is None:
-        return False, None
-    if load.op == "LOAD_CONST":
-        value = load.root
-    elif load.op in ("LOAD_GLOBAL", "LOAD_NAME") and load.root not in frame.f_locals:
-        if load.root in frame.f_globals:
-            value = frame.f_globals[load.root]
-        elif load.root in frame.f_builtins:
-            value = frame.f_builtins[load.root]
-        else:
-            return False, None
-    elif load.root in frame.f_locals:
-        value = frame.f_locals[load.root]
-    else:
-        return False, None
-    for name in load.attributes:
-        space = vars(value) if hasattr(value, "__dict__") else {}
-        if name not in space:
-            return False, None
-        value = space[name]
-    return True, value
-
-
 def base_module(load: Load | None, frame: FrameType) -> str | None:
     """Name of the module that a callee such as ``F.conv2d`` was looked up in."""
     if load is None or not load.attributes:
@@ -136,14 +92,10 @@ def _read(code: CodeType, offset: int) -> CallSite:
     here = instructions[at]
     before = instructions[:at]
     if here.opname.startswith(_OPERATORS):
-        left, right = _variables(here, before)
-        return CallSite(
-            True,
-            left=_left(here, before),
-            right=_chain(before, len(before) - 1),
-            left_loads=left,
-            right_loads=right,
-        )
+        right, right_starts = operand(instructions, at - 1)
+        left = operand(instructions, right_starts - 1)[0] if right_starts > 0 else _left(here, before)
+        left_loads, right_loads = _variables(here, before)
+        return CallSite(True, left=left, right=right, left_loads=left_loads, right_loads=right_loads)
     # 3.11: once it is specialised, PRECALL does the call itself
     if not here.opname.startswith(("CALL", "PRECALL")) or here.positions is None or here.positions.lineno is None:
         return CallSite(False)
@@ -153,7 +105,7 @@ def _read(code: CodeType, offset: int) -> CallSite:
         place = before[n].positions
         if place is None or (place.lineno, place.col_offset) != start or before[n].opname.startswith("PUSH_NULL"):
             continue
-        if before[n].opname in _ATTRIBUTES or before[n].opname in _LOADS:
+        if before[n].opname in ATTRIBUTES or before[n].opname in LOADS:
             best = n
             break
         if before[n].opname.startswith("CALL"):
@@ -192,11 +144,11 @@ def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:
     """The simple operand whose last instruction is `last`."""
     names: list[str] = []
     n = last
-    while n >= 0 and instructions[n].opname in _ATTRIBUTES:
+    while n >= 0 and instructions[n].opname in ATTRIBUTES:
         names.insert(0, instructions[n].argval)
         n -= 1
-    if n >= 0 and (instructions[n].opname in _LOADS or instructions[n].opname in _CONSTANTS):
-        op = "LOAD_CONST" if instructions[n].opname in _CONSTANTS else instructions[n].opname
+    if n >= 0 and (instructions[n].opname in LOADS or instructions[n].opname in CONSTANTS):
+        op = "LOAD_CONST" if instructions[n].opname in CONSTANTS else instructions[n].opname
         return Load(op, instructions[n].argval, tuple(names))
     # the base is a value of an expression; its last attribute is still the name that was called
     return Load("", "", tuple(names)) if names else None
@@ -210,13 +162,13 @@ def _variables(here: dis.Instruction, before: list[dis.Instruction]) -> tuple[tu
     start = (here.positions.lineno or 0, here.positions.col_offset or 0)
     middle = (before[-1].positions.lineno or 0, before[-1].positions.col_offset or 0)
     for n, instruction in enumerate(before):
-        if instruction.opname not in _LOADS or instruction.positions is None:
+        if instruction.opname not in LOADS or instruction.positions is None:
             continue
         place = (instruction.positions.lineno or 0, instruction.positions.col_offset or 0)
         if place < start:
             continue
         last = n
-        while last + 1 < len(before) and before[last + 1].opname in _ATTRIBUTES:
+        while last + 1 < len(before) and before[last + 1].opname in ATTRIBUTES:
             last += 1
         load = _chain(before, last)
         if load is not None:
@@ -235,9 +187,9 @@ def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:
         if place is None or (place.lineno, place.col_offset) != start:
             continue
         if (
-            instruction.opname in _LOADS
-            or instruction.opname in _CONSTANTS
-            or (found is not None and instruction.opname in _ATTRIBUTES)
+            instruction.opname in LOADS
+            or instruction.opname in CONSTANTS
+            or (found is not None and instruction.opname in ATTRIBUTES)
         ):
             found = n
         elif found is not None:

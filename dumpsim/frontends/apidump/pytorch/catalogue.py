@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -283,19 +283,18 @@ def transparent(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """
     if not isinstance(function, FunctionType) or not function.__module__.startswith("torch"):
         return None
+    space = function.__globals__.get("__name__")
+    closure = function.__closure__
     inner = getattr(function, "__wrapped__", None)
     if inner is not None and "has_torch_function" in function.__code__.co_names:
         # the wrapper only checks; what it wraps may be of C
-        return transparent(inner) or inner if isinstance(inner, FunctionType) else None
-    if not isinstance(function.__globals__, dict) or function.__globals__.get("__name__") not in _SEE_THROUGH:
+        if not isinstance(inner, FunctionType):
+            return None
+        body = transparent(inner) or inner
+        closure = tuple(CellType(body) if cell.cell_contents is inner else cell for cell in closure or ())
+    elif space not in _SEE_THROUGH:
         return None
-    copy = FunctionType(
-        function.__code__,
-        _blind_globals(function.__globals__["__name__"]),
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
+    copy = FunctionType(function.__code__, _blind_globals(space), function.__name__, function.__defaults__, closure)
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 

@@ -256,8 +256,7 @@ class ParameterTuple(tuple[Parameter, ...]):
             if not isinstance(member, Parameter):
                 raise ScriptTypeError(
                     "For ParameterTuple initialization, ParameterTuple input should be 'Parameter' collection, "
-                    "but got a "
-                    f"{type(iterable)}."
+                    f"but got a {type(iterable)}."
                 )
             if member.is_named and member.name in names:
                 raise ScriptValueError(

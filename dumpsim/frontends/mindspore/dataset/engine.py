@@ -172,8 +172,7 @@ class Dataset:
                 raise ScriptValueError(
                     "Parameter operations's element of method map should be a python function or class method which "
                     f"should be callable, but got: {operation}. It doesn't need parentheses for python function "
-                    "or class "
-                    "method."
+                    "or class method."
                 )
         inputs = self._columns[:1] if input_columns is None else _names(input_columns)
         self._known(inputs)
@@ -212,6 +211,13 @@ class Dataset:
         ------
         RuntimeError, ValueError
             For sizes that are not all of the rows.
+
+        Examples
+        --------
+        >>> from dumpsim.frontends.mindspore.dataset import NumpySlicesDataset
+        >>> parts = NumpySlicesDataset([1, 2, 3, 4], ["a"]).split([0.75, 0.25])
+        >>> [part.get_dataset_size() for part in parts]
+        [3, 1]
         """
         counts = _shares(sizes, self.get_dataset_size())
         source = _Fixed(self) if randomize else self
@@ -326,7 +332,14 @@ class _Batch(Dataset):
 
 
 class BatchInfo:
-    """What a function of batches is told: numbers of epoch and batch."""
+    """What a function of batches is told: numbers of epoch and batch.
+
+    Examples
+    --------
+    >>> info = BatchInfo(epoch=1, batch=2)
+    >>> info.get_epoch_num(), info.get_batch_num()
+    (1, 2)
+    """
 
     def __init__(self, epoch: int, batch: int) -> None:
         self._epoch, self._batch = epoch, batch
@@ -384,6 +397,13 @@ class ConcatDataset(Dataset):
     ----------
     datasets : sequence of Dataset
         With the same columns.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore.dataset import NumpySlicesDataset
+    >>> joined = NumpySlicesDataset([1, 2], ["a"]) + NumpySlicesDataset([3], ["a"])
+    >>> joined.get_dataset_size()
+    3
     """
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:

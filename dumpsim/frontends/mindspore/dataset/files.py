@@ -81,6 +81,16 @@ class MnistDataset(_Images):
     ------
     ScriptValueError, ScriptRuntimeError
         For a directory or files that are not there or hold something else.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     stem = f"{folder}/train"
+    ...     _ = Path(f"{stem}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 2051, 1, 28, 28) + bytes(28 * 28))
+    ...     _ = Path(f"{stem}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 2049, 1) + bytes([7]))
+    ...     MnistDataset(folder, "train").get_dataset_size()
+    1
     """
 
     def __init__(
@@ -136,6 +146,14 @@ class Cifar10Dataset(_Images):
     ------
     ScriptValueError, ScriptRuntimeError
         For a directory or files that are not there or hold something else.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "test_batch.bin").write_bytes(bytes(2 * (1 + 3 * 32 * 32)))
+    ...     Cifar10Dataset(folder, "test").get_dataset_size()
+    2
     """
 
     def __init__(

@@ -23,14 +23,14 @@ def _generator(epoch: int, seed: int | None = None) -> np.random.RandomState:
     return np.random.RandomState(((config.get_seed() if seed is None else seed) + epoch) % 2**32)
 
 
-def _count(value: Any, name: str, least: int = 0) -> Any:
+def _count(value: Any) -> int | None:
     """A number of rows, None for all."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ScriptTypeError(f"{name} must be integer but was: {value}.")
-    if value < least:
-        raise ScriptValueError(f"{name} should be a positive integer value, but got {name}: {value}.")
+        raise ScriptTypeError(f"num_samples must be integer but was: {value}.")
+    if value < 0:
+        raise ScriptValueError(f"num_samples should be a positive integer value, but got num_samples: {value}.")
     return value or None  # 0 means all
 
 
@@ -41,10 +41,18 @@ class Sampler:
     ----------
     num_samples : int, optional
         At most so many rows.
+
+    Examples
+    --------
+    >>> class Last(Sampler):
+    ...     def __iter__(self):
+    ...         return iter([self.dataset_size - 1])
+    >>> Last().numbers(5, 0)
+    [4]
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
-        self.num_samples = _count(num_samples, "num_samples")
+        self.num_samples = _count(num_samples)
         self.dataset_size = 0
 
     def __iter__(self) -> Any:
@@ -89,6 +97,11 @@ class RandomSampler(Sampler):
     replacement : bool
         A row may come again.
     num_samples : int, optional
+
+    Examples
+    --------
+    >>> sorted(RandomSampler().numbers(3, 0))
+    [0, 1, 2]
     """
 
     def __init__(self, replacement: bool = False, num_samples: int | None = None) -> None:
@@ -125,7 +138,13 @@ class SubsetSampler(Sampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """Some of the rows in random order."""
+    """Some of the rows in random order.
+
+    Examples
+    --------
+    >>> sorted(SubsetRandomSampler([3, 1]).numbers(5, 0))
+    [1, 3]
+    """
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
         chosen = np.asarray(SubsetSampler(self.indices).numbers(count, epoch), np.int64)
@@ -141,6 +160,11 @@ class WeightedRandomSampler(Sampler):
     num_samples : int, optional
         As many as there are weights where None.
     replacement : bool
+
+    Examples
+    --------
+    >>> WeightedRandomSampler([0, 1], 3).numbers(2, 0)
+    [1, 1, 1]
     """
 
     def __init__(self, weights: Any, num_samples: int | None = None, replacement: bool = True) -> None:

@@ -23,8 +23,7 @@ class Source(Dataset):
         if sampler is not None and (shuffle_given or num_shards is not None or num_samples is not None):
             raise ScriptValueError(
                 f"Conflicting arguments during sampler assignments. num_samples: {num_samples}, num_shards: "
-                f"{num_shards}, "
-                f"shard_id: {shard_id}, shuffle: {shuffle if shuffle_given else None}."
+                f"{num_shards}, shard_id: {shard_id}, shuffle: {shuffle if shuffle_given else None}."
             )
         if (num_shards is None) != (shard_id is None):
             raise ScriptValueError("num_shards and shard_id need to be passed in together.")
@@ -174,9 +173,8 @@ class GeneratorDataset(Source):
         self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self.indexable and not callable(source) and not hasattr(source, "__iter__"):
             raise ScriptTypeError(
-                "Input `source` function of GeneratorDataset should be callable, iterable or random "
-                "accessible, commonly "
-                "it should implement one of the method like yield, __getitem__ or __next__(__iter__)."
+                "Input `source` function of GeneratorDataset should be callable, iterable or random accessible, "
+                "commonly it should implement one of the method like yield, __getitem__ or __next__(__iter__)."
             )
         if shuffle and not self.indexable:
             raise ScriptValueError(

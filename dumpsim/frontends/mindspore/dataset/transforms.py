@@ -95,7 +95,13 @@ class Fill:
 
 
 class Concatenate:
-    """The value between two others, along the first axis."""
+    """The value between two others, along the first axis.
+
+    Examples
+    --------
+    >>> Concatenate(append=np.array([9]))(np.array([1, 2]))
+    array([1, 2, 9])
+    """
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
         if axis not in (0, -1):

@@ -79,6 +79,11 @@ class Normalize:
         One a channel, or one for all.
     is_hwc : bool
         Channels are the last axis rather than the first.
+
+    Examples
+    --------
+    >>> Normalize([1.0], [2.0])(np.array([[1, 5]], np.uint8))
+    array([[0., 2.]], dtype=float32)
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
@@ -137,14 +142,27 @@ class ToTensor:
 
 
 class HorizontalFlip:
-    """Columns from right to left."""
+    """Columns from right to left.
+
+    Examples
+    --------
+    >>> HorizontalFlip()(np.array([[1, 2]]))
+    array([[2, 1]])
+    """
 
     def __call__(self, value: Any) -> Array:
         return np.ascontiguousarray(_image(value, "HorizontalFlip")[:, ::-1])
 
 
 class VerticalFlip:
-    """Rows from bottom to top."""
+    """Rows from bottom to top.
+
+    Examples
+    --------
+    >>> VerticalFlip()(np.array([[1], [2]]))
+    array([[2],
+           [1]])
+    """
 
     def __call__(self, value: Any) -> Array:
         return np.ascontiguousarray(_image(value, "VerticalFlip")[::-1])
@@ -183,14 +201,27 @@ class _RandomFlip(_Random):
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """HorizontalFlip with a probability."""
+    """HorizontalFlip with a probability.
+
+    Examples
+    --------
+    >>> RandomHorizontalFlip(1.0)(np.array([[1, 2]]))
+    array([[2, 1]])
+    """
 
     def flipped(self, value: Any) -> Any:
         return HorizontalFlip()(value)
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """VerticalFlip with a probability."""
+    """VerticalFlip with a probability.
+
+    Examples
+    --------
+    >>> RandomVerticalFlip(0.0)(np.array([[1], [2]]))
+    array([[1],
+           [2]])
+    """
 
     def flipped(self, value: Any) -> Any:
         return VerticalFlip()(value)
@@ -215,7 +246,13 @@ class Crop:
 
 
 class CenterCrop:
-    """The window in the middle; around an image that is smaller there are zeros."""
+    """The window in the middle; around an image that is smaller there are zeros.
+
+    Examples
+    --------
+    >>> CenterCrop(1)(np.arange(9).reshape(3, 3))
+    array([[4]])
+    """
 
     def __init__(self, size: Any) -> None:
         self.size = _size(size, "CenterCrop")
@@ -240,6 +277,11 @@ class RandomCrop(_Random):
         Zeros around the image: all sides, left/top and right/bottom, or left, top, right, bottom.
     pad_if_needed : bool
         Put zeros around an image that is smaller.
+
+    Examples
+    --------
+    >>> RandomCrop((2, 3), padding=1)(np.zeros((4, 4))).shape
+    (2, 3)
     """
 
     def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False) -> None:

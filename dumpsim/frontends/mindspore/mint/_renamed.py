@@ -37,7 +37,7 @@ def renamed(row: str) -> Callable[..., Any]:
     name, _, arguments = head.partition("(")
     behind, _, names = tail.rstrip(")").partition("(")
     target = getattr(ops, behind)
-    signature = signature_of(arguments)
+    signature, signature_behind = signature_of(arguments), inspect.signature(target)
     theirs = dict(zip(signature.parameters, names.split(", "), strict=True))
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,8 @@ def renamed(row: str) -> Callable[..., Any]:
         except TypeError as error:
             raise TypeError(f"mint.{name}: {error}") from None
         bound.apply_defaults()
-        return target(**{theirs[key]: value for key, value in bound.arguments.items()})
+        there = signature_behind.bind(**{theirs[key]: value for key, value in bound.arguments.items()})
+        return target(*there.args, **there.kwargs)  # by place, as a script does: an API dump records places
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"``{name}{signature}``: `ops.{behind}`."

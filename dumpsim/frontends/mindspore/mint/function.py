@@ -50,13 +50,25 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """``input - alpha * other``."""
+    """``input - alpha * other``.
+
+    Examples
+    --------
+    >>> sub(Tensor([5.0]), Tensor([2.0]), alpha=2).asnumpy()
+    array([1.], dtype=float32)
+    """
     result: Tensor = ops.sub(input, _scaled(other, alpha))
     return result
 
 
 def atan2(input: Tensor, other: Tensor) -> Tensor:
-    """Angle of the point (other, input)."""
+    """Angle of the point (other, input).
+
+    Examples
+    --------
+    >>> atan2(Tensor([1.0]), Tensor([0.0])).asnumpy().round(4)
+    array([1.5708], dtype=float32)
+    """
     result: Tensor = ops.atan2(input, other)
     return result
 
@@ -65,7 +77,13 @@ arctan2 = atan2
 
 
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Mean along axes."""
+    """Mean along axes.
+
+    Examples
+    --------
+    >>> mean(Tensor([[1.0, 3.0]]), dim=1, keepdim=True).asnumpy()
+    array([[2.]], dtype=float32)
+    """
     result: Tensor = ops.mean(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
     return result
 
@@ -88,12 +106,24 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """As `max`, of the smallest."""
+    """As `max`, of the smallest.
+
+    Examples
+    --------
+    >>> min(Tensor([[1.0, 5.0]])).item(), min(Tensor([[1.0, 5.0]]), 1)[1].item()
+    (1.0, 0)
+    """
     return _extreme(ops.min, ops.minimum, input, dim, keepdim)
 
 
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the smallest element along an axis, of all elements where it is None."""
+    """Place of the smallest element along an axis, of all elements where it is None.
+
+    Examples
+    --------
+    >>> argmin(Tensor([3.0, 1.0])).item()
+    1
+    """
     result: Tensor = ops.cast(ops.argmin(input, dim, keepdim), mstype.int64)
     return result
 
@@ -111,7 +141,13 @@ def sort(input: Tensor, *, dim: int = -1, descending: bool = False, stable: bool
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Places of the elements in order along an axis."""
+    """Places of the elements in order along an axis.
+
+    Examples
+    --------
+    >>> argsort(Tensor([3.0, 1.0, 2.0]), descending=True).asnumpy()
+    array([0, 2, 1])
+    """
     return sort(input, dim=dim, descending=descending)[1]
 
 
@@ -134,7 +170,13 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Euclidean norm along axes; other norms are not emulated."""
+    """Euclidean norm along axes, or the sum of absolute values with a `p` of 1; other norms are not emulated.
+
+    Examples
+    --------
+    >>> norm(Tensor([3.0, 4.0])).item(), norm(Tensor([3.0, 4.0]), 1).item()
+    (5.0, 7.0)
+    """
     x = input if dtype is None else ops.cast(input, dtype)
     if p == 1:
         total: Tensor = ops.sum(ops.abs(x), dim, keepdim)
@@ -144,38 +186,75 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """A tensor of the same shape, filled."""
+    """A tensor of the same shape, filled.
+
+    Examples
+    --------
+    >>> full_like(Tensor([1.0, 2.0]), 7).asnumpy()
+    array([7., 7.], dtype=float32)
+    """
     result: Tensor = ops.full(input.shape, fill_value, dtype=input.dtype if dtype is None else dtype)
     return result
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
-    """Evenly spaced numbers, float32 unless told otherwise."""
+    """Evenly spaced numbers, float32 unless told otherwise.
+
+    Examples
+    --------
+    >>> linspace(0, 1, 3).asnumpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
     result: Tensor = ops.cast(ops.linspace(float(start), float(end), steps), dtype or mstype.float32)
     return result
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinates of a grid; the first operand runs along the first axis, unless `indexing` is "xy"."""
+    """Coordinates of a grid; the first operand runs along the first axis, unless `indexing` is "xy".
+
+    Examples
+    --------
+    >>> [grid.asnumpy().tolist() for grid in meshgrid(Tensor([1, 2]), Tensor([3, 4]))]
+    [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
     listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     result: tuple[Tensor, ...] = ops.meshgrid(*listed, indexing=indexing)
     return result
 
 
 def clone(input: Tensor) -> Tensor:
-    """A tensor of its own with the same values."""
+    """A tensor of its own with the same values.
+
+    Examples
+    --------
+    >>> x = Tensor([1.0])
+    >>> clone(x) is x, clone(x).asnumpy()
+    (False, array([1.], dtype=float32))
+    """
     result: Tensor = ops.deepcopy(input)
     return result
 
 
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a vector as it is."""
+    """The transpose of a matrix; a vector as it is.
+
+    Examples
+    --------
+    >>> t(Tensor([[1.0, 2.0]])).shape
+    (2, 1)
+    """
     result: Tensor = ops.transpose(input, (1, 0)) if input.ndim == 2 else input
     return result
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """One slice along an axis, without that axis."""
+    """One slice along an axis, without that axis.
+
+    Examples
+    --------
+    >>> select(Tensor([[1.0, 2.0], [3.0, 4.0]]), 1, -1).asnumpy()
+    array([2., 4.], dtype=float32)
+    """
     result: Tensor = ops.squeeze(ops.narrow(input, dim, index % input.shape[dim], 1), dim)
     return result
 
@@ -201,14 +280,26 @@ def _size(size: Sequence[Any]) -> tuple[int, ...]:
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None) -> Tensor:
-    """Uniform random numbers from 0 to 1."""
+    """Uniform random numbers from 0 to 1.
+
+    Examples
+    --------
+    >>> rand(2, 3).shape
+    (2, 3)
+    """
     _no_generator(generator)
     result: Tensor = ops.rand(*_size(size), dtype=dtype)
     return result
 
 
 def randn(*size: Any, generator: Any = None, dtype: Any = None) -> Tensor:
-    """Normal random numbers."""
+    """Normal random numbers.
+
+    Examples
+    --------
+    >>> randn(2, 3, dtype=mstype.float16).dtype
+    mindspore.float16
+    """
     _no_generator(generator)
     result: Tensor = ops.randn(*_size(size), dtype=dtype)
     return result

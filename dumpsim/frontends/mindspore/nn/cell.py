@@ -289,6 +289,14 @@ class Cell(CellTree):
         ------
         ScriptTypeError
             `hook_fn` is no function.
+
+        Examples
+        --------
+        >>> from dumpsim.frontends.mindspore.nn import Identity
+        >>> cell = Identity()
+        >>> handle = cell.register_forward_pre_hook(lambda cell, inputs: (inputs[0] * 2,))
+        >>> cell(Tensor([3.0])).asnumpy()
+        array([6.], dtype=float32)
         """
         hook = Hook(function=hook_fn, with_kwargs=with_kwargs)
         return HookHandle(self.__dict__["_hooks"].before, hook, prepend=prepend)
@@ -317,6 +325,14 @@ class Cell(CellTree):
         ------
         ScriptTypeError
             `hook_fn` is no function.
+
+        Examples
+        --------
+        >>> from dumpsim.frontends.mindspore.nn import Identity
+        >>> cell = Identity()
+        >>> handle = cell.register_forward_hook(lambda cell, inputs, output: output * 2)
+        >>> cell(Tensor([3.0])).asnumpy()
+        array([6.], dtype=float32)
         """
         if has_bprop(self):
             return HookHandle()
@@ -330,6 +346,14 @@ class Cell(CellTree):
         ------
         ScriptTypeError
             `hook_fn` is no function.
+
+        Examples
+        --------
+        >>> from dumpsim.frontends.mindspore import nn, ops
+        >>> cell = nn.ReLU()
+        >>> handle = cell.register_backward_pre_hook(lambda cell, grad_output: (grad_output[0] * 10,))
+        >>> ops.grad(cell)(Tensor([3.0])).asnumpy()
+        array([10.], dtype=float32)
         """
         return HookHandle(self.__dict__["_hooks"].backward_before, Hook(function=hook_fn))
 
@@ -342,6 +366,14 @@ class Cell(CellTree):
         ------
         ScriptTypeError
             `hook_fn` is no function.
+
+        Examples
+        --------
+        >>> from dumpsim.frontends.mindspore import nn, ops
+        >>> cell = nn.ReLU()
+        >>> handle = cell.register_backward_hook(lambda cell, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> ops.grad(cell)(Tensor([3.0])).asnumpy()
+        array([10.], dtype=float32)
         """
         return HookHandle(self.__dict__["_hooks"].backward, Hook(function=hook_fn))
 

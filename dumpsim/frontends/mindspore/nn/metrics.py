@@ -128,14 +128,30 @@ class TopKCategoricalAccuracy(_Mean):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """`TopKCategoricalAccuracy` of 1."""
+    """`TopKCategoricalAccuracy` of 1.
+
+    Examples
+    --------
+    >>> metric = Top1CategoricalAccuracy()
+    >>> metric.update(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))
+    >>> metric.eval()
+    0.5
+    """
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
-    """`TopKCategoricalAccuracy` of 5."""
+    """`TopKCategoricalAccuracy` of 5.
+
+    Examples
+    --------
+    >>> metric = Top5CategoricalAccuracy()
+    >>> metric.update(np.eye(6)[:2], np.array([0, 5]))
+    >>> metric.eval()
+    1.0
+    """
 
     def __init__(self) -> None:
         super().__init__(5)

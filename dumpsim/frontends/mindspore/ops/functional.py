@@ -34,7 +34,13 @@ def tuple_len(items: Any) -> int:
 
 
 def tuple_to_array(items: tuple[Any, ...]) -> Tensor:
-    """Numbers as a tensor."""
+    """Numbers as a tensor.
+
+    Examples
+    --------
+    >>> tuple_to_array((1, 2)).asnumpy()
+    array([1, 2])
+    """
     return Tensor(np.array(items, np.float32 if any(isinstance(item, float) for item in items) else np.int64))
 
 

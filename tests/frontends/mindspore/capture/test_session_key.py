@@ -13,6 +13,7 @@ def test_a_session_at_the_address_of_one_that_is_gone_has_no_programs():
     first = Session(SETTINGS, environment={})
     key, address = _settings(first), id(first)
     assert {key: "program"}.get(_settings(first)) == "program"
+    assert address not in key
     del first
     gc.collect()
     made = []

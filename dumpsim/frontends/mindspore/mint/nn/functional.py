@@ -13,7 +13,6 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.mint._renamed import find
 
 __all__ = [
-    "adaptive_avg_pool2d",
     "avg_pool2d",
     "batch_norm",
     "conv2d",
@@ -33,7 +32,7 @@ __all__ = [
 
 _SAME = """
 relu gelu silu sigmoid tanh mish hardswish hardsigmoid softplus layer_norm pad interpolate mse_loss l1_loss
-pixel_shuffle glu selu
+pixel_shuffle glu selu adaptive_avg_pool2d
 """
 
 _RENAMED = """
@@ -73,19 +72,37 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Logarithm of `softmax`."""
+    """Logarithm of `softmax`.
+
+    Examples
+    --------
+    >>> log_softmax(Tensor([[0.0, 0.0]]), dim=1).asnumpy().round(4)
+    array([[-0.6931, -0.6931]], dtype=float32)
+    """
     result: Tensor = ops.log_softmax(input if dtype is None else ops.cast(input, dtype), _implicit(input, dim))
     return result
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """Logarithm of the sigmoid."""
+    """Logarithm of the sigmoid.
+
+    Examples
+    --------
+    >>> logsigmoid(Tensor([0.0])).asnumpy().round(4)
+    array([-0.6931], dtype=float32)
+    """
     result: Tensor = call("LogSigmoid", [input])[0]
     return result
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: Any = None) -> Tensor:
-    """Rows of a table."""
+    """Rows of a table.
+
+    Examples
+    --------
+    >>> embedding(Tensor([1]), Tensor([[1.0, 2.0], [3.0, 4.0]])).asnumpy()
+    array([[3., 4.]], dtype=float32)
+    """
     if padding_idx is not None or max_norm is not None:
         raise UnsupportedError("padding_idx and max_norm", where="mint.nn.functional.embedding")
     result: Tensor = ops.gather(weight, input, 0)
@@ -93,7 +110,13 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Vectors of int64 with one 1; the number of classes follows from the values in PYNATIVE only."""
+    """Vectors of int64 with one 1; the number of classes follows from the values in PYNATIVE only.
+
+    Examples
+    --------
+    >>> one_hot(Tensor([1]), 3).asnumpy()
+    array([[0, 1, 0]])
+    """
     depth = int(tensor.asnumpy().max()) + 1 if num_classes == -1 else num_classes
     zero, one = Tensor(0, mstype.int64), Tensor(1, mstype.int64)
     result: Tensor = ops.one_hot(tensor, depth, one, zero)
@@ -101,7 +124,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements set to 0 with probability `p`, the others scaled."""
+    """Elements set to 0 with probability `p`, the others scaled.
+
+    Examples
+    --------
+    >>> dropout(Tensor([1.0, 2.0]), training=False).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
     if inplace:
         raise UnsupportedError("dropout in place", where="mint.nn.functional.dropout")
     result: Tensor = ops.dropout(input, p, training)
@@ -134,7 +163,13 @@ def max_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """Largest elements of windows, and their places if asked for."""
+    """Largest elements of windows, and their places if asked for.
+
+    Examples
+    --------
+    >>> max_pool2d(Tensor(np.arange(4.0, dtype=np.float32).reshape(1, 1, 2, 2)), 2).asnumpy()
+    array([[[[3.]]]], dtype=float32)
+    """
     return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 
@@ -142,7 +177,13 @@ def avg_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Means of windows; padding counts as zeros."""
+    """Means of windows; padding counts as zeros.
+
+    Examples
+    --------
+    >>> avg_pool2d(Tensor(np.arange(4.0, dtype=np.float32).reshape(1, 1, 2, 2)), 2).asnumpy()
+    array([[[[1.5]]]], dtype=float32)
+    """
     if ceil_mode or divisor_override is not None or (any(_pair(padding)) and not count_include_pad):
         raise UnsupportedError(
             "ceil_mode, another divisor or padding that does not count", where="mint.nn.functional.avg_pool2d"
@@ -153,19 +194,18 @@ def avg_pool2d(
     return result
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as the output has elements."""
-    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
-    size = (input.shape[-2] if height is None else height, input.shape[-1] if width is None else width)
-    result: Tensor = call("AdaptiveAvgPool2D", [input], {"output_size": size})
-    return result
-
-
 def batch_norm(
     input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Normalisation over the batch; while training, the running mean and variance follow."""
+    """Normalisation over the batch; while training, the running mean and variance follow.
+
+    Examples
+    --------
+    >>> mean, var = Tensor([1.0]), Tensor([4.0])
+    >>> batch_norm(Tensor([[3.0]]), mean, var, eps=0.0).asnumpy()
+    array([[1.]], dtype=float32)
+    """
     channels = input.shape[1]
     gamma = Tensor(np.ones(channels, np.float32)) if weight is None else weight
     beta = Tensor(np.zeros(channels, np.float32)) if bias is None else bias
@@ -175,7 +215,13 @@ def batch_norm(
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Normalisation of groups of channels."""
+    """Normalisation of groups of channels.
+
+    Examples
+    --------
+    >>> group_norm(Tensor([[1.0, 3.0]]), 1, eps=0.0).asnumpy()
+    array([[-1.,  1.]], dtype=float32)
+    """
     channels = input.shape[1]
     gamma = Tensor(np.ones(channels), input.dtype) if weight is None else weight
     beta = Tensor(np.zeros(channels), input.dtype) if bias is None else bias
@@ -184,7 +230,13 @@ def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = N
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Vectors over their norms."""
+    """Vectors over their norms.
+
+    Examples
+    --------
+    >>> normalize(Tensor([[3.0, 4.0]])).asnumpy()
+    array([[0.6, 0.8]], dtype=float32)
+    """
     length = ops.sum(ops.abs(input), dim, True) if p == 1 else ops.norm(input, None if p == 2 else p, dim, True)
     result: Tensor = ops.div(input, ops.clamp(length, eps))
     return result
@@ -217,7 +269,13 @@ def cross_entropy(
     input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """`log_softmax` over the classes, then `nll_loss`; targets of floats are probabilities."""
+    """`log_softmax` over the classes, then `nll_loss`; targets of floats are probabilities.
+
+    Examples
+    --------
+    >>> round(cross_entropy(Tensor([[0.0, 0.0]]), Tensor([1])).item(), 4)
+    0.6931
+    """
     if target.dtype.kind == "float":
         if label_smoothing or weight is not None or input.ndim > 2 or reduction == "mean":
             return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
@@ -246,7 +304,13 @@ def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Any, reduction: s
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Divergence of a distribution, given by its logarithm, from the target."""
+    """Divergence of a distribution, given by its logarithm, from the target.
+
+    Examples
+    --------
+    >>> round(kl_div(Tensor([[-1.0, -1.0]]), Tensor([[0.5, 0.5]]), reduction="sum").item(), 4)
+    0.3069
+    """
     if reduction not in ("none", "mean", "sum", "batchmean"):
         raise ScriptValueError(
             f"{reduction!r} is not a reduction", where="kl_div", allowed=("none", "mean", "sum", "batchmean")

@@ -79,7 +79,13 @@ def _trained(init: Any, shape: Any, dtype: DType | None, name: str) -> Parameter
 
 
 class Identity(Cell):
-    """Gives back what it is given."""
+    """Gives back what it is given.
+
+    Examples
+    --------
+    >>> Identity()(3)
+    3
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -89,7 +95,13 @@ class Identity(Cell):
 
 
 class Flatten(Cell):
-    """Axes made one."""
+    """Axes made one.
+
+    Examples
+    --------
+    >>> Flatten()(ops.ones((2, 3, 4), mstype.float32)).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -100,7 +112,13 @@ class Flatten(Cell):
 
 
 class Dropout(Cell):
-    """Elements set to 0 at random while training."""
+    """Elements set to 0 at random while training.
+
+    Examples
+    --------
+    >>> Dropout(0.2)
+    Dropout(p=0.2)
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -151,7 +169,13 @@ class Linear(Cell):
 
 
 class Conv2d(Cell):
-    """Convolution of (N, C, H, W) images, with a bias unless told otherwise."""
+    """Convolution of (N, C, H, W) images, with a bias unless told otherwise.
+
+    Examples
+    --------
+    >>> [(p.name, p.shape) for p in Conv2d(3, 4, 2).get_parameters()]
+    [('weight', (4, 3, 2, 2)), ('bias', (4,))]
+    """
 
     def __init__(
         self,
@@ -216,7 +240,13 @@ class Embedding(Cell):
 
 
 class LayerNorm(Cell):
-    """The last axes normalised, scaled and shifted."""
+    """The last axes normalised, scaled and shifted.
+
+    Examples
+    --------
+    >>> [(p.name, p.shape) for p in LayerNorm((2, 3)).get_parameters()]
+    [('weight', (2, 3)), ('bias', (2, 3))]
+    """
 
     def __init__(
         self,
@@ -237,7 +267,13 @@ class LayerNorm(Cell):
 
 
 class GroupNorm(Cell):
-    """Groups of channels normalised, scaled and shifted."""
+    """Groups of channels normalised, scaled and shifted.
+
+    Examples
+    --------
+    >>> GroupNorm(2, 4, affine=False).weight is None
+    True
+    """
 
     def __init__(
         self,
@@ -289,12 +325,30 @@ class _BatchNorm(Cell):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalisation over the batch of (N, C) or (N, C, L)."""
+    """Normalisation over the batch of (N, C) or (N, C, L).
+
+    Examples
+    --------
+    >>> [p.name for p in BatchNorm1d(3).trainable_params()]
+    ['weight', 'bias']
+    """
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalisation over batch, height and width of (N, C, H, W)."""
+    """Normalisation over batch, height and width of (N, C, H, W).
+
+    Examples
+    --------
+    >>> BatchNorm2d(3).running_mean.shape
+    (3,)
+    """
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalisation over batch and extents of (N, C, D, H, W)."""
+    """Normalisation over batch and extents of (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> BatchNorm3d(3).num_batches_tracked.item()
+    0
+    """

@@ -142,6 +142,13 @@ class AdamW(Adam):
     ----------
     params, lr, betas, eps, weight_decay, amsgrad, maximize
         As in `Adam`; the weight decay is 0.01 where none is given.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = AdamW([weight], lr=0.1, weight_decay=0.5)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.85], dtype=float32)
     """
 
     decoupled = True
@@ -170,6 +177,13 @@ class SGD(_Optimizer):
     nesterov : bool
         Needs a momentum and no dampening.
     maximize : bool
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = SGD([weight], lr=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.8], dtype=float32)
     """
 
     def __init__(

@@ -9,6 +9,7 @@ import numpy as np
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._capture.listener import heard
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import (
     HeUniform,
@@ -42,6 +43,14 @@ def _dense(inputs: int, outputs: int, dtype: DType, has_bias: bool = True, *, fa
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
     """A product with a weight, and the bias where there is one."""
     return ops.dense(x, weight, bias)
+
+
+def _dropped(x: Any, p: float, training: bool) -> Any:
+    """Dropout without a cell of its own, and without the seed of the script. [observed 2.10]"""
+    return ops.Dropout(1.0 - p)(x)[0] if training and 0 < p <= 1 else x
+
+
+_dropout = heard("function", "dropout", _dropped)  # an API dump makes it neutral too
 
 
 class MultiheadAttention(Cell):
@@ -82,7 +91,6 @@ class MultiheadAttention(Cell):
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.batch_first, self.add_zero_attn, self.dtype = batch_first, add_zero_attn, dtype
         self.dropout = dropout
-        self.drop = Dropout(p=dropout)
         widths = [embed_dim if width is None else width for width in (kdim, vdim)]
         self.packed = widths == [embed_dim, embed_dim]
 
@@ -150,7 +158,7 @@ class MultiheadAttention(Cell):
         attn = ops.matmul(q / scaling_factor, k.swapaxes(-2, -1) / scaling_factor)
         if mask is not None:
             attn = attn + mask
-        attn = self.drop(ops.softmax(attn, -1))
+        attn = _dropout(ops.softmax(attn, -1), self.dropout, self.training)
         output = ops.matmul(attn, v)
         output = ops.transpose(output, (2, 0, 1, 3)).view(bsz * tgt_len, embed_dim)
         output = _linear(output, self.out_proj.weight, self.out_proj.bias)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
@@ -89,19 +89,17 @@ def _proximal_step(opt: Any, l1: Any, l2: Any, learning_rate: Any, gradient: Any
 
 def _float(value: Any, name: str, owner: str, *, above: float | None = None, least: float | None = None) -> float:
     """A float, above or at least a bound."""
-    if not isinstance(value, float):
-        raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be 'float', but got type '{type(value).__name__}'."
-        )
-    if above is not None and value <= above:
+    number: float = _check.typed(value, name, [float], owner)
+    wanted = None
+    if above is not None and number <= above:
+        wanted = f"> {above:g}"
+    elif least is not None and number < least:
+        wanted = f">= {least:g}"
+    if wanted is not None:
         raise ScriptValueError(
-            f"For '{owner}', the '{name}' must be float and must > {above:g}, but got '{value}' with type 'float'."
+            f"For '{owner}', the '{name}' must be float and must {wanted}, but got '{number}' with type 'float'."
         )
-    if least is not None and value < least:
-        raise ScriptValueError(
-            f"For '{owner}', the '{name}' must be float and must >= {least:g}, but got '{value}' with type 'float'."
-        )
-    return value
+    return number
 
 
 class _Adaptive(Optimizer):
@@ -148,6 +146,13 @@ class RMSProp(_Adaptive):
     use_locking : bool
     centered : bool
         Take the square of the mean off the mean of the squares.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = RMSProp([weight], 0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.8246], dtype=float32)
     """
 
     def __init__(
@@ -189,6 +194,13 @@ class Adagrad(_Adaptive):
         What the sum begins with, at least 0.
     update_slots : bool
         Whether the sum grows.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = Adagrad([weight], learning_rate=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9012], dtype=float32)
     """
 
     def __init__(
@@ -220,6 +232,13 @@ class Adadelta(_Adaptive):
         From 0 to 1.
     epsilon : float
         At least 0.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = Adadelta([weight], 1.0)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9968], dtype=float32)
     """
 
     def __init__(
@@ -257,6 +276,13 @@ class AdaMax(_Adaptive):
         Between 0 and 1.
     eps : float
         Above 0.
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = AdaMax([weight], 0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9], dtype=float32)
     """
 
     reverse = False
@@ -308,6 +334,13 @@ class FTRL(_Adaptive):
     lr_power : float
         At most 0.
     use_locking : bool
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = FTRL([weight], learning_rate=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.7451], dtype=float32)
     """
 
     reverse = False
@@ -361,6 +394,13 @@ class ProximalAdagrad(_Adaptive):
     accum, l1, l2 : float
         At least 0.
     use_locking : bool
+
+    Examples
+    --------
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = ProximalAdagrad([weight], learning_rate=0.1)((Tensor([2.0]),))
+    >>> weight.asnumpy().round(4)
+    array([0.9012], dtype=float32)
     """
 
     def __init__(

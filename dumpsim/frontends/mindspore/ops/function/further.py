@@ -112,6 +112,11 @@ def logsigmoid(x: Tensor) -> Tensor:
     """The logarithm of the sigmoid, by these two operators: minus infinity far below 0. [observed 2.10]
 
     `nn.LogSigmoid` has operators of its own.
+
+    Examples
+    --------
+    >>> logsigmoid(Tensor([0.0])).asnumpy().round(4)
+    array([-0.6931], dtype=float32)
     """
     return single("Log", [single("Sigmoid", [x])])
 
@@ -301,17 +306,35 @@ def scatter_nd_min(input_x: Tensor, indices: Tensor, updates: Tensor, use_lockin
 
 
 def dtype(input_x: Tensor) -> Any:
-    """The number type."""
+    """The number type.
+
+    Examples
+    --------
+    >>> dtype(Tensor([1.0]))
+    mindspore.float32
+    """
     return input_x.dtype
 
 
 def numel(input: Tensor) -> int:
-    """Number of elements."""
+    """Number of elements.
+
+    Examples
+    --------
+    >>> numel(Tensor([1.0, 2.0]))
+    2
+    """
     return int(input.size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as the output has elements; None keeps an extent."""
+    """Means of as many windows as the output has elements; None keeps an extent.
+
+    Examples
+    --------
+    >>> adaptive_avg_pool2d(Tensor([[[[1.0, 3.0]]]]), 1).asnumpy()
+    array([[[[2.]]]], dtype=float32)
+    """
     height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
     size = (input.shape[-2] if height is None else height, input.shape[-1] if width is None else width)
     return single("AdaptiveAvgPool2D", [input], {"output_size": size})

@@ -51,8 +51,7 @@ class ModelCheckpoint(Callback):
         if not isinstance(prefix, str) or "/" in prefix:
             raise ScriptValueError(
                 "For 'ModelCheckpoint', the argument 'prefix' for checkpoint file name is invalid, it must be "
-                "callable or "
-                f"string that does not contain '/', but got {prefix}."
+                f"callable or string that does not contain '/', but got {prefix}."
             )
         if config is not None and not isinstance(config, CheckpointConfig):
             raise ScriptTypeError(

@@ -249,7 +249,18 @@ class ReduceLROnPlateau(_Watch):
 
 
 class LearningRateScheduler(Callback):
-    """Set the learning rate behind each step to ``learning_rate_function(present, step)``."""
+    """Set the learning rate behind each step to ``learning_rate_function(present, step)``.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore.nn import SGD
+    >>> from dumpsim.frontends.mindspore.train.callback._callback import InternalCallbackParam
+    >>> optimizer = SGD([Parameter(Tensor([1.0]), name="w")], 0.5)
+    >>> scheduler = LearningRateScheduler(lambda rate, step: rate / 2)
+    >>> scheduler.step_end(RunContext(InternalCallbackParam(optimizer=optimizer, cur_step_num=1)))
+    >>> optimizer.learning_rate.item()
+    0.25
+    """
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
         self.learning_rate_function = learning_rate_function
@@ -264,7 +275,16 @@ class LearningRateScheduler(Callback):
 
 
 class History(Callback):
-    """Keep the output of the network and the metrics of each epoch, in `history`, and the epochs, in `epoch`."""
+    """Keep the output of the network and the metrics of each epoch, in `history`, and the epochs, in `epoch`.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore.train.callback._callback import InternalCallbackParam
+    >>> history = History()
+    >>> history.epoch_end(RunContext(InternalCallbackParam(cur_epoch_num=1, net_outputs=Tensor(0.5))))
+    >>> history.epoch, history.history
+    ({'epoch': [1]}, {'net_output': [0.5]})
+    """
 
     def __init__(self) -> None:
         self.history: dict[str, list[Any]] = {}
