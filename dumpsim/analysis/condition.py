@@ -10,7 +10,7 @@ import numpy as np
 from dumpsim.analysis.verdict import Side
 from dumpsim.core.errors import DumpsimError
 
-__all__ = ["Condition", "condition", "conditions"]
+__all__ = ["Condition", "condition", "condition_of_row", "conditions"]
 
 Array = np.ndarray[Any, Any]
 
@@ -31,6 +31,11 @@ class Condition:
     error: str = ""
     known: bool = True
 
+    @property
+    def bad(self) -> bool:
+        """Whether there are any."""
+        return bool(self.nan or self.positive_inf or self.negative_inf)
+
 
 _FINITE = Condition()
 
@@ -42,32 +47,40 @@ def conditions(sides: Sequence[Side]) -> list[Condition]:
 
 def condition(side: Side) -> Condition:
     """The condition of a tensor; whole numbers are finite unread."""
-    if side.dtype.startswith(_WHOLE) or (side.path is None and 0 in side.shape):
-        return _FINITE
-    if (told := _of_row(side.row, whole=side.path is None)) is not None:
-        return told
     if side.path is None:
-        return Condition(known=False)
+        return condition_of_row(side.row, side.dtype, side.shape)
+    if side.dtype.startswith(_WHOLE):
+        return _FINITE
+    if (told := _counted(side.row)) is not None:
+        return told
     try:
         return _of_values(side.load())
     except (DumpsimError, OSError) as error:
         return Condition(error=str(error))
 
 
-def _of_row(row: Mapping[str, Any], *, whole: bool) -> Condition | None:
-    """What a statistics row tells: counts, or else extrema and sums where there are no values to look at."""
-    counts = [row.get(name) for name in ("nan", "positive_inf", "negative_inf")]
-    known = [int(count) for count in counts if count is not None]
-    if len(known) == len(counts):
-        return Condition(nan=known[0], positive_inf=known[1], negative_inf=known[2])
+def condition_of_row(row: Mapping[str, Any], dtype: str, shape: Sequence[int]) -> Condition:
+    """What a statistics row tells of a tensor without values: by counts, or else by extrema, average and norm."""
+    if dtype.startswith(_WHOLE) or 0 in shape:
+        return _FINITE
+    if (told := _counted(row)) is not None:
+        return told
     values = {name: value for name in ("max", "min", "avg", "l2norm") if (value := row.get(name)) is not None}
-    if not whole or not values:
-        return None
     return Condition(
         nan=-any(map(math.isnan, values.values())),
         positive_inf=-(values.get("max", values.get("avg")) == math.inf),
         negative_inf=-(values.get("min", values.get("avg")) == -math.inf),
+        known=bool(values),
     )
+
+
+def _counted(row: Mapping[str, Any]) -> Condition | None:
+    """The counts of a row that has them all."""
+    counts = [row.get(name) for name in ("nan", "positive_inf", "negative_inf")]
+    known = [int(count) for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    return Condition(nan=known[0], positive_inf=known[1], negative_inf=known[2])
 
 
 def _of_values(array: Array) -> Condition:

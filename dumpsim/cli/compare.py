@@ -83,8 +83,9 @@ def compare(
     from dumpsim.analysis.dumpset import open as open_dump
     from dumpsim.analysis.pairing import flags
 
-    if csv is not None and not csv.parent.is_dir():
-        raise BadInputError(f"there is no directory {csv.parent}", where="--csv")
+    if csv is not None and (csv.is_dir() or not csv.parent.is_dir()):
+        said = f"{csv} is a directory" if csv.is_dir() else f"there is no directory {csv.parent}"
+        raise BadInputError(said, where="--csv")
     wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
     whole = [open_dump(path) for path in (a, b)]
     parts = [dump.filter(**wanted) for dump in whole]
@@ -177,6 +178,6 @@ def _summary(result: "Comparison", every: bool) -> None:
     if result.unmatched and not result.compared:
         lines.append("--match order compares the first iteration with the first, whatever their numbers")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result.counts.items()) or "no tensors"
-    lines.append(f"{result.compared} pairs compared: {counts}")
+    lines.append(f"{result.compared} pair{'s' * (result.compared != 1)} compared: {counts}")
     for line in lines:
         print(line, file=sys.stderr)

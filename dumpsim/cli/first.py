@@ -102,7 +102,8 @@ def _print(found: "Search", *, pair: bool, every: bool) -> None:
 def _coverage(found: "Search", *, pair: bool) -> list[str]:
     """What was looked at, and what was not."""
     nothing = "no difference" if pair else "no NaN, no infinity that is not intended"
-    said = f"{found.operators} operators, {found.tensors} tensors {'compared' if pair else 'looked at'}"
+    counts = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.operators, "operator"), (found.tensors, "tensor")))
+    said = f"{', '.join(counts)} {'compared' if pair else 'looked at'}"
     if not found.findings and found.tensors:
         said += f": {nothing}"
     elif found.passed_on:

@@ -1,5 +1,6 @@
 """``dumpsim stat``: statistics of every tensor, computed in one pass where they were not dumped."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,11 +23,17 @@ def stat(
     dump: "DumpSet",
     columns: Annotated[str, typer.Option(help=f"Statistics, of {', '.join(STATISTICS)}; or all.")] = _DEFAULT,
     bad: Annotated[
-        bool, typer.Option("--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any.")
+        bool,
+        typer.Option(
+            "--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any, or nothing tells."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Print max, min, average, norm and counts of tensors."""
+    from dumpsim.analysis.condition import condition_of_row
+    from dumpsim.codecs.apidump import LAYER
+
     names = STATISTICS if columns == "all" else tuple(columns.split(","))
     for name in names:
         if name not in STATISTICS:
@@ -36,17 +43,24 @@ def stat(
     wanted = (*names, *(("nan", "positive_inf", "negative_inf") if bad else ()))
     unreadable = Unreadable()
     rows = progress(dump.rows(wanted, broken=unreadable), what="statistics", total=dump.__len__)
-    shown = (row for row in rows if not bad or _is_bad(row))
+    known: Counter[bool] = Counter()
+
+    def chosen(row: dict[str, Any]) -> bool:
+        if row["op_type"] == LAYER:  # of an API dump: names a module, and is no tensor
+            return False
+        state = condition_of_row(row, row["dtype"], row["shape"])
+        known[state.known] += 1
+        return state.bad
+
+    shown = (row for row in rows if not bad or chosen(row))
     count = print_rows(
         ("iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", *names), shown, as_json=as_json
     )
+    if known[False]:
+        typer.echo(f"dumpsim: nothing tells of {known[False]} of the tensors whether they are bad", err=True)
     unreadable.exit()
-    if bad and count:
+    if bad and (count or not known[True]):
         raise typer.Exit(1)
     if not count and not bad:
         typer.echo("nothing matches", err=True)
         raise typer.Exit(1)
-
-
-def _is_bad(row: dict[str, Any]) -> bool:
-    return any(row[name] for name in ("nan", "positive_inf", "negative_inf"))

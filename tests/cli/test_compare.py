@@ -170,6 +170,7 @@ def test_rows_have_a_place_to_go_before_anything_is_compared(dumps, tmp_path):
     found = run("compare", *dumps, "--csv", tmp_path / "none" / "rows.csv")
     assert str(found.exception) == f"--csv: there is no directory {tmp_path / 'none'}"
     assert (type(found.exception), found.stdout) == (BadInputError, "")
+    assert str(run("compare", *dumps, "--csv", tmp_path).exception) == f"--csv: {tmp_path} is a directory"
 
 
 def test_names_that_files_and_graphs_write_differently_are_one(tmp_path):

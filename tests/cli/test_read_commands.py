@@ -61,6 +61,22 @@ def test_show_has_histogram_and_values(tree):
     assert np.allclose(facts["values"], array.reshape(-1)[:12])
 
 
+@pytest.mark.parametrize(("value", "code"), [(1.0, 0), (float("nan"), 1), (float("inf"), 1), (None, 1)])
+def test_stat_finds_what_statistics_without_counts_tell(tmp_path, value, code):
+    """As an API dump has them: maximum, minimum and mean; or none, where stacks alone were asked for."""
+    place = tmp_path / "rank0"
+    place.mkdir()
+    records = [("input.0", 1.0), ("output", value)] if value is not None else [("input.0", float("nan"))]
+    lines = [[f"Torch_log_0_forward_{io}", 1, [], "torch.float32", [2], [v] * 3] for io, v in records]
+    lines.append(["LAYER_net_forward_input", 1, [], "torch.float32", [1], [0.0] * 3])
+    (place / "torch_api_dump_info.pkl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = dumpsim("stat", tmp_path, "--bad", "--json")
+    assert result.returncode == code
+    shown = [json.loads(line)["io"] for line in result.stdout.splitlines()]
+    assert shown == (["output"] if code and value is not None else [])
+    assert ("nothing tells of 1 of the tensors" in result.stderr) == (value is None)
+
+
 def test_stat_finds_bad_tensors_and_says_so_by_its_code(tmp_path):
     place = tmp_path / "rank_0" / "Net" / "0" / "0"
     place.mkdir(parents=True)

@@ -512,6 +512,38 @@ def test_nets_run_in_threads_too(tmp_path):
     assert [name.replace("_input.0", "_output") for name in found[::2]] == found[1::2]
 
 
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+def test_dropout_is_neutral_in_graphs_too(tmp_path, mode):
+    """A graph that was compiled before is not the one that runs during the dump, nor after it."""
+
+    class Dropping(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout(p=0.5)
+            self.attend = nn.MultiheadAttention(8, 2, dropout=0.5)
+
+        @ms.jit
+        def construct(self, x):
+            return ops.dropout(self.drop(x), 0.5) + self.attend(x, x, x)[0]
+
+    ms.set_context(mode=mode)
+    net, x = Dropping().set_train(), ms.Tensor(np.ones((4, 2, 8), np.float32))
+    step = ms.value_and_grad(net, None, net.trainable_params())
+
+    def results():
+        value, slopes = step(x)
+        return [array.asnumpy() for array in (net(x), value, *slopes)]
+
+    def equal(one, other):
+        return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+    assert not equal(results(), results())
+    session = CellSession(net, tmp_path)
+    assert equal(results(), results())
+    session.close()
+    assert not equal(results(), results())
+
+
 def test_a_dropout_that_a_script_wrote_stays_as_it_is(tmp_path):
     class Doubling(nn.Dropout):
         def construct(self, x):

@@ -777,8 +777,9 @@ dump.close()
 @pytest.mark.parametrize("end", ["raise KeyError('mine')", "sys.exit(1)", "import _thread; _thread.interrupt_main()"])
 def test_a_program_that_ends_by_an_error_leaves_whole_files(tmp_path, end):
     script = f"""
-import sys, torch
+import signal, sys, torch
 from dumpsim.migrator import api_dump_init
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background of a shell ignores it
 net = torch.nn.Linear(2, 2)
 api_dump_init(net, {str(tmp_path / "d")!r}).start()
 net(torch.ones(1, 2))
@@ -801,3 +802,18 @@ def test_copies_and_pickles_in_a_dump(tmp_path, made):
         torch.save(net.state_dict(), tmp_path / "state.pt")
         dump.stop()
     assert set(torch.load(tmp_path / "state.pt", weights_only=True)) == set(net.state_dict())
+
+
+@pytest.mark.parametrize("kind", ["all", "statistics"])
+def test_an_integer_beyond_a_double_is_counted_and_the_dump_stays_readable(tmp_path, kind):
+    class Takes(nn.Linear):
+        def forward(self, v, number):
+            return super().forward(v)
+
+    net = Takes(3, 3)
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type=kind, filter_data=False)
+        net(X, 10**400)
+        dump.stop()
+        assert list(dump.skipped.values()) == [1]
+    assert Dump(tmp_path).lines == ["NN_Linear_0_forward_input.0", "NN_Linear_0_forward_output"]

@@ -90,18 +90,6 @@ def _covering() -> Iterator[None]:
         _inside.reset(token)
 
 
-@cache
-def _drops(kind: Any) -> bool:
-    """Whether a class has the construct of a Dropout; one that a script wrote stays as it is. [spec api_dump 1.7]"""
-    owner: type = next(cls for cls in kind.__mro__ if "construct" in vars(cls))
-    return owner.__module__.startswith(_OWN) and owner.__name__.startswith("Dropout")
-
-
-def _first(*args: Any, **kwargs: Any) -> Any:
-    """Dropout that drops nothing. [spec api_dump 1.7]"""
-    return args[0] if args else next(iter(kwargs.values()), None)
-
-
 class Dump(Protocol):
     """What the calls need of a dump."""
 
@@ -181,13 +169,8 @@ class CellCalls:
         """See `Listener.call`."""
         if kind == "cell":
             return self._cell(what, proceed, args, kwargs)
-        if kind == "construct":
-            of: Any = type(what)
-            return (_first if _drops(of) else proceed)(*args, **kwargs)
         if what not in listed_names()[_LABELS[kind]] and (not self._full or what in _SILENT):
             return proceed(*args, **kwargs)
-        if kind == "function" and what.startswith("dropout"):
-            proceed = _first
         if _inside.get() or not self._hears:
             return proceed(*args, **kwargs)
         label = f"{_LABELS[kind]}_{what}"
@@ -202,6 +185,11 @@ class CellCalls:
         if result is not NotImplemented:  # else Python asks the other operand: not a call that a script sees
             self._record(label, given, kwargs, result)
         return result
+
+    @property
+    def is_neutral(self) -> bool:
+        """See `Listener.is_neutral`: from init to close. [spec api_dump 1.7]"""
+        return True
 
     def _cell(self, cell: Cell, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         kind: Any = type(cell)

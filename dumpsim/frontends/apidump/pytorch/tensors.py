@@ -46,6 +46,7 @@ _PLAIN: dict[torch.dtype, tuple[np.dtype[Any], int]] = {
 TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
+_DOUBLE = 1023  # bits of an integer that a double surely holds
 _NAMES = {kind: str(kind) for kind in _PLAIN}
 _QUANTISED = frozenset(
     getattr(torch, name) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4") if hasattr(torch, name)
@@ -198,6 +199,8 @@ def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, .
 def scalar(value: "bool | int | float", *, npy: bool, statistics: bool) -> Measured:
     """A number of Python, as ``filter_data=False`` keeps it. [spec api_dump 1.4]"""
     part: tuple[bytes | memoryview, ...] | None = None
+    if statistics and isinstance(value, int) and value.bit_length() > _DOUBLE:
+        raise Skip("integer beyond a double")  # no reader takes it for a statistic
     if npy:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":

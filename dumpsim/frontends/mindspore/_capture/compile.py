@@ -222,8 +222,8 @@ def current_session(jit_level: str | None = None) -> Session:
 
 
 def _settings(session: Session) -> tuple[Any, ...]:
-    """What of the session decides the graph; a reference is no other's, while an identity comes back."""
-    return (session.target, weakref.ref(session), session.options().jit_level)
+    """What decides the graph beside its arguments; a reference is no other's, while an identity comes back."""
+    return (session.target, weakref.ref(session), session.options().jit_level, listener.neutral())
 
 
 def _modes(cell: Any) -> tuple[Any, ...]:

@@ -18,11 +18,12 @@ __all__ = [
     "heard",
     "heard_methods",
     "listeners",
+    "neutral",
     "ran_graph",
     "unheard",
 ]
 
-Kind = Literal["cell", "construct", "function", "method"]
+Kind = Literal["cell", "function", "method"]
 
 
 class Listener(Protocol):
@@ -31,11 +32,15 @@ class Listener(Protocol):
     def call(
         self, kind: Kind, what: Any, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """A call of a cell or its construct (`what` is the cell), of a function or method (its name).
+        """A call of a cell (`what`), of a function or method (its name).
 
-        Returns what the call gives. `args` of a method begin with the tensor, those of a cell do not hold the cell;
-        its hooks run between "cell" and "construct".
+        Returns what the call gives. `args` of a method begin with the tensor, those of a cell do not hold the cell.
         """
+        ...
+
+    @property
+    def is_neutral(self) -> bool:
+        """Whether dropout lets everything through while this one listens, in graphs as well."""
         ...
 
     def graph(self, name: str) -> None:
@@ -88,6 +93,17 @@ def called(
 
 def _told(listener: Listener, kind: Kind, what: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return listener.call(kind, what, function, args, kwargs)
+
+
+def neutral() -> bool:
+    """Whether dropout lets everything through, for one who listens.
+
+    Examples
+    --------
+    >>> neutral()
+    False
+    """
+    return any(listener.is_neutral for listener in _present)
 
 
 def hear_gradients() -> bool:

@@ -1,7 +1,6 @@
 """``mindspore.nn.Cell``: the building block of networks."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from dumpsim.core.dtype import DType
@@ -169,10 +168,7 @@ class Cell(CellTree):
 
         wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
         with _eager_depth, tape.within(self), tape.forward(self, args, wanted=wanted) as call:
-            construct = self.construct
-            if listener.listeners():
-                construct = partial(_listened, self)
-            output = constructed(self, construct, args, kwargs, self._inputs)
+            output = constructed(self, self.construct, args, kwargs, self._inputs)
             if call is not None:
                 call.value = output
         return output
@@ -428,11 +424,6 @@ _eager_depth = _Depth()
 def running_eagerly() -> bool:
     """Whether a cell is running op by op at the moment."""
     return _eager_depth.depth > 0
-
-
-def _listened(cell: Cell, *args: Any, **kwargs: Any) -> Any:
-    """`construct`, of which those who listen are told."""
-    return listener.called("construct", cell, cell.construct, args, kwargs)
 
 
 def _are_parameters(values: Any) -> bool:

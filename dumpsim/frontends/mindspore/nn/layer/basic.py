@@ -7,6 +7,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._capture.listener import neutral
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -143,7 +144,7 @@ class Dropout(Cell):
         self.keep_prob = keep_prob
 
     def construct(self, x: Any) -> Any:
-        if not self.training or self.keep_prob == 1 or self.p == 0:
+        if neutral() or not self.training or self.keep_prob == 1 or self.p == 0:
             return x
         out, _ = self.dropout(x)
         return out

@@ -9,7 +9,7 @@ import numpy as np
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
-from dumpsim.frontends.mindspore._capture.listener import heard
+from dumpsim.frontends.mindspore._capture.listener import neutral
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import (
     HeUniform,
@@ -47,10 +47,7 @@ def _linear(x: Any, weight: Any, bias: Any) -> Any:
 
 def _dropped(x: Any, p: float, training: bool) -> Any:
     """Dropout without a cell of its own, and without the seed of the script. [observed 2.10]"""
-    return ops.Dropout(1.0 - p)(x)[0] if training and 0 < p <= 1 else x
-
-
-_dropout = heard("function", "dropout", _dropped)  # an API dump makes it neutral too
+    return x if neutral() or not training or not 0 < p <= 1 else ops.Dropout(1.0 - p)(x)[0]
 
 
 class MultiheadAttention(Cell):
@@ -158,7 +155,7 @@ class MultiheadAttention(Cell):
         attn = ops.matmul(q / scaling_factor, k.swapaxes(-2, -1) / scaling_factor)
         if mask is not None:
             attn = attn + mask
-        attn = _dropout(ops.softmax(attn, -1), self.dropout, self.training)
+        attn = _dropped(ops.softmax(attn, -1), self.dropout, self.training)
         output = ops.matmul(attn, v)
         output = ops.transpose(output, (2, 0, 1, 3)).view(bsz * tgt_len, embed_dim)
         output = _linear(output, self.out_proj.weight, self.out_proj.bias)

@@ -6,6 +6,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.listener import neutral
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, divs, greater, maximum, mul, muls, sub
@@ -203,7 +204,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | No
     """Elements set to 0 with probability `p`, the others scaled."""
     from dumpsim.frontends.mindspore.common.seed import _get_graph_seed
 
-    if not training or p == 0:
+    if neutral() or not training or p == 0:
         return input
     if not 0 <= p < 1:
         raise ScriptRuntimeError(f"For 'Dropout, the 'keep_prob' must be in (0.0, 1.0], but got {1 - p}")
