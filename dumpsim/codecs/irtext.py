@@ -154,7 +154,7 @@ def _parse(text: str, where: str) -> IrDoc:
     for end in range(start + 1, len(lines) + 1):
         line = lines[end] if end < len(lines) else "}"
         if (line == "}" or _starts_node(line)) and block:
-            nodes.append(_read_node(block, params, f"{where}:{end - len(block) + 1}"))
+            nodes.append(_read_node(block, f"{where}:{end - len(block) + 1}"))
             block = []
         if line == "}":
             break
@@ -236,7 +236,7 @@ def _starts_node(line: str) -> bool:
     return line.startswith("  ") and not line.startswith("   ") and _HEAD.match(line) is not None
 
 
-def _read_node(block: list[str], params: tuple[IrParam, ...], where: str) -> IrNode:
+def _read_node(block: list[str], where: str) -> IrNode:
     """A node from its lines; the first may go on over several lines (tensor constants)."""
     first = next((n for n, line in enumerate(block) if line.startswith(_PAD) and line.lstrip()[:1] in ":#"), len(block))
     statement, rest = "\n".join(block[:first]), [line.strip() for line in block[first:]]
