@@ -102,20 +102,22 @@ def _check_scope(mode: str, scope: Any) -> None:
             raise _scope(start + "it's must be [start, end].")
     elif not scope:
         raise _scope(start + "it's should not be an empty list.")
-    if mode == "api_list":
-        for word in scope:
-            if not isinstance(word, str):
-                raise ScriptTypeError(
-                    f"{word!r} is no part of a name",
-                    vendor=f"{type(word).__name__!r} object has no attribute 'lower'",
-                    where="api_dump_start(scope=)",
-                    allowed=("str",),
-                    code="DS-ADP-012",
-                )
+    for item in scope:
+        if not isinstance(item, str):
+            kind = f"{type(item).__name__!r}"
+            raise ScriptTypeError(
+                f"{item!r} is no name and no part of one",
+                vendor=f"{kind} object has no attribute 'lower'"
+                if mode == "api_list"
+                else f"expected string or bytes-like object, got {kind}",
+                where="api_dump_start(scope=)",
+                allowed=("str",),
+                code="DS-ADP-012",
+            )
     if mode in ("list", "range"):
         what = "The interval endpoints" if mode == "range" else "The list item"
         for item in scope:
-            if not (isinstance(item, str) and item.rpartition("_")[2].isdigit() and "_" in item):
+            if not (item.rpartition("_")[2].isdigit() and "_" in item):
                 # the vendor's sentence here has no comma before it [spec api_dump 1.10]
                 raise _scope(f"{start.rstrip(', ')}. {what} should be in the 'Type_Name_ID' format.")
 

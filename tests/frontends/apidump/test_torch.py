@@ -457,6 +457,7 @@ dist.destroy_process_group()
         ({"mode": "list", "scope": "a"}, TypeError, "must be <class 'list'>"),
         ({"mode": "list", "scope": []}, ValueError, "should not be an empty list"),
         ({"mode": "list", "scope": ["relu"]}, ValueError, "The list item should be in the 'Type_Name_ID' format"),
+        ({"mode": "list", "scope": [1]}, TypeError, "expected string or bytes-like object, got 'int'"),
         ({"mode": "range", "scope": ["a_1"]}, ValueError, "must be .start, end."),
         ({"dump_type": "foo"}, ValueError, "For parameter 'support_dump_type'"),
         ({"dump_type": ["all"]}, TypeError, "unhashable type"),
