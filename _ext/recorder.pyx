@@ -213,8 +213,10 @@ cdef class Recorder:
         return self.number(label)
 
     cdef Py_ssize_t number(self, str label) except -1:
-        cdef Py_ssize_t number = self.counts.get(label, 0)
-        self.counts[label] = number + 1
+        cdef Py_ssize_t number
+        with cython.critical_section(self):
+            number = self.counts.get(label, 0)
+            self.counts[label] = number + 1
         return number
 
     cdef bint takes(self, str name) except -1:

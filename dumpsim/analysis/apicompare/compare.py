@@ -174,7 +174,7 @@ def compare_api_dumps(
     has_values = style.arrays
     if not style.arrays and min(counts):
         notes.append(_NO_NPY)
-        has_values = dumps[0].has_statistics and dumps[1].has_statistics
+        has_values = all(dump.has_statistics for dump in dumps) or (options.exact and style.mindtorch)
         notes += [] if has_values else [_NO_VALUES]
     if style.arrays:
         notes += [note for dump in dumps for note in _missing(dump)]

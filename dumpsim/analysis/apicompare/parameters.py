@@ -76,9 +76,13 @@ def _load(path: Path) -> dict[str, Any]:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise UnreadableError(f"is not a file of a state_dict: {error}"[:400], where=os.fspath(path)) from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
+    if not isinstance(loaded, dict):
         raise UnreadableError("is not a dict of tensors", where=os.fspath(path))
-    return {str(name): _array(torch, tensor) for name, tensor in loaded.items()}
+    # what modules add by get_extra_state need be no tensor, and is not compared
+    found = {str(name): _array(torch, value) for name, value in loaded.items() if isinstance(value, torch.Tensor)}
+    if loaded and not found:
+        raise UnreadableError("is not a dict of tensors", where=os.fspath(path))
+    return found
 
 
 def _array(torch: Any, tensor: Any) -> Any:

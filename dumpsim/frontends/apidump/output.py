@@ -9,6 +9,7 @@
 """
 
 import atexit
+import errno
 import os
 import shutil
 import threading
@@ -28,6 +29,7 @@ from dumpsim.core.errors import DumpsimError, DumpWriteError
 __all__ = ["Output", "npy_header"]
 
 _LINES = 1 << 9  # info lines that wait before they are spelt and written together
+_OF_ONE_FILE = frozenset({errno.EFBIG, errno.ENAMETOOLONG})  # failures that say nothing of the files behind it
 _PENDING = 256 << 20  # bytes of arrays that may wait for the disk
 
 
@@ -158,6 +160,7 @@ class _Queue:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = False
+        self._refused = False  # the place takes no more files: they are not tried one by one
         self._dropped = 0
         self._error: DumpsimError | None = None
 
@@ -182,6 +185,7 @@ class _Queue:
                 self._changed.wait(1.0)
             error, self._error = self._error, None
             dropped, self._dropped = self._dropped, 0
+            self._refused = False
         if error is not None:
             if dropped:
                 error.add_note(f"{dropped} files after it were not written either")
@@ -205,17 +209,19 @@ class _Queue:
                 name, parts, size = self._waiting[0]
             error: DumpsimError | None = None
             try:
-                if self._error is None:  # after a failure the rest is dropped, not tried one by one
-                    self._sink.write(self._directory, name, parts)
-                else:
+                if self._refused:
                     self._dropped += 1
+                else:
+                    self._sink.write(self._directory, name, parts)
             except DumpsimError as failure:
                 error = failure
+                self._refused = getattr(failure, "errno", None) not in _OF_ONE_FILE
             except Exception as failure:
                 error = DumpWriteError(repr(failure), where=f"{self._directory}/{name}", code="DS-ARC-010")
             with self._changed:
                 self._waiting.popleft()
                 self._bytes -= size
+                self._dropped += error is not None and self._error is not None
                 self._error = self._error or error
                 self._changed.notify_all()
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["held", "leaves", "tensors", "words"]
+__all__ = ["LONGEST", "TOO_DEEP", "held", "leaves", "tensors", "words"]
+
+LONGEST = 160  # characters of a place: a file name has room for them and the name of the call
+TOO_DEEP = "place too deep for the name of a file"
 
 _LONGEST = 64  # characters of a word: a file name has room for some of them
 _HOLDERS: tuple[tuple[type | tuple[type, ...], str], ...] = ((dict, "dict"), ((set, frozenset), "set"))

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,7 +156,19 @@ def test_a_failure_is_told_once_by_flush(tmp_path, monkeypatch):
     monkeypatch.setattr(Sink, "write", full)
     for at in range(3):
         output.array(f"a{at}", (bytes(FILE),))
-    with pytest.raises(DumpWriteError, match="the disk is full"):
+    with pytest.raises(DumpWriteError, match="the disk is full") as caught:
         output.flush()
+    assert caught.value.__notes__ == ["2 files after it were not written either"]
     output.flush()
+    output.close()
+
+
+def test_a_file_that_cannot_be_named_takes_no_others_with_it(tmp_path):
+    output = begun(tmp_path, 1 << 20)
+    for name in ("a", "b" * 300, "c", "d" * 300, "e"):
+        output.array(name, (bytes(FILE),))
+    with pytest.raises(DumpWriteError, match="the name is too long") as caught:
+        output.flush()
+    assert caught.value.__notes__ == ["1 files after it were not written either"]
+    assert sorted(path.name for path in Path(output.array_directory).iterdir()) == ["a.npy", "c.npy", "e.npy"]
     output.close()

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from dumpsim.frontends.apidump.places import held, leaves, tensors
+from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors
 from dumpsim.frontends.mindspore._capture import listener
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -27,7 +27,6 @@ _OWN = "dumpsim.frontends.mindspore."
 _FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
 _MINT_OPTIM = f"{_OWN}mint.optim."
 _CONTAINER = f"{_OWN}nn.layer.container"
-_LONGEST_NAME = 240  # of a record: its file has four characters more
 # questions about a tensor: no data flows through them
 _SILENT = frozenset(("dim", "is_floating_point", "numel", "print_", "stride"))
 
@@ -260,10 +259,9 @@ class CellCalls:
         """Record the values inside of a value by the names of their places; places and tensors that were recorded."""
         found = []
         for place, leaf in leaves(value, into_dicts=self._full):
-            name = f"{start}{place}"
-            if len(name) > _LONGEST_NAME:
-                self._dump.skip("place too deep for the name of a file", tensors(leaf, Tensor))
-            elif not self._dump.write(name, leaf):
+            if len(place) > LONGEST:
+                self._dump.skip(TOO_DEEP, tensors(leaf, Tensor))
+            elif not self._dump.write(f"{start}{place}", leaf):
                 self._dump.skip(*held(leaf, Tensor))
             elif isinstance(leaf, Tensor):
                 found.append((place, leaf))

@@ -2,19 +2,16 @@
 
 import math
 import os
-import re
 import weakref
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import nn
 
 from dumpsim._ext.recorder import Gradient, TensorRecorder
 from dumpsim.codecs.apidump import tail_of
 from dumpsim.frontends.apidump.output import Output, npy_header
+from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors, words
 from dumpsim.frontends.apidump.pytorch.catalogue import Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
@@ -159,19 +156,21 @@ class Session(ApiSession, TensorRecorder):
 
     def look_inside(self, found: Captured, name: str, value: Any) -> None:
         """The leaves of an argument that is no tensor."""
-        for index, leaf in _leaves(value, "", into_dicts=self.full):
-            self._capture(found, name + index, leaf)
+        for place, leaf in leaves(value, into_dicts=self.full):
+            if len(place) > LONGEST:
+                self.skip(TOO_DEEP, tensors(leaf, torch.Tensor))
+            else:
+                self._capture(found, name + place, leaf)
 
     def keywords(self, name: str, values: dict[str, Any]) -> Captured:
         """Keyword arguments: recorded with coverage "full", else counted; 1.0.17 does neither."""
         found: Captured = []
         if self.full and not self.exact:
-            for word, value in values.items():
+            for word, value in zip(words(values), values.values(), strict=True):
                 found += self.captured(f"{name}.{word}", value, True)
         elif not self.exact:
             for value in values.values():
-                leaves = value if isinstance(value, list | tuple) else (value,)
-                self.skip("keyword argument", sum(isinstance(leaf, torch.Tensor) for leaf in leaves))
+                self.skip("keyword argument", tensors(value, torch.Tensor))
         return found
 
     def hook_subclass(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
@@ -213,8 +212,8 @@ class Session(ApiSession, TensorRecorder):
             elif isinstance(leaf, bool | int | float):
                 if not request.filter_data:
                     found.append((name, scalar(leaf, npy=request.npy, statistics=request.statistics), None))
-            elif (reason := _unread(leaf)) is not None:
-                self.skipped[reason] += 1
+            else:
+                self.skip(*held(leaf, torch.Tensor))
         except Skip as skip:
             self.skipped[skip.reason] += 1
         except Exception as error:  # never out of the user's forward
@@ -239,34 +238,6 @@ class Session(ApiSession, TensorRecorder):
                 self.write([(name, self._measure(gradient, request), None)])
             except Skip as skip:
                 self.skipped[skip.reason] += 1
-
-
-def _unread(leaf: Any) -> str | None:
-    """Why an argument or result that holds data is not recorded, None if it holds none that we know of."""
-    if isinstance(leaf, dict):
-        holder, inside = "dict", list(leaf.values())
-    elif isinstance(leaf, set | frozenset):
-        holder, inside = "set", list(leaf)
-    elif is_dataclass(leaf):
-        holder, inside = "dataclass", [getattr(leaf, field.name, None) for field in fields(leaf)]
-    elif isinstance(leaf, np.ndarray | np.generic | complex):
-        return "numpy array" if isinstance(leaf, np.ndarray) else f"number of type {type(leaf).__name__}"
-    else:
-        return None
-    return f"tensor in a {holder}" if any(isinstance(value, torch.Tensor) for value in inside) else None
-
-
-def _leaves(value: Any, index: str, *, into_dicts: bool) -> Iterator[tuple[str, Any]]:
-    """Leaves of nested sequences with their positions; of dicts with their keys."""
-    if isinstance(value, list | tuple):
-        for position, item in enumerate(value):
-            yield from _leaves(item, f"{index}.{position}", into_dicts=into_dicts)
-    elif into_dicts and isinstance(value, dict):
-        for key, item in value.items():
-            word = re.sub(r"[^0-9A-Za-z_]", "_", str(key))  # a file name, and no position of its own
-            yield from _leaves(item, f"{index}.{word}", into_dicts=into_dicts)
-    else:
-        yield index, value
 
 
 def _rank() -> int:
