@@ -259,7 +259,11 @@ cdef class TensorRecorder(Recorder):
         cdef bint wanted = self.recording and self.takes(name)
         cdef list inputs = None
         if wanted and not self.exact:  # before the call: it may write into its inputs
-            inputs = self.capture(f"{name}_forward_input", given, False)
+            try:
+                inputs = self.capture(f"{name}_forward_input", given, False)
+            except Exception as error:  # a container that cannot be walked must not stop the user's program
+                inputs = []
+                self.skip(f"arguments: {type(error).__name__}")
         gate.depth = 1
         try:
             result = function(*args, **kwargs)

@@ -140,13 +140,16 @@ def test_default_has_the_names_of_the_real_tool(key, tmp_path):
 class Tool:
     """dumpsim, as scripts.py calls it."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, compat="1.0.17"):
         self._directory = directory
+        self._compat = compat
         self.start = migrator.api_dump_start
         self.stop = migrator.api_dump_stop
 
     def init(self, net, directory, backward):
-        self.dump = migrator.api_dump_init(net, self._directory / directory, retain_backward=backward, compat="1.0.17")
+        self.dump = migrator.api_dump_init(
+            net, self._directory / directory, retain_backward=backward, compat=self._compat
+        )
 
 
 @pytest.mark.parametrize("name", load("scripts").SCRIPTS)
@@ -176,6 +179,23 @@ def test_defects_that_show_are_those_of_the_real_tool(name, tmp_path):
                 close(one, other)
     for path, numbers in case["stacks"]:
         assert list(read_stack(tmp_path / texts[path])) == [texts[n] for n in numbers]
+
+
+@pytest.mark.parametrize("name", ["functions_of_the_user", "operands_of_several_words", "operators", "operands"])
+def test_default_has_the_names_of_the_real_tool_in_scripts(name, tmp_path):
+    texts = recorded()["texts"]
+    tool = Tool(tmp_path, compat=None)
+    try:
+        load("scripts").SCRIPTS[name](tool)
+    finally:
+        tool.dump.close()
+    for path, numbers in recorded()["dumps"][f"scripts/{name}"]["lines"]:
+        ours = [record.name for record in read_info(tmp_path / texts[path])]
+        theirs = [json.loads(texts[n])[0] for n in numbers]
+        if name == "functions_of_the_user":  # a module's LAYER comes before what the user's hooks on it do, not behind
+            ours.sort()
+            theirs.sort()
+        assert ours == theirs
 
 
 def test_close_takes_the_hooks_of_every_init_off(tmp_path):

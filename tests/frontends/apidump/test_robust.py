@@ -838,3 +838,45 @@ def test_an_integer_beyond_a_double_is_counted_and_the_dump_stays_readable(tmp_p
         dump.stop()
         assert list(dump.skipped.values()) == [1]
     assert Dump(tmp_path).lines == ["NN_Linear_0_forward_input.0", "NN_Linear_0_forward_output"]
+
+
+class Barred(list):
+    """A list that does not show what it holds."""
+
+    def __iter__(self):
+        raise KeyError("mine")
+
+
+@pytest.mark.parametrize("coverage", ["listed", "full"])
+@pytest.mark.parametrize("shape", ["deep", "barred"])
+def test_a_container_that_cannot_be_walked_is_counted(tmp_path, shape, coverage):
+    class Takes(nn.Linear):
+        def forward(self, v, container):
+            return super().forward(v)
+
+    container = [X]
+    if shape == "deep":
+        for _ in range(5000):
+            container = [container]
+    else:
+        container = Barred(container)
+    net = Takes(3, 3)
+    with migrator.api_dump_init(net, tmp_path, coverage=coverage) as dump:
+        dump.start(dump_type="statistics")
+        net(X, container)
+        dump.stop()
+        assert sum(dump.skipped.values()) == 1
+    assert "NN_Linear_0_forward_output" in Dump(tmp_path).lines
+
+
+def test_keyword_arguments_are_counted_by_the_tensors_they_hold(made):
+    class Takes(nn.Linear):
+        def forward(self, v, **others):
+            return super().forward(v)
+
+    net = Takes(3, 3)
+    with migrator.api_dump_init(net, made.rank.parent) as dump:
+        dump.start(dump_type="stack")
+        net(X, one=X, more=[X, {"k": (X, None)}], none=2)
+        dump.stop()
+        assert dump.skipped == {"keyword argument": 3}

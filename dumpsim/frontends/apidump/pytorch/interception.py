@@ -4,6 +4,7 @@ The mode lies at the bottom of the thread's stack of modes, so that modes of the
 come and go above it in any order.
 """
 
+import math
 import os
 import sys
 import threading
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Interception", "Mode"]
 
 _HANDLE = handle_torch_function.__code__
+_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
+_CALL = torch.nn.Module._call_impl.__code__
+_CHECKPOINT = "/torch/utils/checkpoint.py"
 _OPTIMIZERS = "/torch/optim/"
 _JIT = "/torch/_jit_internal.py"  # functions that choose between two by a flag, as max_pool2d does
 _OWN_CALLERS = ("/torch/_tensor.py", "/torch/nn/functional.py", "/torch/functional.py")
@@ -44,7 +48,15 @@ _trace = torch._C._get_tracing_state
 
 
 class Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
-    """Hands every call of one thread to the interception."""
+    """Hands every call of one thread to the interception.
+
+    Attributes
+    ----------
+    behind : Module or None
+        A listed module that has returned, whose hooks may still call.
+    """
+
+    behind: Any = None
 
 
 class _Threads(threading.local):
@@ -143,7 +155,7 @@ class Interception:
             if api is not None:
                 if frame is not inner and frame is not None:
                     given, named = self._given(api, args, kwargs, inner, frame)
-                hidden = self._is_hidden(session, frame)
+                hidden = self._is_hidden(session, frame, gate)
         except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
             session.skip(f"call site: {type(error).__name__}")
         if api is not None and not hidden:
@@ -281,8 +293,9 @@ class Interception:
                 return None  # a bound method under another name
             if not known:
                 return None
-            # sum() starts from the number 0; its like (functools.reduce, operator.add) from what they are given
-            return reflected if reflected and other_is_number and callee is sum else names[0]
+            # sum() and prod() start from a number; their like (functools.reduce, operator.add) from what they are given
+            starts = callee is sum or callee is math.prod
+            return reflected if reflected and other_is_number and starts else names[0]
         if reflected is None or not other_is_number:
             return names[0]
         right_known, right = evaluate(site.right, frame)
@@ -294,15 +307,19 @@ class Interception:
         is_right = any(_is_tensor(load, frame) for load in site.right_loads)
         return reflected if is_right and not any(_is_tensor(load, frame) for load in site.left_loads) else names[0]
 
-    def _is_hidden(self, session: "Session", frame: FrameType | None) -> bool:
-        """Calls of optimizers; outside `exact`, those made again in backward (checkpointing)."""
+    def _is_hidden(self, session: "Session", frame: FrameType | None, gate: Mode) -> bool:
+        """Calls of optimizers and of hooks of listed modules; those made again in backward (checkpointing)."""
         if frame is not None and _OPTIMIZERS in frame.f_code.co_filename:
             return True
-        return self._is_aside(session)
+        if gate.behind is not None:
+            if _is_called_by(gate.behind, frame):
+                return True
+            gate.behind = None
+        return self._is_aside(session, frame)
 
-    def _is_aside(self, session: "Session") -> bool:
+    def _is_aside(self, session: "Session", frame: FrameType | None) -> bool:
         """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
-        if not session.exact and _backward() != -1:
+        if not session.exact and _backward() != -1 and _is_made_again(frame):
             session.skip("recomputed in backward")
             return True
         if _trace() is not None:
@@ -330,10 +347,15 @@ class Interception:
                 self._drop()
                 left = True
             if session.recording and self._may_overwrite(session, module):
-                with torch._C.DisableTorchFunction():
-                    inputs = session.captured("_forward_input", args, False)
-                    if session.full:
-                        inputs += session.keywords("_forward_input", sys._getframe(1).f_locals.get("kwargs") or {})
+                named = sys._getframe(1).f_locals.get("kwargs") if session.full else None
+                try:
+                    with torch._C.DisableTorchFunction():
+                        inputs = session.captured("_forward_input", args, False)
+                        if named:
+                            inputs += session.keywords("_forward_input", named)
+                except Exception as error:  # a container that cannot be walked must not stop the user's program
+                    inputs = []
+                    session.skip(f"arguments: {type(error).__name__}")
         gate.open.append((module, inputs, sys.exc_info()[1], left))
 
     def _is_closed(self, session: "Session", module: torch.nn.Module) -> bool:
@@ -369,6 +391,8 @@ class Interception:
             api = session.catalogue.module(type(entered)) if session is not None else None
             if api is not None and gate.depth:  # a start in the meantime has forgotten it
                 gate.depth -= 1
+                if not gate.depth and (module._forward_hooks or module._backward_hooks or module._backward_pre_hooks):
+                    gate.behind = module
             if entered is module or not gate.open:
                 break
         try:
@@ -398,7 +422,7 @@ class Interception:
             if api is not None and not self._threads.gate.depth:
                 session.skip("module outside the network")  # 1.0.17 hooks those of the network, and no others
             return
-        if self._is_aside(session):
+        if self._is_aside(session, sys._getframe()):
             return
         with torch._C.DisableTorchFunction():
             if session.full and inputs is not None:
@@ -477,6 +501,24 @@ def caller(frame: FrameType | None) -> FrameType | None:
         if frame is not None and frame.f_code.co_filename.endswith(_JIT):
             frame = frame.f_back
     return frame
+
+
+def _is_called_by(module: torch.nn.Module, frame: FrameType | None) -> bool:
+    """Whether a frame is inside of a call of a module: after its forward, in one of its hooks."""
+    while frame is not None:
+        if frame.f_code is _CALL and frame.f_locals.get("self") is module:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_made_again(frame: FrameType | None) -> bool:
+    """Whether backward repeats a forward around a frame; its own code is that of hooks and ``autograd.Function``."""
+    while frame is not None and frame.f_code is not _BACKWARD:
+        if frame.f_code is _CALL or frame.f_code.co_filename.endswith(_CHECKPOINT):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _inside(directory: str) -> bool:
