@@ -441,9 +441,12 @@ cdef class Gate:
         That only modules are seen here.
     open : list of tuple
         Modules being called: module, captured input, exception in flight, whether the mode has left for it.
+    behind : Module or None
+        A listed module that has returned, whose hooks may still call.
     """
 
     cdef readonly set plain
+    cdef public object behind
     cdef public Py_ssize_t depth, hidden
     cdef public bint pushed, away, stays, told
     cdef readonly list open
@@ -461,6 +464,7 @@ cdef class Gate:
         self.depth = self.hidden = 0
         self.pushed = self.away = self.stays = self.told = False
         self.open.clear()
+        self.behind = None
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function in self.plain or ((self.depth or self.hidden) and function not in self.altered):

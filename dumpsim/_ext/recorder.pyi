@@ -93,6 +93,7 @@ class Gate:
     away: bool
     stays: bool
     told: bool
+    behind: Any
     def __init__(self, called: Callable[..., Any], altered: frozenset[Callable[..., Any]]) -> None: ...
     @property
     def plain(self) -> set[Any]: ...

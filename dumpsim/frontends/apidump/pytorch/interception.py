@@ -48,15 +48,7 @@ _trace = torch._C._get_tracing_state
 
 
 class Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
-    """Hands every call of one thread to the interception.
-
-    Attributes
-    ----------
-    behind : Module or None
-        A listed module that has returned, whose hooks may still call.
-    """
-
-    behind: Any = None
+    """Hands every call of one thread to the interception."""
 
 
 class _Threads(threading.local):
@@ -391,8 +383,10 @@ class Interception:
             api = session.catalogue.module(type(entered)) if session is not None else None
             if api is not None and gate.depth:  # a start in the meantime has forgotten it
                 gate.depth -= 1
-                if not gate.depth and (module._forward_hooks or module._backward_hooks or module._backward_pre_hooks):
-                    gate.behind = module
+                if not gate.depth and (
+                    entered._forward_hooks or entered._backward_hooks or entered._backward_pre_hooks
+                ):
+                    gate.behind = entered
             if entered is module or not gate.open:
                 break
         try:
@@ -501,6 +495,11 @@ def caller(frame: FrameType | None) -> FrameType | None:
         if frame is not None and frame.f_code.co_filename.endswith(_JIT):
             frame = frame.f_back
     return frame
+
+
+def _has_hooks(module: torch.nn.Module) -> bool:
+    """Whether hooks of the user's run after a module's forward, within its call."""
+    return bool(module._forward_hooks or module._backward_hooks or module._backward_pre_hooks)
 
 
 def _is_called_by(module: torch.nn.Module, frame: FrameType | None) -> bool:
