@@ -7,7 +7,7 @@ steps of the long run (200).
 
 Ratios are medians over pairs of a dumped and an undumped sample in turn (`apidump_steps.py`), with their interval of
 95 % by bootstrap. They are of the thread's own clock, so that other work on the machine counts less, except in npy
-mode: there the disk counts too, and it is the wall's. Limits are those of issue 4; no test asserts them, since they
+mode: there the disk counts too, and it is the wall's. The limits are those asked for; no test asserts them, since they
 depend on the machine.
 """
 
