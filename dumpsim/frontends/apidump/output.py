@@ -8,7 +8,6 @@
         <framework>_api_dump_stack.json       0600
 """
 
-import atexit
 import errno
 import os
 import shutil
@@ -71,8 +70,6 @@ class Output:
     def __init__(self, root: "str | os.PathLike[str]", framework: str, rank: int, *, pending: int = _PENDING) -> None:
         self.root = os.path.abspath(os.fspath(root))
         self.framework = framework
-        self.rank_directory = f"{self.root}/rank{rank}"
-        self.array_directory = f"{self.rank_directory}/{framework}_api_dump"
         self.info = f"{framework}_api_dump_info.pkl"
         self.stack = f"{framework}_api_dump_stack.json"
         self.lines = Lines(_LINES, self._write_lines)
@@ -82,7 +79,18 @@ class Output:
         self._lock = threading.Lock()
         self._error: DumpsimError | None = None
         self._pid = os.getpid()
-        self._queue = _Queue(self.array_directory, pending)
+        self._pending = pending
+        self.rank = -1
+        self.go(rank)
+
+    def go(self, rank: int) -> None:
+        """Into the directory of a rank; what has begun stays where it is."""
+        if rank == self.rank or self._begun:
+            return
+        self.rank = rank
+        self.rank_directory = f"{self.root}/rank{rank}"
+        self.array_directory = f"{self.rank_directory}/{self.framework}_api_dump"
+        self._queue = _Queue(self.array_directory, self._pending)
         self._sink.make(self.rank_directory)
 
     @property
@@ -100,7 +108,6 @@ class Output:
             if self._sink.exists(self.rank_directory, name):
                 os.unlink(f"{self.rank_directory}/{name}")
         self._sink.make(self.array_directory)
-        atexit.register(self.flush)
 
     def array(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
         """One npy file; the bytes must stay as they are until they are written."""
@@ -124,13 +131,17 @@ class Output:
         self._write_lines()
         self._sink.settle()
         error, self._error = self._error, None
-        self._queue.flush()
+        try:
+            self._queue.flush()
+        except DumpsimError as failure:
+            if error is not None:
+                failure.add_note(str(error))
+            raise
         if error is not None:
             raise error
 
     def close(self) -> None:
         """Flush, and stop the thread."""
-        atexit.unregister(self.flush)
         if self.is_foreign:
             return
         try:
@@ -139,6 +150,8 @@ class Output:
             self._queue.close()
 
     def _write_lines(self) -> None:
+        if self.is_foreign:
+            return
         with self._lock:
             names, tails = self.lines.take()
             if names:

@@ -22,8 +22,10 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn, relu  # noqa: E402
 
+import dumpsim  # noqa: E402
 from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
+from dumpsim.core.errors import DumpWriteError  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -811,6 +813,43 @@ net(torch.ones(1, 2))
     assert made.lines == ["NN_Linear_0_forward_input.0", "NN_Linear_0_forward_output"]
     assert made.array("NN_Linear_0_forward_input.0").tolist() == [[1.0, 1.0]]
     assert "torch.nn.Linear(0) forward" in made.stacks
+
+
+def test_names_of_modules_that_no_file_can_have(tmp_path):
+    keys = ("a/b", "line\n", "\udc80", "x" * 250, "größe")
+    net = nn.ModuleDict({key: nn.Linear(3, 3) for key in keys})
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start()
+        for layer in net.values():
+            layer(X)
+        with pytest.raises(DumpWriteError, match="the name is too long") as caught:
+            dump.stop()
+    assert not hasattr(caught.value, "__notes__")
+    made = Dump(tmp_path)
+    names = ["a_b", "line_", "_", "x" * 250, "größe"]
+    assert [name for name in made.lines if "LAYER" in name] == [f"LAYER_{name}_forward_input" for name in names]
+    assert len(list((made.rank / "torch_api_dump").iterdir())) == len(made.lines) - 1
+    assert len(list(dumpsim.open(tmp_path))) == len(made.lines)
+
+
+def test_a_program_that_ends_says_what_it_could_not_write(tmp_path):
+    """The directory is gone that the first record makes room in, and then the place of every file."""
+    script = f"""
+import logging, os, sys, torch
+from dumpsim.migrator import api_dump_init
+logging.basicConfig(stream=sys.stdout)
+net = torch.nn.Linear(2, 2)
+dump = api_dump_init(net, {str(tmp_path / "d")!r})
+os.rmdir({str(tmp_path / "d/rank0")!r})
+open({str(tmp_path / "d/rank0")!r}, "w").close()
+dump.start()
+net(torch.ones(1, 2))
+net(torch.ones(1, 2))
+"""
+    told = [line for line in run(script, tmp_path).splitlines() if "cannot be written" in line]
+    assert len(told) == 1
+    assert "Linear_1_forward_input.0.npy: cannot be written: a parent is a file" in told[0]
+    assert "torch_api_dump_info.pkl: cannot be written" in told[0]
 
 
 def test_copies_and_pickles_in_a_dump(tmp_path, made):

@@ -80,7 +80,7 @@ class Session(ApiSession, TensorRecorder):
         self.outlines = outlines()
         self.full = coverage == "full"
         self.net = net
-        self.layers = {module: Layer(name.replace(".", "_")) for name, module in net.named_modules() if name}
+        self.layers = {module: Layer(_word(name, exact)) for name, module in net.named_modules() if name}
         self.catalogue = Catalogue(full=self.full)
         self.neutral = Neutral(exact=exact)
         self.generation = 0
@@ -96,6 +96,12 @@ class Session(ApiSession, TensorRecorder):
     def start(self, request: Request, memory: Memory | None = None) -> None:
         """Record from here; counters go on where they were, and under compat answers of earlier starts too."""
         super().start(request, self._carried.memory if self.exact else memory)
+
+    def begin(self) -> None:
+        """Make room before the first record, for the rank that torch.distributed has given by now."""
+        if not self.exact:
+            self.output.go(_rank())
+        super().begin()
 
     def listen(self) -> None:
         """Only while something is to be seen: a stopped session costs nothing, unless there is dropout to hold."""
@@ -238,6 +244,12 @@ class Session(ApiSession, TensorRecorder):
                 self.write([(name, self._measure(gradient, request), None)])
             except Skip as skip:
                 self.skipped[skip.reason] += 1
+
+
+def _word(name: str, exact: bool) -> str:
+    """A module's name as a word of a file's name; keys of a ModuleDict may hold what no file name may."""
+    name = name.replace(".", "_")
+    return name if exact else "".join(c if c.isprintable() and c != "/" else "_" for c in name)
 
 
 def _rank() -> int:
