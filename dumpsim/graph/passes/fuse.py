@@ -2,7 +2,7 @@
 
 Patterns are data: a head, and kinds of operators that may follow it, each at most once and in that order. A fused
 operator is one kernel that does its members' work without storing what lies between. Its name is the members' names
-joined, as GE's, and marks of `set_dump` on members are lost. [issue 3; spec mindspore 3.7, 12.1: fused names]
+joined, as GE's, and marks of `set_dump` on members are lost. [spec mindspore 3.7, 12.1: fused names]
 """
 
 from collections.abc import Callable, Sequence
