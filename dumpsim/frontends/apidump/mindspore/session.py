@@ -65,6 +65,7 @@ class CellSession(ApiSession):
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> import dumpsim.frontends.mindspore as ms
+    >>> from dumpsim.frontends.apidump.selection import Request
     >>> from dumpsim.frontends.mindspore import nn
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)
     >>> net = nn.ReLU()
