@@ -151,6 +151,7 @@ class Output:
 
     def _write_lines(self) -> None:
         if self.is_foreign:
+            self.lines.take()
             return
         with self._lock:
             names, tails = self.lines.take()
