@@ -18,7 +18,8 @@ from torch import nn
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite
 from dumpsim.frontends.apidump.pytorch.catalogue import Api
 from dumpsim.frontends.apidump.pytorch.early import Early
-from dumpsim.frontends.apidump.pytorch.interception import Interception, Mode, caller
+from dumpsim.frontends.apidump.pytorch.interception import Interception, Mode
+from dumpsim.frontends.apidump.pytorch.naming import caller
 from dumpsim.frontends.apidump.selection import Memory
 
 if TYPE_CHECKING:
@@ -138,15 +139,15 @@ class ExactInterception(Interception):
         try:
             hidden = frame is not None and self._is_covered(session, frame)
             if not hidden:
-                api, place = self._identify(session, function, args, frame)
+                api, place = self._naming.identify(function, args, frame)
                 if self._is_early(session, api, function, place):
                     # not replaced: what it calls in turn is seen
-                    api = None if place is frame else self._named(session, function, args, frame)
+                    api = None if place is frame else self._naming.named(function, args, frame)
                     made = function
                 else:
                     frame = place
             if api is not None and frame is not inner and frame is not None:
-                given, named = self._given(api, args, kwargs, inner, frame)
+                given, named = self._naming.given(api, args, kwargs, inner, frame)
         except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
             session.skip(f"call site: {type(error).__name__}")
         if api is None:
@@ -206,7 +207,7 @@ class ExactInterception(Interception):
     ) -> bool:
         if frame is None or api is None:
             return False
-        site: CallSite = self._sites.find(frame)
+        site: CallSite = self._naming.sites.find(frame)
         return any(self._early.holds(held, site, frame) for held in session.catalogue.held(function, api))
 
 

@@ -4,7 +4,6 @@ The mode lies at the bottom of the thread's stack of modes, so that modes of the
 come and go above it in any order.
 """
 
-import math
 import os
 import sys
 import threading
@@ -14,12 +13,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
+from torch.overrides import TorchFunctionMode, has_torch_function
 
 from dumpsim._ext.recorder import Gate
-from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, Sites, base_module, evaluate
-from dumpsim.frontends.apidump.pytorch.catalogue import OPERATORS, Api, transparent
+from dumpsim.frontends.apidump.pytorch.catalogue import Api, transparent
 from dumpsim.frontends.apidump.pytorch.eager import Eager
+from dumpsim.frontends.apidump.pytorch.naming import Naming, caller
 from dumpsim.frontends.apidump.pytorch.newcomers import Newcomers
 
 if TYPE_CHECKING:
@@ -27,17 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Interception", "Mode"]
 
-_HANDLE = handle_torch_function.__code__
 _BACKWARD = torch.autograd.graph._engine_run_backward.__code__
 _CALL = torch.nn.Module._call_impl.__code__
 _CHECKPOINT = "/torch/utils/checkpoint.py"
 _OPTIMIZERS = "/torch/optim/"
-_JIT = "/torch/_jit_internal.py"  # functions that choose between two by a flag, as max_pool2d does
-_OWN_CALLERS = ("/torch/_tensor.py", "/torch/nn/functional.py", "/torch/functional.py")
-_HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase", "_VF"})
-_WITH_INDICES = "_with_indices"
-_NUMBERS = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "item", "stride"})
-_VARARGS = 0x04
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 # the thread's stack of function modes
 _push = torch._C._push_on_torch_function_stack
@@ -75,7 +67,7 @@ class Interception:
 
     def __init__(self, session: "Session") -> None:
         self._session = weakref.ref(session)
-        self._sites = Sites()
+        self._naming = Naming(session.catalogue)
         self._gates: weakref.WeakSet[Mode] = weakref.WeakSet()
         self._altered = session.neutral.functions
         self._threads = _Threads(self.called, self._altered, self._gates)
@@ -83,15 +75,6 @@ class Interception:
         self._eager = Eager()
         self._newcomers = Newcomers(self._arrive)
         self._pid = os.getpid()
-        self._dunders = {
-            getattr(torch.Tensor, plain): names for plain, names in OPERATORS.items() if hasattr(torch.Tensor, plain)
-        }
-        self._raw_dunders = {
-            getattr(torch._C.TensorBase, plain): names
-            for plain, names in OPERATORS.items()
-            if hasattr(torch._C.TensorBase, plain)
-        }
-        self._operators = {*self._dunders, *self._raw_dunders, *self._altered}
         self._active = False
 
     def install(self, *, modules: bool) -> None:
@@ -143,10 +126,10 @@ class Interception:
         try:
             inner = sys._getframe(1)
             frame = caller(inner)
-            api, frame = self._identify(session, function, args, frame)
+            api, frame = self._naming.identify(function, args, frame)
             if api is not None:
                 if frame is not inner and frame is not None:
-                    given, named = self._given(api, args, kwargs, inner, frame)
+                    given, named = self._naming.given(api, args, kwargs, inner, frame)
                 hidden = self._is_hidden(session, frame, gate)
         except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
             session.skip(f"call site: {type(error).__name__}")
@@ -171,133 +154,18 @@ class Interception:
         if hidden or (not session.exact and function in _PRINTING):
             return function(*args, **kwargs)
         if session.exact and function in _PRINTING and frame is not None:
-            site = self._sites.find(frame)
+            site = self._naming.sites.find(frame)
             if site.name == "print":
                 return function(*args, **kwargs)
         body = transparent(function)
         if body is None:
-            if not session.catalogue.candidates(function) and function not in self._operators:
+            if function not in self._naming and function not in self._altered:
                 gate.plain.add(function)
             return function(*args, **kwargs)
         if has_torch_function((*args, *kwargs.values())):  # a subclass of Tensor is to see the call itself
             return function(*args, **kwargs)
         with gate:
             return body(*args, **kwargs)
-
-    def _identify(
-        self, session: "Session", function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
-    ) -> tuple[Api | None, FrameType | None]:
-        """The API that was called, None for one that is not recorded; and who called it."""
-        silent = session.catalogue.silent.get(id(frame.f_code)) if frame is not None else None
-        if silent is not None and frame is not None:
-            return silent, frame.f_back
-        return self._named(session, function, args, frame), frame
-
-    def _named(
-        self, session: "Session", function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
-    ) -> Api | None:
-        """By which name the caller called a function, None for one that is not recorded."""
-        catalogue = session.catalogue
-        operators = self._raw_dunders.get(function)
-        if operators is None and function in self._dunders and function in catalogue:
-            operators = self._dunders[function]
-        candidates = catalogue.candidates(function)
-        if operators is not None and frame is not None:
-            site = self._sites.find(frame)
-            name = self._operator(function, operators, site, args, frame)
-            if name is not None:
-                return catalogue.operator(name)
-        if len(candidates) < 2:
-            if not candidates:
-                return None
-            if frame is not None and frame.f_code.co_filename.endswith(_OWN_CALLERS):
-                callee = self._sites.find(frame).callee
-                if callee is not None and not _HIDDEN_BASES.isdisjoint((callee.root, *callee.attributes)):
-                    return None  # torch's own functions call these by another name than the one that is listed
-            name = candidates[0].name
-            if name.endswith(_WITH_INDICES) and frame is not None and self._sites.find(frame).name != name:
-                # one function for two, told apart by a flag: it is called by the name of both
-                return Api("Functional", name.removesuffix(_WITH_INDICES))
-            return candidates[0]
-        site = self._sites.find(frame) if frame is not None else CallSite(False)
-        called = site.name
-        module = base_module(site.callee, frame) if frame is not None else None
-        kinds = {"torch": "Torch", "torch.nn.functional": "Functional", "torch._VF": "VF"}
-        for api in candidates:
-            if api.name == called and (module is None or kinds.get(module, api.kind) == api.kind):
-                return api
-        plain = getattr(function, "__name__", "")
-        return next((api for api in candidates if api.name == plain), candidates[0])
-
-    def _given(
-        self, api: Api, args: tuple[Any, ...], kwargs: dict[str, Any], inner: FrameType, frame: FrameType
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments that the caller gave by position; torch's Python functions rearrange them before they ask."""
-        asked = inner
-        while asked.f_back is not None and asked.f_back is not frame:
-            asked = asked.f_back
-        code = asked.f_code
-        if code.co_name == "__torch_function__":
-            return args, kwargs
-        if code.co_flags & _VARARGS:
-            name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-            value = asked.f_locals.get(name, args)
-            if code.co_filename.endswith(_JIT) and isinstance(value, tuple):
-                return value, asked.f_locals.get("kwargs", {})
-            return args, kwargs
-        site = self._sites.find(frame)
-        if site.operator or site.positional is None:
-            return args, kwargs
-        number = site.positional
-        if api.kind == "Tensor":
-            known, owner = evaluate(_owner(site.callee), frame)
-            number += not (known and isinstance(owner, type))
-        if number > code.co_argcount:
-            return args, kwargs
-        values = asked.f_locals
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        return tuple(values.get(name) for name in names[:number]), {name: values.get(name) for name in names[number:]}
-
-    def _operator(
-        self,
-        function: Callable[..., Any],
-        names: tuple[str, ...],
-        site: CallSite,
-        args: tuple[Any, ...],
-        frame: FrameType,
-    ) -> str | None:
-        """The dunder that was called, None if it was the method of the plain name."""
-        plain = getattr(function, "__name__", "")
-        other_is_number = len(args) > 1 and not isinstance(args[1], torch.Tensor)
-        reflected = next((name for name in names if name.startswith("__r")), None)
-        if not site.operator:
-            if evaluate(site.callee, frame)[1] is abs:
-                return names[0]
-            if site.name is None or site.name == plain:
-                if site.callee is None or not site.callee.attributes or not site.callee.root:
-                    return None
-                module = base_module(site.callee, frame)
-                return names[0] if module in ("operator", "_operator") else None
-            if site.name.startswith("__"):
-                return site.name if site.name in names else None
-            known, callee = evaluate(site.callee, frame)
-            if known and getattr(callee, "__name__", None) == plain:
-                return None  # a bound method under another name
-            if not known:
-                return None
-            # sum() and prod() start from a number; their like (functools.reduce, operator.add) from what they are given
-            starts = callee is sum or callee is math.prod
-            return reflected if reflected and other_is_number and starts else names[0]
-        if reflected is None or not other_is_number:
-            return names[0]
-        right_known, right = evaluate(site.right, frame)
-        if right_known:
-            return reflected if right is args[0] else names[0]
-        left_known, left = evaluate(site.left, frame)
-        if left_known:
-            return names[0] if left is args[0] else reflected
-        is_right = any(_is_tensor(load, frame) for load in site.right_loads)
-        return reflected if is_right and not any(_is_tensor(load, frame) for load in site.left_loads) else names[0]
 
     def _is_hidden(self, session: "Session", frame: FrameType | None, gate: Mode) -> bool:
         """Calls of optimizers and of hooks of listed modules; those made again in backward (checkpointing)."""
@@ -483,20 +351,6 @@ class Interception:
         self._newcomers.end()
 
 
-def caller(frame: FrameType | None) -> FrameType | None:
-    """The frame that called a function of torch, past torch's own way to us."""
-    while frame is not None and (outer := frame.f_back) is not None:
-        if frame.f_code.co_name == "__torch_function__":  # a mode of the user's above ours
-            frame = outer
-            continue
-        if frame.f_code is not _HANDLE:
-            break
-        frame = outer.f_back
-        if frame is not None and frame.f_code.co_filename.endswith(_JIT):
-            frame = frame.f_back
-    return frame
-
-
 def _has_hooks(module: torch.nn.Module) -> bool:
     """Whether hooks of the user's run after a module's forward, within its call."""
     return bool(module._forward_hooks or module._backward_hooks or module._backward_pre_hooks)
@@ -528,16 +382,3 @@ def _inside(directory: str) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _is_tensor(load: Load, frame: FrameType) -> bool:
-    """Whether a variable in an operand makes a tensor of it."""
-    value = evaluate(Load(load.op, load.root), frame)[1]
-    if isinstance(value, torch.Tensor):
-        return not load.attributes or load.attributes[0] not in _NUMBERS
-    return isinstance(evaluate(load, frame)[1], torch.Tensor)
-
-
-def _owner(callee: Load | None) -> Load | None:
-    """What the called attribute was looked up on."""
-    return Load(callee.op, callee.root, callee.attributes[:-1]) if callee is not None and callee.attributes else None
