@@ -176,6 +176,10 @@ cdef class Recorder:
         Whether anything has been recorded.
     request : Request
         What was asked for at start.
+    npy : bool
+        Whether that was arrays.
+    selection : Selection
+        Which calls those are.
     """
 
     cdef readonly Lines lines
@@ -184,8 +188,8 @@ cdef class Recorder:
     cdef public bint recording, begun
     cdef readonly object request
     cdef public object selection
-    cdef readonly bint outlined, npy
-    cdef bint filtered, short_stacks, all
+    cdef readonly bint npy
+    cdef bint outlined, filtered, short_stacks, all
     cdef dict counts
 
     def __init__(self, Lines lines, Frames stacks, *, bint exact, bint retain_backward):

@@ -32,11 +32,11 @@ _CHECKPOINT = "/torch/utils/checkpoint.py"
 _OPTIMIZERS = "/torch/optim/"
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 # the thread's stack of function modes
-_push = torch._C._push_on_torch_function_stack
-_pop = torch._C._pop_torch_function_stack
-_height = torch._C._len_torch_function_stack
-_backward = torch._C._current_graph_task_id  # -1 outside of it
-_trace = torch._C._get_tracing_state
+_push_mode = torch._C._push_on_torch_function_stack
+_pop_mode = torch._C._pop_torch_function_stack
+_modes = torch._C._len_torch_function_stack
+_graph_task = torch._C._current_graph_task_id  # -1 outside of it
+_tracing = torch._C._get_tracing_state
 
 
 class Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
@@ -179,10 +179,10 @@ class Interception:
 
     def _is_aside(self, session: "Session", frame: FrameType | None) -> bool:
         """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
-        if not session.exact and _backward() != -1 and _is_made_again(frame):
+        if not session.exact and _graph_task() != -1 and _is_made_again(frame):
             session.skip("recomputed in backward")
             return True
-        if _trace() is not None:
+        if _tracing() is not None:
             session.skip("traced by torch.jit")
             return True
         return False
@@ -251,9 +251,7 @@ class Interception:
             api = session.catalogue.module(type(entered)) if session is not None else None
             if api is not None and gate.depth:  # a start in the meantime has forgotten it
                 gate.depth -= 1
-                if not gate.depth and (
-                    entered._forward_hooks or entered._backward_hooks or entered._backward_pre_hooks
-                ):
+                if not gate.depth and _has_hooks(entered):
                     gate.behind = entered
             if entered is module or not gate.open:
                 break
@@ -320,22 +318,22 @@ class Interception:
         gate = self._threads.gate
         if gate.pushed:
             return True
-        above = [_pop() for _ in range(_height())]
+        above = [_pop_mode() for _ in range(_modes())]
         known = gate in above
         if not known:
-            _push(gate)
+            _push_mode(gate)
         for mode in reversed(above):
-            _push(mode)
+            _push_mode(mode)
         gate.pushed = True
         return known
 
     def _drop(self) -> None:
         """Take the mode out of this thread's stack, wherever it is."""
         gate = self._threads.gate
-        above = [_pop() for _ in range(_height())]
+        above = [_pop_mode() for _ in range(_modes())]
         for mode in reversed(above):
             if mode is not gate:
-                _push(mode)
+                _push_mode(mode)
         gate.pushed = False
 
     def _release(self) -> None:

@@ -83,7 +83,6 @@ class Session(ApiSession, TensorRecorder):
         self.layers = {module: Layer(_word(name, exact)) for name, module in net.named_modules() if name}
         self.catalogue = Catalogue(full=self.full)
         self.neutral = Neutral(exact=exact)
-        self.generation = 0
         self._layer_files: set[str] = set()
         self._guards = may_drop(net)
         if compare_statedict:
@@ -99,9 +98,10 @@ class Session(ApiSession, TensorRecorder):
 
     def begin(self) -> None:
         """Make room before the first record, for the rank that torch.distributed has given by now."""
-        if not self.exact:
-            self.output.go(_rank())
-        super().begin()
+        with self._writing:
+            if not self.exact:
+                self.output.go(_rank())
+            super().begin()
 
     def listen(self) -> None:
         """Only while something is to be seen: a stopped session costs nothing, unless there is dropout to hold."""
