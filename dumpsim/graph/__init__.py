@@ -1,1 +1,1 @@
-"""Graphs of operators, and the passes from what was captured to what a device runs."""
+"""Graphs of operators, their gradients, and the compilers that make programs of them."""

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT, gradients_of
 from dumpsim.graph.gradient_control import below, control_gradients
 from dumpsim.graph.graph import Constant, Node, Value, uses
-from dumpsim.graph.passes.detours import DETOUR, gradients_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
 
 __all__ = ["DIFFERENTIABLE", "Builder", "Parts", "needing", "reverse"]
@@ -162,7 +162,7 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     structural = _STRUCTURE.get(node.op_type)
     if structural is not None:
         return structural(node, dout)
-    if node.op_type == DETOUR:
+    if node.op_type == CUSTOM_GRADIENT:
         with builder.backward_of(node):
             return gradients_of(node, dout, builder)
     definition = builder.definition(node.op_type)

@@ -4,22 +4,22 @@ from collections.abc import Callable, Sequence
 
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.options import CompileOptions
-from dumpsim.graph.document import document, outline
+from dumpsim.graph.custom_gradient import drop_custom_gradients
+from dumpsim.graph.ge.layout import lay_out
+from dumpsim.graph.ge.streams import schedule
+from dumpsim.graph.ge.whole import compile_whole
 from dumpsim.graph.graph import Graph, Node
-from dumpsim.graph.passes.backend import adapt_to_kernels
-from dumpsim.graph.passes.cut import cut
-from dumpsim.graph.passes.detours import drop_detours
-from dumpsim.graph.passes.expand import expand_composites
-from dumpsim.graph.passes.layout import lay_out
-from dumpsim.graph.passes.merge import merge_equal
-from dumpsim.graph.passes.monads import add_monads
-from dumpsim.graph.passes.naming import Numbers, name_for_files, name_for_text
-from dumpsim.graph.passes.numbering import function_numbers
-from dumpsim.graph.passes.sequence import kernel_order
-from dumpsim.graph.passes.simplify import simplify
-from dumpsim.graph.passes.streams import schedule
-from dumpsim.graph.passes.whole import compile_whole
+from dumpsim.graph.mindspore.backend import adapt_to_kernels
+from dumpsim.graph.mindspore.cut import cut
+from dumpsim.graph.mindspore.document import document, outline
+from dumpsim.graph.mindspore.expand import expand_composites
+from dumpsim.graph.mindspore.merge import merge_equal
+from dumpsim.graph.mindspore.monads import add_monads
+from dumpsim.graph.mindspore.naming import Numbers, name_for_files, name_for_text
+from dumpsim.graph.mindspore.numbering import function_numbers
+from dumpsim.graph.mindspore.simplify import simplify
 from dumpsim.graph.program import KernelGraph, Program
+from dumpsim.graph.sequence import kernel_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["lower"]
@@ -51,7 +51,7 @@ def lower(
     -------
     Program
     """
-    captured = drop_detours(captured)
+    captured = drop_custom_gradients(captured)
     if saved is not None:
         saved("00_bootstrap", outline(captured, find))
     functions = function_numbers(captured)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dumpsim.graph.getext import LEVELS, MODES, onnx
+from dumpsim.graph.ge.text import LEVELS, MODES, onnx
 from dumpsim.graph.program import KernelGraph
 from dumpsim.runtime.graphfile import write_text
 
@@ -25,9 +25,9 @@ class GeGraphs:
     Attributes
     ----------
     mode : str
-        One of `dumpsim.graph.getext.MODES`, or "": nothing is written.
+        One of `dumpsim.graph.ge.text.MODES`, or "": nothing is written.
     level : str
-        One of `dumpsim.graph.getext.LEVELS`.
+        One of `dumpsim.graph.ge.text.LEVELS`.
     directory : Path
     """
 

@@ -14,8 +14,8 @@ from dumpsim.device.overflow import narrow, status_bits
 from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
+from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Node
-from dumpsim.graph.machine import TRANS_DATA
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue

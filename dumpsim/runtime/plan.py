@@ -19,8 +19,8 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import Chip
 from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
+from dumpsim.graph.engine import engine_of
 from dumpsim.graph.graph import Constant, Layout, Node, Parameter, Value, definition_of, topological
-from dumpsim.graph.passes.streams import engine_of
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.place import PLAIN, Place

@@ -7,12 +7,12 @@ from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.builder import NodeMaker, constant
-from dumpsim.graph.calls import CallStack
 from dumpsim.graph.gradient import Parts, needing, reverse
-from dumpsim.graph.gradient_nodes import NodeBuilder
-from dumpsim.graph.gradient_scope import shared_scopes
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
-from dumpsim.graph.passes.simplify import simplify
+from dumpsim.graph.mindspore.calls import CallStack
+from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
+from dumpsim.graph.mindspore.gradient_scope import shared_scopes
+from dumpsim.graph.mindspore.simplify import simplify
 from dumpsim.ops.table import find
 
 

@@ -4,8 +4,7 @@ import gc
 
 from dumpsim.core.abstract import NoneType
 from dumpsim.graph.graph import Graph, Node
-from dumpsim.graph.passes.monads import merged
-from dumpsim.graph.passes.replacement import Replacements
+from dumpsim.graph.replacement import Replacements
 
 
 def node(*operands):
@@ -33,7 +32,3 @@ def test_the_output_follows_and_a_bundle_takes_what_is_left():
     replaced.finish(graph, [first])
     assert graph.output is bundle
     assert all(operand is first for operand in bundle.operands)
-
-
-def test_loads_are_merged_from_the_middle_to_both_ends():
-    assert [merged(list(range(count))) for count in (1, 2, 3, 6)] == [[0], [0, 1], [1, 0, 2], [4, 2, 0, 1, 3, 5]]

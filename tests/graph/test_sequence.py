@@ -10,7 +10,7 @@ from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.irdoc import NodeRef, ParamRef
 from dumpsim.graph.graph import Node, Parameter, topological
-from dumpsim.graph.passes.sequence import kernel_order, listed, parameter_order
+from dumpsim.graph.sequence import kernel_order, listed, parameter_order
 
 KIND = TensorType(dtype=dtype("float32"), shape=())
 

@@ -13,9 +13,9 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.events import TaskEvent
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.settings import RunSettings
+from dumpsim.graph.ge.layout import lay_out
+from dumpsim.graph.ge.whole import compile_whole
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
-from dumpsim.graph.passes.layout import lay_out
-from dumpsim.graph.passes.whole import compile_whole
 from dumpsim.graph.program import KernelGraph, Program, Run
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.session import Session

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import chip
-from dumpsim.graph.passes.streams import schedule
+from dumpsim.graph.ge.streams import schedule
 from dumpsim.runtime.plan import places_of, plan_graph
 
 programs = st.lists(

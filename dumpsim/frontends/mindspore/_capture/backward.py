@@ -15,10 +15,10 @@ from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.trace import Tracer, tracing
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything, replace_inner
-from dumpsim.graph.gradient_nodes import NodeBuilder
-from dumpsim.graph.gradient_scope import load_scopes, shared_scopes
 from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
 from dumpsim.graph.lower import lower
+from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
+from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find

@@ -13,8 +13,8 @@ import numpy as np
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.frontends.mindspore._capture import tape, trace, values
 from dumpsim.frontends.mindspore._capture.backward import sens_of, unused
+from dumpsim.graph.custom_gradient import custom_gradient
 from dumpsim.graph.graph import Constant, Node
-from dumpsim.graph.passes import detours
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Rule", "detour", "without_gradient"]
@@ -67,7 +67,7 @@ def _in_capture(tracer: trace.Tracer, outputs: Sequence[Any], inputs: Sequence[A
         given = tuple(_tensor(b.zeros(kind) if part is None else part) for kind, part in parts)
         return [now.value_of(gradient) if gradient is not None else None for gradient in rule(given)]
 
-    node = detours.detour([tracer.value_of(t) for t in outputs], [tracer.value_of(t) for t in inputs], grad)
+    node = custom_gradient([tracer.value_of(t) for t in outputs], [tracer.value_of(t) for t in inputs], grad)
     new: tuple[Any, ...] = tracer.unpack(tracer.append(node), node.abstract)
     return new
 

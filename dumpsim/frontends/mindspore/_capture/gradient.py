@@ -12,12 +12,12 @@ from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture import dispatch, listener, tape, trace, values
 from dumpsim.frontends.mindspore._capture.stretch import stretches
 from dumpsim.graph.builder import constant
-from dumpsim.graph.calls import Call
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything
-from dumpsim.graph.gradient_nodes import NodeBuilder
-from dumpsim.graph.gradient_scope import load_scopes, shared_scopes
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.mindspore.calls import Call
+from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
+from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 

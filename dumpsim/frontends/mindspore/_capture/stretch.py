@@ -22,10 +22,10 @@ from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, ma
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import replace_inner
-from dumpsim.graph.gradient_nodes import NodeBuilder
-from dumpsim.graph.gradient_scope import load_scopes
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.graph.lower import lower
+from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
+from dumpsim.graph.mindspore.gradient_scope import load_scopes
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find

@@ -16,8 +16,8 @@ from dumpsim.frontends.mindspore._capture import numbering, values, vendor
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
-from dumpsim.graph.calls import Call, CallStack
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.mindspore.calls import Call, CallStack
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
 
@@ -237,7 +237,7 @@ class Tracer:
 
     def has_effects(self) -> bool:
         """Whether anything recorded so far writes memory or does input and output."""
-        from dumpsim.graph.passes.monads import has_effect
+        from dumpsim.graph.effects import has_effect
         from dumpsim.ops.table import find
 
         return any(has_effect(node, find) for node in self.graph.trail)

@@ -12,7 +12,7 @@ import numpy as np
 from dumpsim.core.abstract import MonadType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
-from dumpsim.graph.passes.segments import (
+from dumpsim.graph.mindspore.segments import (
     CONTROL,
     Identity,
     is_ordered,
@@ -21,8 +21,8 @@ from dumpsim.graph.passes.segments import (
     uses_in_order,
     without,
 )
-from dumpsim.graph.passes.sequence import is_kernel, listed, parameter_order
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
+from dumpsim.graph.sequence import is_kernel, listed, parameter_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["CALL_RESULT", "Pieces", "cut"]
@@ -120,9 +120,9 @@ class _Cutter:
         nodes = [n for n in graph.trail if id(n) in needed]
         output = graph.output
         assert output is not None
-        return self._stretch(nodes, output, in_loop=in_loop, wrapped=wrapped, root=root)
+        return self._until_loop(nodes, output, in_loop=in_loop, wrapped=wrapped, root=root)
 
-    def _stretch(self, nodes: list[Node], output: Value, *, in_loop: bool, wrapped: bool, root: bool) -> list[Step]:
+    def _until_loop(self, nodes: list[Node], output: Value, *, in_loop: bool, wrapped: bool, root: bool) -> list[Step]:
         """Cut nodes up to the first loop; what is behind it is a function of its own."""
         loop = next((i for i, node in enumerate(nodes) if node.op_type == "While"), None)
         tail: Node | None = None
@@ -164,7 +164,7 @@ class _Cutter:
                 control = controls[index]
                 steps += self._control(control, in_loop)
         if loop is not None and (rest or tail is not None):
-            steps += self._stretch(rest, result, in_loop=in_loop, wrapped=wrapped, root=False) if rest else []
+            steps += self._until_loop(rest, result, in_loop=in_loop, wrapped=wrapped, root=False) if rest else []
         if tail is not None:
             sources = self.sources(result)
             steps += [

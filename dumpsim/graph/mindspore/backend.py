@@ -8,7 +8,7 @@ from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Constant, Graph, Node, Value
-from dumpsim.graph.passes.sequence import is_kernel
+from dumpsim.graph.sequence import is_kernel
 
 __all__ = ["adapt_to_kernels"]
 

@@ -15,14 +15,12 @@ from dumpsim.core.dtype import dtype
 from dumpsim.ops.opdef import OpDef
 
 __all__ = [
-    "BACKEND_CAST",
     "BN_REDUCE",
     "BN_REDUCE_GRAD",
     "BN_UPDATE",
     "BN_UPDATE_GRAD",
     "DROP_DO_MASK",
     "GE_TYPES",
-    "TRANS_DATA",
     "Composition",
     "Source",
     "drop_gen_mask",
@@ -65,28 +63,6 @@ def _tensor(abstract: Abstract) -> TensorType:
 
 def _first(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return abstracts[0]
-
-
-# the device moves the bytes; host layout in, host layout out
-TRANS_DATA = OpDef(
-    name="TransData",
-    operands=("src",),
-    infer=_first,
-    kernel=lambda src, **attrs: src,
-    attrs={"src_format": "", "dst_format": "", "groups": 1},
-    input_names=("src",),
-    output_names=("dst",),
-)
-
-# the store of the result narrows or widens it
-BACKEND_CAST = OpDef(
-    name="Cast",
-    operands=("input", "dtype"),
-    infer=_first,
-    kernel=lambda x, kind: x,
-    fixed={"dst_type": lambda abstracts, out, attrs: out.dtype},
-    prim_func=True,
-)
 
 
 # ------------------------------------------------------- batch normalisation in training, as GE's library splits it

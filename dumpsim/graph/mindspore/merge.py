@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.graph.effects import STRUCTURAL, has_effect, written_weights
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
-from dumpsim.graph.passes.monads import STRUCTURAL, has_effect, written_weights
-from dumpsim.graph.passes.replacement import Replacements
+from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["merge_equal"]

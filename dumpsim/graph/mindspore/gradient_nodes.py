@@ -9,7 +9,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.graph import Constant, Graph, Node, Value
-from dumpsim.graph.passes.simplify import is_filled, product_with_ones
+from dumpsim.graph.mindspore.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
 

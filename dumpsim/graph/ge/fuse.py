@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
+from dumpsim.graph.ge.machine import GE_TYPES, Composition, Source
+from dumpsim.graph.ge.split import split, users_of
 from dumpsim.graph.graph import Constant, Graph, Node, Value, definition_of, reachable
-from dumpsim.graph.machine import GE_TYPES, Composition, Source
-from dumpsim.graph.passes.sequence import kernel_order
-from dumpsim.graph.passes.split import split, users_of
+from dumpsim.graph.sequence import kernel_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["PATTERNS", "Pattern", "fuse"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dumpsim.graph.graph import Graph
-from dumpsim.graph.passes.sequence import is_kernel
+from dumpsim.graph.sequence import is_kernel
 
 __all__ = ["Numbers", "name_for_files", "name_for_text"]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from dumpsim.core.abstract import ScalarType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import DType
+from dumpsim.graph.engine import engine_of
 from dumpsim.graph.graph import (
     PLAIN,
     Constant,
@@ -23,7 +24,6 @@ from dumpsim.graph.graph import (
     definition_of,
     leaves_of,
 )
-from dumpsim.graph.passes.streams import engine_of
 from dumpsim.graph.program import Launch
 from dumpsim.ops.opdef import OpDef
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
+from dumpsim.graph.ge.streams import schedule
 from dumpsim.graph.graph import Node, Parameter
-from dumpsim.graph.passes.streams import engine_of, schedule
 from dumpsim.ops.table import find
 
 TYPE = TensorType(dtype=dtype("float32"), shape=(2,))
@@ -63,12 +63,6 @@ def test_groups_take_streams_in_order_and_the_ai_cpu_comes_last():
     launches = schedule([host, second, world, first], find, engines=True)
     assert shown(launches) == ["4: host", "2: second", "1: world", "3: first"]
     assert {launch.stream for launch in schedule([host, world], find, engines=False)} == {0, 1}
-
-
-def test_number_types_without_units_go_to_the_ai_cpu():
-    wide = Parameter(name="x", abstract=replace(TYPE, dtype=dtype("float64")))
-    assert engine_of(kernel("a", wide), find) == "aicpu"
-    assert engine_of(kernel("a", X), find) == "aicore"
 
 
 graphs = st.lists(st.tuples(st.sampled_from(["aicore", "hccl", "aicpu"]), st.lists(st.integers(0, 30), max_size=3)))

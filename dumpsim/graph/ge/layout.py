@@ -13,6 +13,7 @@ from dumpsim.core.abstract import Abstract, MonadType, ScalarType, TensorType, T
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.options import CompileOptions
 from dumpsim.graph.builder import constant
+from dumpsim.graph.conversion import BACKEND_CAST, TRANS_DATA
 from dumpsim.graph.graph import (
     PLAIN,
     Constant,
@@ -24,7 +25,6 @@ from dumpsim.graph.graph import (
     definition_of,
     leaves_of,
 )
-from dumpsim.graph.machine import BACKEND_CAST, TRANS_DATA
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["lay_out"]

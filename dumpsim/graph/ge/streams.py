@@ -7,34 +7,16 @@ use, and behind these is the stream of the AI CPU where graphs run whole. The sc
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dumpsim.core.abstract import tensors_of
+from dumpsim.graph.engine import engine_of
 from dumpsim.graph.graph import Node, Value, definition_of
 from dumpsim.graph.program import Launch
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["COMMUNICATION", "COMPUTE", "engine_of", "schedule"]
+__all__ = ["COMMUNICATION", "COMPUTE", "schedule"]
 
 COMPUTE = 0
 COMMUNICATION = 1
 _WORLD = frozenset({"", "hccl_world_group", "nccl_world_group", "mccl_world_group"})
-
-# operators that the AI CPU runs whatever their number types [spec parallel 4.1: Unique, NonZero, random numbers]
-_AICPU_OPS = frozenset(
-    {"NonZero", "Range", "StandardNormal", "UniformInt", "UniformReal", "Unique", "LinSpace", "Meshgrid"}
-)
-# and those of number types that AI Core has no units for [spec parallel 4.1]
-_AICPU_DTYPES = frozenset({"float64", "complex64", "complex128"})
-
-
-def engine_of(node: Node, find: Callable[[str], OpDef]) -> str:
-    """The engine that runs a kernel: of its definition, unless its operator or number types belong to the AI CPU."""
-    definition = definition_of(node, find)
-    if definition.engine != "aicore":
-        return definition.engine
-    types = [*tensors_of(node.abstract), *(t for o in node.operands for t in tensors_of(o.abstract))]
-    if definition.name in _AICPU_OPS or any(t.dtype.name in _AICPU_DTYPES for t in types):
-        return "aicpu"
-    return "aicore"
 
 
 def schedule(order: Sequence[Node], find: Callable[[str], OpDef], *, engines: bool) -> tuple[Launch, ...]:

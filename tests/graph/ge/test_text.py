@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-from dumpsim.graph.getext import onnx
-from dumpsim.graph.passes.whole import compile_whole
+from dumpsim.graph.ge.text import onnx
+from dumpsim.graph.ge.whole import compile_whole
 from dumpsim.ops.table import find
 
 F = descriptor_pb2.FieldDescriptorProto

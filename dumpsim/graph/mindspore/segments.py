@@ -1,10 +1,10 @@
-"""Segments: the stretches of a function between its control nodes, each of which becomes a kernel graph."""
+"""Segments: the parts of a function between its control nodes, each of which becomes a kernel graph."""
 
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TupleType
 from dumpsim.graph.graph import Node, Value, uses
-from dumpsim.graph.passes.sequence import is_kernel, listed
+from dumpsim.graph.sequence import is_kernel, listed
 
 __all__ = ["CONTROL", "Identity", "Segment", "is_ordered", "listed_segments", "segments_of", "uses_in_order", "without"]
 
@@ -13,7 +13,7 @@ CONTROL = frozenset({"If", "While", "Unwind"})
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Segment:
-    """A stretch of a function between two control nodes."""
+    """The part of a function between two control nodes."""
 
     nodes: list[Node] = field(default_factory=list)
     nodes_without_kernels: bool = False  # parts of results of calls: a graph all the same

@@ -6,7 +6,7 @@ import numpy as np
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.graph.graph import Constant, Graph, Node, Value
-from dumpsim.graph.passes.replacement import Replacements
+from dumpsim.graph.replacement import Replacements
 
 __all__ = ["is_filled", "product_with_ones", "simplify"]
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
 from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Graph, Node, Value, topological
-from dumpsim.graph.machine import (
+from dumpsim.graph.ge.machine import (
     BN_REDUCE,
     BN_REDUCE_GRAD,
     BN_UPDATE,
@@ -17,7 +16,8 @@ from dumpsim.graph.machine import (
     DROP_DO_MASK,
     drop_gen_mask,
 )
-from dumpsim.graph.passes.sequence import kernel_order
+from dumpsim.graph.graph import Constant, Graph, Node, Value, topological
+from dumpsim.graph.sequence import kernel_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["split", "users_of"]

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dumpsim.core.options import CompileOptions
-from dumpsim.graph.getext import STAGES, Stage, wanted_stages
-from dumpsim.graph.getext import render as render_text
+from dumpsim.graph.ge.fuse import fuse
+from dumpsim.graph.ge.layout import lay_out
+from dumpsim.graph.ge.streams import schedule
+from dumpsim.graph.ge.text import STAGES, Stage, wanted_stages
+from dumpsim.graph.ge.text import render as render_text
 from dumpsim.graph.graph import Graph, Node, definition_of
-from dumpsim.graph.passes.fuse import fuse
-from dumpsim.graph.passes.layout import lay_out
-from dumpsim.graph.passes.sequence import kernel_order
-from dumpsim.graph.passes.streams import schedule
 from dumpsim.graph.program import Launch
+from dumpsim.graph.sequence import kernel_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Whole", "compile_whole"]

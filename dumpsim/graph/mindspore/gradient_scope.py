@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from dumpsim.graph.calls import Call
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
-from dumpsim.graph.passes.detours import DETOUR
+from dumpsim.graph.mindspore.calls import Call
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["load_scopes", "shared_scopes"]
 
-_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient", DETOUR})
+_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient", CUSTOM_GRADIENT})
 
 
 def shared_scopes(

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from dumpsim.graph.builder import NodeMaker
+from dumpsim.graph.effects import STRUCTURAL
 from dumpsim.graph.graph import Graph, Node, Value
-from dumpsim.graph.passes.monads import STRUCTURAL
-from dumpsim.graph.passes.replacement import Replacements
+from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.expand import expand
 from dumpsim.ops.opdef import OpDef
 

@@ -16,10 +16,10 @@ from dumpsim.core.abstract import (
     tensors_of,
 )
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef
-from dumpsim.graph.attrorder import printing_order
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of
-from dumpsim.graph.passes.cut import CALL_RESULT
-from dumpsim.graph.passes.sequence import flat_operands, is_kernel, listed, parameter_order
+from dumpsim.graph.mindspore.attrorder import printing_order
+from dumpsim.graph.mindspore.cut import CALL_RESULT
+from dumpsim.graph.sequence import flat_operands, is_kernel, listed, parameter_order
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.printed import attributes
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dumpsim.graph.ge.fuse import fuse
 from dumpsim.graph.graph import Node
-from dumpsim.graph.passes.fuse import fuse
 from dumpsim.ops.table import find
 
 CONV = {"out_channel": 4, "kernel_size": (3, 3), "pad_mode": "same"}

@@ -8,32 +8,13 @@ several), and what else has to read a weight before the effect overwrites it. [o
 from collections.abc import Callable, Sequence
 
 from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
-from dumpsim.graph.passes.detours import DETOUR
+from dumpsim.graph.effects import has_effect, live_nodes, written_weights
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["STRUCTURAL", "add_monads", "has_effect", "live_nodes", "written_weights"]
+__all__ = ["add_monads", "merged"]
 
 _U = MonadType(kind="U")
-
-
-def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
-    """The nodes that the output or a side effect needs, in the order of the program."""
-    effects = [node for node in graph.trail if has_effect(node, find)]
-    needed = reachable([*effects, graph.output])
-    return [node for node in graph.trail if id(node) in needed]
-
-
-STRUCTURAL = frozenset(
-    {"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "If", "While", "Unwind", "StopGradient", DETOUR}
-)
-
-
-def has_effect(node: Node, find: Callable[[str], OpDef]) -> bool:
-    """Whether a node, or one in its blocks, writes memory or does input and output."""
-    if node.blocks:
-        return any(has_effect(inner, find) for block in node.blocks for inner in block.trail)
-    return node.op_type not in STRUCTURAL and find(node.op_type).side_effect is not None
 
 
 class _Weaver:
@@ -155,16 +136,6 @@ class _Weaver:
             printed_attrs={"side_effect_propagate": 1},
         )
         self.new.append(self.graph.output)
-
-
-def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]:
-    """The weights that a node, or one in its blocks, writes."""
-    if node.blocks:
-        return [w for block in node.blocks for inner in block.trail for w in written_weights(inner, find)]
-    if not has_effect(node, find):
-        return []
-    updates = find(node.op_type).updates
-    return [v for at, v in enumerate(node.operands) if at in updates and isinstance(v, Parameter)]
 
 
 def merged(loads: Sequence[Node]) -> list[Node]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumpsim.codecs import irtext
-from dumpsim.graph.attrorder import printing_order
+from dumpsim.graph.mindspore.attrorder import printing_order
 
 
 @pytest.mark.parametrize("name", recorded.cases())

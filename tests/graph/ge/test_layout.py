@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dumpsim.core.options import CompileOptions
+from dumpsim.graph.ge.layout import lay_out
 from dumpsim.graph.graph import Node
-from dumpsim.graph.passes.layout import lay_out
 from dumpsim.ops.table import find
 
 CONV = {"kernel_size": (3, 3), "pad_mode": "same"}

@@ -1,0 +1,35 @@
+"""Operators that convert between layouts and number types of the device; no script can name them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dumpsim.core.abstract import Abstract
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["BACKEND_CAST", "TRANS_DATA"]
+
+
+def _first(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
+    return abstracts[0]
+
+
+# the device moves the bytes; host layout in, host layout out
+TRANS_DATA = OpDef(
+    name="TransData",
+    operands=("src",),
+    infer=_first,
+    kernel=lambda src, **attrs: src,
+    attrs={"src_format": "", "dst_format": "", "groups": 1},
+    input_names=("src",),
+    output_names=("dst",),
+)
+
+# the store of the result narrows or widens it
+BACKEND_CAST = OpDef(
+    name="Cast",
+    operands=("input", "dtype"),
+    infer=_first,
+    kernel=lambda x, kind: x,
+    fixed={"dst_type": lambda abstracts, out, attrs: out.dtype},
+    prim_func=True,
+)

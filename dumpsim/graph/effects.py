@@ -1,0 +1,49 @@
+"""Side effects: which nodes write memory or do input and output, and what a graph needs because of them."""
+
+from collections.abc import Callable
+
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
+from dumpsim.graph.graph import Graph, Node, Parameter, reachable
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["STRUCTURAL", "has_effect", "live_nodes", "written_weights"]
+
+# nodes that order, bundle or control; none of them has an effect of its own
+STRUCTURAL = frozenset(
+    {
+        "MakeTuple",
+        "TupleGetItem",
+        "Load",
+        "UpdateState",
+        "Depend",
+        "If",
+        "While",
+        "Unwind",
+        "StopGradient",
+        CUSTOM_GRADIENT,
+    }
+)
+
+
+def has_effect(node: Node, find: Callable[[str], OpDef]) -> bool:
+    """Whether a node, or one in its blocks, writes memory or does input and output."""
+    if node.blocks:
+        return any(has_effect(inner, find) for block in node.blocks for inner in block.trail)
+    return node.op_type not in STRUCTURAL and find(node.op_type).side_effect is not None
+
+
+def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]:
+    """The weights that a node, or one in its blocks, writes."""
+    if node.blocks:
+        return [w for block in node.blocks for inner in block.trail for w in written_weights(inner, find)]
+    if not has_effect(node, find):
+        return []
+    updates = find(node.op_type).updates
+    return [v for at, v in enumerate(node.operands) if at in updates and isinstance(v, Parameter)]
+
+
+def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
+    """The nodes that the output or a side effect needs, in the order of the program."""
+    effects = [node for node in graph.trail if has_effect(node, find)]
+    needed = reachable([*effects, graph.output])
+    return [node for node in graph.trail if id(node) in needed]

@@ -1,1 +1,0 @@
-"""Passes: functions from graph to graph, run in the order that `graph.lower` lists."""
