@@ -10,26 +10,27 @@ from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.core.events import TensorRef
 from dumpsim.device.device import COMPUTE_STREAM, Device
-from dumpsim.device.halves import HALVES, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL
 from dumpsim.device.overflow import narrow
-from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import leaves_of
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.compute import compute
+from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
 from dumpsim.runtime.place import Array
-from dumpsim.runtime.result import finite, flat, spoil
+from dumpsim.runtime.result import finite
 
 __all__ = ["run_op"]
 
 
 def run_op(
     device: Device,
+    engine: Engine,
     definition: OpDef,
     operands: Sequence[Any],
     attrs: Mapping[str, Any],
@@ -45,6 +46,8 @@ def run_op(
 
     Parameters
     ----------
+    engine : Engine
+        Computes the kernel.
     operands : sequence
         Arrays for tensors (number types as on the device), host values, tuples of these.
     output : Abstract
@@ -90,21 +93,20 @@ def run_op(
                     where="fault plan: stomp.after",
                     code="DS-FLT-004",
                 )
-        if definition.device:
-            values = list(operands)
-        else:
-            values = [_widened(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
-        keywords = {**attrs, "counter": counter} if definition.random else attrs
-        keywords = {**keywords, "device": device} if definition.device else keywords
-        with np.errstate(all="ignore"):
-            exact = list(flat(definition.kernel(*values, **keywords)))
-        if len(exact) != len(leaves):
-            raise DeviceError(f"the kernel gave {len(exact)} results for {len(leaves)} outputs", where=definition.name)
-        for fault in faults:
-            if fault.kind == "overflow":
-                spoil(full_name, exact, fault)
-        overflow = _update(definition, operands, values, device)
-        for leaf, result in zip(leaves, exact, strict=True):
+        values = [_operand(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
+        computed = compute(
+            engine,
+            device,
+            definition,
+            values,
+            attrs,
+            full_name=full_name,
+            counter=counter,
+            outputs=len(leaves),
+            faults=faults,
+        )
+        overflow = _update(computed.updated, operands, device)
+        for leaf, result in zip(leaves, computed.results, strict=True):
             stored, too_large = _stored(np.asarray(result), leaf.dtype, cube, device)
             overflow |= too_large
             if any(np.may_share_memory(stored, held) for held in _arrays(operands)):
@@ -128,12 +130,12 @@ def _matrix_dtype(device: Device, definition: OpDef) -> DType | None:
     return dtype(chip.cube_dtype) if chip.cube_dtype is not None and definition.name in chip.cube_ops else None
 
 
-def _update(definition: OpDef, operands: Sequence[Any], values: Sequence[Any], device: Device) -> bool:
+def _update(updated: Mapping[int, Any], operands: Sequence[Any], device: Device) -> bool:
     """Write back the operands that the kernel updates in place; whether a number did not fit."""
     overflow = False
-    for at in definition.updates:
+    for at, value in updated.items():
         held = operands[at]
-        stored, too_large = narrow(values[at], from_numpy(held.dtype), device.overflow)
+        stored, too_large = narrow(value, from_numpy(held.dtype), device.overflow)
         overflow |= too_large
         if stored is not held:
             held[...] = stored
@@ -149,18 +151,17 @@ def _stored(array: Array, kind: DType, cube: DType | None, device: Device) -> tu
     return stored, overflow or too_large
 
 
-def _widened(operand: Any, cube: DType | None, device: Device, updated: bool) -> Any:
+def _operand(operand: Any, cube: DType | None, device: Device, updated: bool) -> Any:
+    """An operand as an engine takes it: float32 in the number type of the matrix unit."""
     if isinstance(operand, tuple):
-        return tuple(_widened(item, cube, device, updated) for item in operand)
+        return tuple(_operand(item, cube, device, updated) for item in operand)
     if not isinstance(operand, np.ndarray):
         return operand
     if updated and not operand.flags.writeable:
         raise BadInputError("the operand is updated in place, but its array is read-only")
     if cube is not None and operand.dtype == np.float32 and not updated:
-        operand = narrow(operand, cube, device.overflow)[0]
-    if operand.dtype.names:
-        return unpack(operand, "int4", operand.shape)
-    return to_single(operand) if operand.dtype.name in HALVES else operand
+        return narrow(operand, cube, device.overflow)[0]
+    return operand
 
 
 def _operand_refs(operands: Sequence[Any]) -> tuple[TensorRef, ...]:

@@ -13,6 +13,7 @@ from dumpsim.device.memory import Buffer
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Program, Repeat, Restore, Run, Step
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.loaded import Lifetime, LoadedGraph
 from dumpsim.runtime.observe import Observers, host_array
@@ -33,6 +34,8 @@ class Executor:
     weights : Weights
         Shared by all programs of the device.
     observers : Observers
+    engine : Engine
+        Computes the kernels.
     find : callable
         The definition of an operator type.
     first_model : int
@@ -62,6 +65,7 @@ class Executor:
         options: CompileOptions,
         weights: Weights,
         observers: Observers,
+        engine: Engine,
         find: Callable[[str], OpDef],
         first_model: int = 0,
         skipped: Collection[str] = (),
@@ -70,7 +74,7 @@ class Executor:
         self.options = options
         self.runs = 0
         self._observers = observers
-        self._kernels = Kernels(device, observers, memory_reuse=options.memory_reuse, skipped=skipped)
+        self._kernels = Kernels(device, engine, observers, memory_reuse=options.memory_reuse, skipped=skipped)
         self._stacks: list[list[Any]] = []  # what loops keep for their gradients
         self.graphs = tuple(
             LoadedGraph(graph, device, options, weights, self._kernels, find, first_model and first_model + at)

@@ -7,19 +7,19 @@ import numpy as np
 
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.device import Device
-from dumpsim.device.halves import HALVES, to_single
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL, Buffer
 from dumpsim.device.overflow import narrow, status_bits
-from dumpsim.device.packed import unpack
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Node
+from dumpsim.runtime.compute import compute
+from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
-from dumpsim.runtime.result import finite, flat, spoil
+from dumpsim.runtime.result import finite
 
 __all__ = ["Kernels", "aicore_error"]
 
@@ -33,6 +33,8 @@ class Kernels:
     Parameters
     ----------
     device : Device
+    engine : Engine
+        Computes them.
     observers : Observers
     memory_reuse : bool
         False: the pages of dead tensors are given back, since nobody will use their memory again.
@@ -41,10 +43,17 @@ class Kernels:
     """
 
     def __init__(
-        self, device: Device, observers: Observers, *, memory_reuse: bool, skipped: Collection[str] = ()
+        self,
+        device: Device,
+        engine: Engine,
+        observers: Observers,
+        *,
+        memory_reuse: bool,
+        skipped: Collection[str] = (),
     ) -> None:
         self._skipped = frozenset(skipped)
         self.device = device
+        self.engine = engine
         self.observers = observers
         self._injector: Injector | None = None
         self._locate: Callable[[str, int], Buffer | None] | None = None
@@ -127,30 +136,24 @@ class Kernels:
             values = source.array()  # the layout alone: every bit of every number stays
             call.outputs[0].put(values if call.outputs[0].plain else values.copy())  # its readers take the copy
             return 0
-        definition, attrs = call.definition, call.attrs
-        operands = [
-            _operand(argument, at in definition.updates, stored=definition.device)
-            for at, argument in enumerate(call.arguments)
-        ]
-        if definition.device:
-            attrs = {**attrs, "device": self.device}
+        definition = call.definition
+        counter = self._counts.get(call.node, 0)
         if definition.random:
-            count = self._counts.get(call.node, 0)
-            self._counts[call.node] = count + 1
-            attrs = {**attrs, "counter": count}
-        with np.errstate(all="ignore"):
-            results = list(flat(call.definition.kernel(*operands, **attrs)))
-        for at in call.definition.unwritten.get(self.device.chip.target, ()):
-            results[at] = np.zeros_like(results[at])
-        if len(results) != len(call.outputs):
-            raise DeviceError(
-                f"the kernel of {call.node.op_type} gave {len(results)} results for {len(call.outputs)} outputs",
-                where=call.node.full_name,
-            )
-        for fault in faults:
-            if fault.kind == "overflow":
-                spoil(call.node.full_name, results, fault)
-        status = self._store(call, operands, results)
+            self._counts[call.node] = counter + 1
+        operands = [_operand(argument) for argument in call.arguments]
+        computed = compute(
+            self.engine,
+            self.device,
+            definition,
+            operands,
+            call.attrs,
+            full_name=call.node.full_name,
+            counter=counter,
+            outputs=len(call.outputs),
+            unwritten=definition.unwritten.get(self.device.chip.target, ()),
+            faults=faults,
+        )
+        status = self._store(call, computed)
         if status and not finite([o for at, o in enumerate(operands) if at not in call.definition.updates]):
             return 0
         return status
@@ -167,23 +170,23 @@ class Kernels:
         for place in call.deaths:
             self._end(place)
 
-    def _store(self, call: Call, operands: Sequence[Any], results: Sequence[Any]) -> int:
+    def _store(self, call: Call, computed: Computed) -> int:
         """Write what a kernel computed; not 0 where a number did not fit its type."""
         mode = self.device.overflow
         head = call.node.members[0].op_type if call.node.members else call.definition.name
         cube = head in self.device.chip.cube_ops
         status = 0
-        for at in call.definition.updates:
+        for at, value in computed.updated.items():
             place = call.arguments[at]
             if not isinstance(place, Place):
                 continue
-            values, too_large = narrow(operands[at], place.device_dtype, mode)
+            values, too_large = narrow(value, place.device_dtype, mode)
             status |= status_bits(place.device_dtype, cube=cube) if too_large else 0
             if np.may_share_memory(values, place.device_array()):
                 place.memory().touch()
             else:
                 place.put(values)
-        for place, stored, result in zip(call.outputs, call.stored, results, strict=True):
+        for place, stored, result in zip(call.outputs, call.stored, computed.results, strict=True):
             if not stored:
                 continue
             values, too_large = narrow(np.asarray(result), place.device_dtype, mode)
@@ -239,22 +242,13 @@ def aicore_error(device: Device, task: Task, code: int) -> DeviceError:
     )
 
 
-def _operand(argument: Argument, writable: bool, *, stored: bool = False) -> Any:
-    """An operand as a kernel takes it: arrays in host layout; unless `stored`, halves as float32 and int4 as int8."""
+def _operand(argument: Argument) -> Any:
+    """An operand as an engine takes it."""
     if isinstance(argument, Place):
         array = argument.array()
-        if argument.scalar:
-            return array.item()
-        if argument.device_dtype.name in HALVES and not stored:
-            return to_single(array)
-        if argument.device_dtype.name == "int4" and not stored:
-            return unpack(array, "int4", array.shape)
-        if not writable:
-            array = array.view()
-            array.flags.writeable = False
-        return array
+        return array.item() if argument.scalar else array
     if isinstance(argument, HostValue):
         return argument.value
     if argument is None:
         return None
-    return tuple(_operand(item, writable, stored=stored) for item in argument)
+    return tuple(_operand(item) for item in argument)

@@ -26,6 +26,8 @@ from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.runtime.eager import run_op
+from dumpsim.runtime.engine.engine import Engine
+from dumpsim.runtime.engine.numpy import NumpyEngine
 from dumpsim.runtime.executor import Executor
 from dumpsim.runtime.gegraph import GeGraphs
 from dumpsim.runtime.ids import Ids
@@ -65,6 +67,8 @@ class Session:
         Shared with other ranks of the same process.
     find : callable
         The definition of an operator type, by default `dumpsim.ops.table.find`.
+    engine : Engine, optional
+        Computes the kernels, by default `NumpyEngine`.
 
     Attributes
     ----------
@@ -99,6 +103,7 @@ class Session:
         environment: Mapping[str, str] | None = None,
         scheduler: Scheduler | None = None,
         find: Callable[[str], OpDef] = find,
+        engine: Engine | None = None,
     ) -> None:
         self.environment = dict(os.environ if environment is None else environment)
         self.settings = RunSettings.from_environment(self.environment) if settings is None else settings
@@ -111,6 +116,7 @@ class Session:
         self.observers = Observers(rank)
         self._scheduler = scheduler
         self._find = find
+        self.engine = NumpyEngine() if engine is None else engine
         self._context_target: str | None = None
         self._jit_level = "O0"
         self._skipped = frozenset(filter(None, self.environment.get("MS_KERNEL_LAUNCH_SKIP", "").split(",")))
@@ -288,7 +294,7 @@ class Session:
         options = self.options() if options is None else options
         first_model = self.ids.models(len(program.kernel_graphs)) if options.streams else 0
         executor = Executor(
-            program, device, options, self._weights, self.observers, self._find, first_model, self._skipped
+            program, device, options, self._weights, self.observers, self.engine, self._find, first_model, self._skipped
         )
         self.ge_graphs.save(program.kernel_graphs)
         self._executors[id(program)] = executor
@@ -356,6 +362,7 @@ class Session:
             self._eager_runs[definition.name] = runs + 1
             results = run_op(
                 device,
+                self.engine,
                 definition,
                 operands,
                 keywords,

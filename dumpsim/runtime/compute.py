@@ -1,0 +1,70 @@
+"""One kernel on an engine: what surrounds the computation in graphs and in PYNATIVE alike."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import DeviceError
+from dumpsim.device.device import Device
+from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.engine.engine import Computed, Engine
+from dumpsim.runtime.result import spoil
+
+__all__ = ["compute"]
+
+
+def compute(
+    engine: Engine,
+    device: Device,
+    definition: OpDef,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+    *,
+    full_name: str,
+    counter: int,
+    outputs: int,
+    unwritten: Sequence[int] = (),
+    faults: Sequence[Any] = (),
+) -> Computed:
+    """Compute one kernel.
+
+    Parameters
+    ----------
+    engine : Engine
+    device : Device
+        For kernels that work on the device itself.
+    definition, operands, attrs
+        As `Engine.compute` takes them.
+    full_name : str
+        Of the node, for messages.
+    counter : int
+        Earlier runs, for random kernels.
+    outputs : int
+        How many results the kernel has to give.
+    unwritten : sequence of int
+        Outputs that the target's kernel leaves at zero.
+    faults : sequence
+        The faults of this launch; overflows change the results.
+
+    Raises
+    ------
+    DeviceError
+        Where the number of results is wrong.
+    """
+    if definition.device:
+        attrs = {**attrs, "device": device}
+    if definition.random:
+        attrs = {**attrs, "counter": counter}
+    computed = engine.compute(definition, operands, attrs)
+    results = computed.results
+    for at in unwritten:
+        results[at] = np.zeros_like(results[at])
+    if len(results) != outputs:
+        raise DeviceError(
+            f"the kernel of {definition.name} gave {len(results)} results for {outputs} outputs", where=full_name
+        )
+    for fault in faults:
+        if fault.kind == "overflow":
+            spoil(full_name, results, fault)
+    return computed

@@ -1,0 +1,1 @@
+"""Engines: what computes the kernels of a device."""

@@ -1,0 +1,52 @@
+"""The seam between the runtime and what computes its kernels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["Computed", "Engine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """What a kernel computed, before the device stores it.
+
+    Attributes
+    ----------
+    results : list
+        The outputs, tuples flattened; arrays and numbers, not yet rounded to the number types of the outputs.
+    updated : mapping of int to array
+        New values of the operands that the kernel updates, by their index.
+    """
+
+    results: list[Any]
+    updated: Mapping[int, Any]
+
+
+class Engine(Protocol):
+    """Computes kernels from arrays; knows neither memory nor streams nor events.
+
+    Attributes
+    ----------
+    name : str
+        By which settings choose it.
+    """
+
+    name: str
+
+    def compute(self, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
+        """Compute one kernel.
+
+        Parameters
+        ----------
+        definition : OpDef
+            The operator.
+        operands : sequence
+            Arrays in host layout and the device's number types, host values, tuples of these. Only the operands in
+            ``definition.updates`` may be written.
+        attrs : mapping
+            Keywords of the kernel.
+        """
+        ...
