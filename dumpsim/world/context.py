@@ -1,0 +1,270 @@
+"""The rank context: the one object that holds what belongs to a rank."""
+
+import atexit
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import RLock
+from typing import Any, Final, TextIO, TypeVar, cast
+
+from dumpsim.core.settings import RunSettings
+from dumpsim.world.output import PrefixedOutput
+from dumpsim.world.process import ProcessState
+
+__all__ = ["RankContext", "World", "current", "use"]
+
+T = TypeVar("T")
+
+
+class _Table:
+    """One instance of each class that somebody asked for."""
+
+    def __init__(self) -> None:
+        self._instances: dict[type, Any] = {}
+        self._lock = RLock()  # threads of a script share the rank
+
+    def get(self, kind: type[T]) -> T:
+        """Return the instance of `kind`; made by ``kind()`` on first use."""
+        try:
+            return cast(T, self._instances[kind])
+        except KeyError:
+            pass
+        with self._lock:
+            if kind not in self._instances:
+                self._instances[kind] = self._make(kind)
+            return cast(T, self._instances[kind])
+
+    def put(self, kind: type[T], instance: T | None) -> T | None:
+        """Replace the instance of `kind` (None: the next `get` makes a new one) and return the one before."""
+        before: T | None = self._instances.pop(kind, None)
+        if instance is not None:
+            self._instances[kind] = instance
+        return before
+
+    def has(self, kind: type) -> bool:
+        """Whether there is an instance of `kind`."""
+        return kind in self._instances
+
+    def _make(self, kind: type[T]) -> T:
+        return kind()
+
+
+class World(_Table):
+    """What the ranks of one launch share.
+
+    The scheduler, the hosts and the cache of compiled programs are instances of its table. A process that was not
+    launched is alone in a world of its own, whatever its ``RANK_SIZE`` is.
+
+    Parameters
+    ----------
+    ranks : int
+        Number of ranks in this process.
+
+    Examples
+    --------
+    >>> world = World()
+    >>> world.ranks, world.get(list) is world.get(list)
+    (1, True)
+    """
+
+    def __init__(self, ranks: int = 1) -> None:
+        super().__init__()
+        self.ranks = ranks
+
+
+class RankContext(_Table):
+    """Everything that belongs to a rank.
+
+    State of the higher rooms sits in a table by class: `get` makes the rank's instance on first use, while this context
+    is the current one.
+
+    Parameters
+    ----------
+    rank, size : int
+        Global rank, and number of ranks.
+    device_id : int
+        Number of the device in its server.
+    environment : mapping of str to str, optional
+        The rank's environment variables, copied; by default the process's own, live.
+    directory : path, optional
+        Working directory at the start, by default the process's.
+    prefix : str
+        Stands before each line that the rank prints to the standard output.
+    world : World, optional
+        By default a new one with this rank alone.
+
+    Attributes
+    ----------
+    rank, size, device_id : int
+    prefix : str
+    world : World
+
+    Examples
+    --------
+    >>> context = RankContext(rank=3, size=4)
+    >>> context.get(dict) is context.get(dict)
+    True
+    >>> context.run(lambda: current().rank)
+    3
+    """
+
+    def __init__(
+        self,
+        *,
+        rank: int = 0,
+        size: int = 1,
+        device_id: int = 0,
+        environment: Mapping[str, str] | None = None,
+        directory: "str | os.PathLike[str] | None" = None,
+        prefix: str = "",
+        world: World | None = None,
+    ) -> None:
+        super().__init__()
+        self.rank = rank
+        self.size = size
+        self.device_id = device_id
+        self.prefix = prefix
+        self.world = World() if world is None else world
+        self._environment: Mapping[str, str] | None = None if environment is None else dict(environment)
+        self._directory = os.path.abspath(os.curdir if directory is None else directory)
+        self._output = PrefixedOutput(sys.stdout, prefix) if prefix else None
+        self._streams: tuple[TextIO, TextIO] = (cast(TextIO, self._output or sys.stdout), sys.stderr)
+        self._state: ProcessState | None = None  # of a rank that is suspended
+        self._closers: list[Callable[[], object]] = []
+
+    @classmethod
+    def from_environment(cls) -> "RankContext":
+        """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``."""
+        return cls(rank=_number("RANK_ID", 0), size=_number("RANK_SIZE", 1), device_id=_number("DEVICE_ID", 0))
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The rank's environment variables: `os.environ` itself while the rank runs."""
+        return os.environ if self._environment is None else self._environment
+
+    def _make(self, kind: type[T]) -> T:
+        token = _CURRENT.set(self)
+        try:
+            return kind()
+        finally:
+            _CURRENT.reset(token)
+
+    # ------------------------------------------------------------- switching
+    def activate(self) -> None:
+        """Make this the current context of the greenlet, thread or task that calls."""
+        _CURRENT.set(self)
+
+    def resume(self) -> None:
+        """Install what is global to the process: random states, environment, working directory, standard output."""
+        state = self._state
+        if state is None:
+            if self._environment is None:
+                return  # the process's own context, which nobody suspended
+            stdout, stderr = self._streams
+            state = ProcessState.fresh(
+                environment=self._environment,
+                directory=self._directory,
+                seed=RunSettings.from_environment(self._environment).seed,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        state.install()
+        self._state = self._environment = None
+
+    def suspend(self) -> None:
+        """Save what is global to the process, before another rank resumes."""
+        self._state = ProcessState.take()
+        self._environment = self._state.environment
+
+    def run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call `function` as this rank and give the process back as it was.
+
+        The hosts of ranks that wait for each other use `activate`, `resume` and `suspend`.
+        """
+        outside = ProcessState.take()
+        token = _CURRENT.set(self)
+        self.resume()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.suspend()
+            outside.install()
+            _CURRENT.reset(token)
+
+    # ---------------------------------------------------------------- ending
+    def at_close(self, action: Callable[[], object]) -> None:
+        """Call `action` when the rank ends; the last one that was given is called first."""
+        if not self._closers:
+            atexit.register(self.close)
+        self._closers.append(action)
+
+    def close(self) -> None:
+        """Call what was given to `at_close`, each once, even where one of them fails; the first error is raised."""
+        atexit.unregister(self.close)
+        first: BaseException | None = None
+        while self._closers:
+            try:
+                self._closers.pop()()
+            except BaseException as error:
+                first = first or error
+        if self._output is not None:
+            self._output.finish()
+        if first is not None:
+            raise first
+
+
+class _Root:
+    """The context of a process for everybody who runs in no other."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.context: RankContext | None = None
+
+
+_ROOT: Final = _Root()
+_CURRENT: Final[ContextVar[RankContext | None]] = ContextVar("rank context", default=None)
+
+
+def current() -> RankContext:
+    """Return the context of the rank that runs.
+
+    Outside of `RankContext.run` this is the process's own, made from the environment on first use; threads of the
+    script share it.
+
+    Examples
+    --------
+    >>> current() is current()
+    True
+    """
+    found = _CURRENT.get() or _ROOT.context
+    if found is not None:
+        return found
+    with _ROOT.lock:
+        if _ROOT.context is None:
+            _ROOT.context = RankContext.from_environment()
+        return _ROOT.context
+
+
+@contextmanager
+def use(context: RankContext) -> Iterator[RankContext]:
+    """Let `context` be the process's own for a while: for tests.
+
+    Examples
+    --------
+    >>> with use(RankContext(device_id=6)):
+    ...     current().device_id
+    6
+    """
+    before, _ROOT.context = _ROOT.context, context
+    try:
+        yield context
+    finally:
+        _ROOT.context = before
+
+
+def _number(name: str, default: int) -> int:
+    """A number of the environment; one that is none is ignored, as the vendor does."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else default
