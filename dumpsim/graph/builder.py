@@ -17,6 +17,7 @@ from dumpsim.core.abstract import (
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["NodeMaker", "constant"]
@@ -97,7 +98,7 @@ class NodeMaker:
             operands=inputs,
             abstract=definition.infer([v.abstract for v in inputs], keywords),
             attrs=keywords,
-            flags={"given": tuple(attrs)},
+            text=NodeText(given=tuple(attrs)) if attrs else None,
         )
         self._place(node)
         return node

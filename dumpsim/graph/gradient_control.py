@@ -14,7 +14,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, topological, uses
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 
 __all__ = ["ControlBuilder", "Reverse", "below", "control_gradients", "everything", "replace_inner"]
 
@@ -89,7 +89,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     for at, (graph, _) in enumerate(sides):
         _give_out(node, at, graph, builder)
     builder.add(backward)
-    node.flags["backward"] = backward
+    control_of(node).backward = backward
     found_by = [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
     return [*found_by, *_of_condition(node, needed, builder)]
 
@@ -110,7 +110,8 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
     def given(value: Value) -> Value:
         for at, other in enumerate(node.blocks):
             assert isinstance(other.output, Node)
-            other.output.flags.setdefault("results", len(other.output.operands))
+            if other.results is None:
+                other.results = len(other.output.operands)
             blank = constant(_zeros(value.abstract))
             other.output.operands.append(value if at == side else blank)
             items = (*_items(other.output), _plain(value.abstract))
@@ -197,12 +198,12 @@ def _keep(node: Node, backward: Node) -> None:
     graph = backward.blocks[0]
     output = block.output
     assert isinstance(output, Node)
-    kept: list[int] = []
+    saved: list[int] = []
 
     def given(value: Value) -> Value:
         output.operands.append(value)
         output.abstract = TupleType(items=(*_items(output), _plain(value.abstract)))
-        kept.append(len(output.operands) - 1)
+        saved.append(len(output.operands) - 1)
         abstract = _plain(value.abstract)
         assert isinstance(abstract, TensorType)
         parameter = Parameter(name="", abstract=abstract)
@@ -210,8 +211,8 @@ def _keep(node: Node, backward: Node) -> None:
         return parameter
 
     replace_inner(graph, block, given)
-    backward.flags["kept"] = kept
-    node.flags.setdefault("memories", []).append(backward)
+    control_of(backward).saved = saved
+    control_of(node).unwinds.append(backward)
 
 
 # -- blocks

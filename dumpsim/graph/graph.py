@@ -8,24 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, MonadType, ScalarType, TensorType, TupleType
+from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType
-from dumpsim.core.irdoc import SourceLine
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 
 __all__ = [
     "PLAIN",
     "Constant",
+    "Control",
     "Graph",
     "Layout",
     "Node",
     "Parameter",
     "Value",
+    "control_of",
     "copied",
     "definition_of",
-    "is_monad",
     "leaves_of",
     "reachable",
+    "text_of",
     "topological",
     "uses",
 ]
@@ -64,6 +66,31 @@ class Constant:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
+class Control:
+    """What connects a control node with its gradient.
+
+    Attributes
+    ----------
+    variables : tuple of str
+        Variables of the script that a loop carries, by output.
+    writes : bool
+        A block writes memory, so that nothing that reads or writes memory may move in front of the node.
+    backward : Node or None
+        The gradient of a branch.
+    unwinds : list of Node
+        The gradients of a loop.
+    saved : list of int
+        Of such a gradient: the outputs of the loop's body that it needs of every round.
+    """
+
+    variables: tuple[str, ...] = ()
+    writes: bool = False
+    backward: "Node | None" = None
+    unwinds: "list[Node]" = field(default_factory=list)
+    saved: list[int] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
 class Node:
     """One operator call."""
 
@@ -71,23 +98,21 @@ class Node:
     operands: list["Value"]
     abstract: Abstract
     attrs: dict[str, Any] = field(default_factory=dict)  # arguments of the kernel that are not operands
-    printed_attrs: dict[str, Any] = field(default_factory=dict)  # primitive attributes of the IR text, in order
-    node_attrs: dict[str, Any] = field(default_factory=dict)
     scope: str = "Default"
     full_name: str = ""  # scope/op_type-opN: the name in files and `kernels`
-    ir_name: str = ""  # the name in IR and execution order, where it differs [spec observed 0.17]
-    debug_name: str = ""  # variable it was assigned to, else CNode_N when printed
-    instance_name: str | None = None
-    sources: tuple[SourceLine, ...] = ()
-    candidate: str = ""  # as in `IrNode.candidate`
-    flags: dict[str, Any] = field(default_factory=dict)  # e.g. {"dump": "true"}
-    call_scope: str | None = None  # scope of the call whose body holds the node
-    block_scope: str | None = None  # the same, of the innermost branch or function
-    call_name: str = ""  # variable that took the result of that call
+    original_name: str = ""  # of a part of a split node: the name of the whole
+    dump_mark: str | None = None  # what set_dump says of it, e.g. "true"
     blocks: "tuple[Graph, ...]" = ()  # of control nodes: branches, loop condition and body
+    control: Control | None = None
     definition: OpDef | None = None  # of a node that only the machine's compiler makes, or names anew
     layouts: tuple[Layout, ...] = ()  # of the outputs, where one is not as on the host
     members: "tuple[Node, ...]" = ()  # of a fused node: what it replaced, in the order of their work
+    text: NodeText | None = None  # made where a compiler prints the node, see `text_of`
+
+    @property
+    def ir_name(self) -> str:
+        """The name in IR text and execution order."""
+        return (self.text.full_name if self.text is not None else "") or self.full_name
 
 
 Value = Node | Parameter | Constant
@@ -104,6 +129,7 @@ class Graph:
     attrs: dict[str, str] = field(default_factory=dict)
     trail: list[Node] = field(default_factory=list)  # every node in the order of the program, dead ones too
     is_tied: bool = True  # the output waits for the loads; that of a backward pass does not [observed 2.10]
+    results: int | None = None  # of a block whose gradient takes further outputs: number of its own
 
     def nodes(self) -> list[Node]:
         """Nodes that the output needs, operands before users."""
@@ -139,6 +165,20 @@ def topological(roots: Iterable[Value | None], needs: "Callable[[Node], Sequence
     return order
 
 
+def text_of(node: Node) -> NodeText:
+    """The text of a node, made where it has none yet."""
+    if node.text is None:
+        node.text = NodeText()
+    return node.text
+
+
+def control_of(node: Node) -> Control:
+    """What connects a control node with its gradient, made where it has none yet."""
+    if node.control is None:
+        node.control = Control()
+    return node.control
+
+
 def definition_of(node: Node, find: Callable[[str], OpDef]) -> OpDef:
     """What stands behind a node: the compiler's own definition, or the table's."""
     return node.definition if node.definition is not None else find(node.op_type)
@@ -172,19 +212,14 @@ def _copied(graph: Graph, known: dict[int, "Value"]) -> Graph:
             node,
             operands=[new(operand) for operand in node.operands],
             attrs=dict(node.attrs),
-            printed_attrs=dict(node.printed_attrs),
-            flags=dict(node.flags),
             blocks=tuple(_copied(block, known) for block in node.blocks),
+            control=replace(node.control) if node.control is not None else None,
+            text=replace(node.text, attrs=dict(node.text.attrs)) if node.text is not None else None,
         )
         known[id(node)] = mine
         trail.append(mine)
     output = new(graph.output) if graph.output is not None else None
     return replace(graph, parameters=parameters, trail=trail, output=output)
-
-
-def is_monad(value: Value) -> bool:
-    """Whether a value is a side-effect token."""
-    return isinstance(value.abstract, MonadType)
 
 
 def uses(node: Node) -> list[Value]:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.options import CompileOptions
+from dumpsim.graph.conversion import BACKEND_CAST
 from dumpsim.graph.custom_gradient import drop_custom_gradients
 from dumpsim.graph.ge.layout import lay_out
 from dumpsim.graph.ge.streams import schedule
 from dumpsim.graph.ge.whole import compile_whole
-from dumpsim.graph.graph import Graph, Node
+from dumpsim.graph.graph import Graph, Node, text_of
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
 from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
@@ -18,6 +19,7 @@ from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.graph.mindspore.naming import Numbers, name_for_files, name_for_text
 from dumpsim.graph.mindspore.numbering import function_numbers
 from dumpsim.graph.mindspore.simplify import simplify
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.graph.sequence import kernel_order
 from dumpsim.ops.opdef import OpDef
@@ -65,7 +67,7 @@ def lower(
     if options.release == "seed":  # IR, files and `kernels` agree [decisions]
         for graph in graphs:
             for node in graph.nodes():
-                node.ir_name = node.full_name
+                text_of(node).full_name = node.full_name
     last_root = max(pieces.roots, default=-1)
     numbers.take(functions.before + (functions.behind if last_root < 0 else 0))
     root_id = -1
@@ -78,7 +80,7 @@ def lower(
         is_root = graph.graph_id == root_id
         order = kernel_order(graph.output)
         if options.private_formats and not options.fusion:
-            order = lay_out(graph, order, find, options, lambda op_type: _conversion(op_type, numbers))
+            order = lay_out(graph, order, find, options, lambda node: _named(node, numbers))
         doc = document(graph, graph.graph_id, return_name, find=find, number=numbers.cnode, root=index in pieces.roots)
         if is_root:
             for parameter, shown in zip(graph.parameters, doc.params, strict=True):
@@ -117,6 +119,10 @@ def lower(
     )
 
 
-def _conversion(op_type: str, numbers: Numbers) -> str:
-    """The name of a conversion that the backend inserts: ``Default/TransData-op12``."""
-    return f"Default/{op_type}-op{numbers.op('Default', op_type)}"
+def _named(node: Node, numbers: Numbers) -> None:
+    """Name a conversion that the backend inserts: ``Default/TransData-op12``."""
+    text = node.text = NodeText(is_backend=True)
+    if node.definition is not None:
+        node.full_name = text.full_name = f"Default/{node.op_type}-op{numbers.op('Default', node.op_type)}"
+    if node.definition is BACKEND_CAST:
+        text.attrs["is_backend_cast"] = True

@@ -19,11 +19,7 @@ def with_build_info(doc: IrDoc, calls: Iterable[Call]) -> IrDoc:
     calls : iterable of Call
         The kernels of the graph's plan.
     """
-    found = {
-        call.node.ir_name or call.node.full_name: call
-        for call in calls
-        if any(map(_differs, (*call.arguments, *call.outputs)))
-    }
+    found = {call.node.ir_name: call for call in calls if any(map(_differs, (*call.arguments, *call.outputs)))}
     if not found:
         return doc
     nodes = list(doc.nodes)

@@ -54,7 +54,7 @@ class Observers:
             graph_id=kernel_graph.graph_id,
             root_graph_id=kernel_graph.root_graph_id,
             is_root=kernel_graph.is_root,
-            execution_order=tuple(node.ir_name or node.full_name for node in kernels),
+            execution_order=tuple(node.ir_name for node in kernels),
             rank=self.rank,
             model_name=model_name,
             model_id=model_id,
@@ -111,7 +111,7 @@ class Observers:
             "root_graph_id": plan.kernel_graph.root_graph_id,
             "operands": (),
             "outputs": (),
-            "attrs": {**call.attrs, "dump": node.flags["dump"]} if "dump" in node.flags else call.attrs,
+            "attrs": {**call.attrs, "dump": node.dump_mark} if node.dump_mark is not None else call.attrs,
             "task_id": task.task_id,
             "stream_id": task.stream_id,
             "time_ns": task.end_ns,
@@ -210,8 +210,7 @@ def _originals(node: Node) -> tuple[str, ...]:
     """Full names of what a node replaced: the members of a fused one, the whole of a part."""
     if node.members:
         return tuple(name for member in node.members for name in (_originals(member) or (member.full_name,)))
-    original = node.flags.get("original")
-    return (original,) if original else ()
+    return (node.original_name,) if node.original_name else ()
 
 
 def place_ref(place: Place, slot: int, *, is_root: bool = True, is_own: bool = True) -> TensorRef:

@@ -270,7 +270,11 @@ def compiled(kernel_graph, options, find=find):
         names, kernels = count(), {id(node) for node in order}
         every = topological([*order, graph.output])
         every = [n for n in every if id(n) in kernels or (n.op_type in OPS and OPS[n.op_type].view)]
-        laid_out = lay_out(graph, every, find, options, lambda op_type: f"Default/{op_type}-op{next(names)}")
+
+        def named(node):
+            node.full_name = f"Default/{node.op_type}-op{next(names)}"
+
+        laid_out = lay_out(graph, every, find, options, named)
         order = tuple(node for node in laid_out if node.op_type not in OPS or not OPS[node.op_type].view)
     return replace(kernel_graph, order=order, launches=launches)
 

@@ -188,7 +188,6 @@ class _Fusion:
             abstract=result.abstract,
             scope=chain[0].scope,
             full_name="".join(node.full_name for node in chain),
-            sources=chain[0].sources,
             definition=Composition(definitions=definitions, attrs=attrs, wiring=tuple(wiring)).definition(op_type),
             members=tuple(replace(node, operands=list(node.operands)) for node in chain),
         )

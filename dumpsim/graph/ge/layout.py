@@ -52,7 +52,7 @@ def lay_out(
     order: Sequence[Node],
     find: Callable[[str], OpDef],
     options: CompileOptions,
-    name: Callable[[str], str],
+    made: Callable[[Node], None],
 ) -> tuple[Node, ...]:
     """Give kernels their formats and number types, with conversions where two do not agree.
 
@@ -66,15 +66,15 @@ def lay_out(
         The definition of an operator type.
     options : CompileOptions
         `cube_ops` and `cube_dtype`; with `fusion` elementwise operators stay in the format of their operands.
-    name : callable
-        The full name of the next conversion of a type (``TransData`` or ``Cast``).
+    made : callable
+        Called with every node that is made, in the order of execution: it names conversions (``TransData``, ``Cast``).
 
     Returns
     -------
     tuple of Node
         The execution order with the conversions in it.
     """
-    work = _LayOut(find, options, name)
+    work = _LayOut(find, options, made)
     for node in order:
         work.kernel(node)
     if graph.output is not None:
@@ -83,10 +83,10 @@ def lay_out(
 
 
 class _LayOut:
-    def __init__(self, find: Callable[[str], OpDef], options: CompileOptions, name: Callable[[str], str]) -> None:
+    def __init__(self, find: Callable[[str], OpDef], options: CompileOptions, made: Callable[[Node], None]) -> None:
         self.find = find
         self.options = options
-        self.name = name
+        self.made = made
         self.order: list[Node] = []
         self.cube_dtype: DType | None = dtype(options.cube_dtype) if options.cube_dtype is not None else None
         self.converted: dict[int, dict[tuple[int, Layout], Node]] = {}  # by what they are made of
@@ -246,20 +246,17 @@ class _LayOut:
         assert isinstance(value.abstract, (TensorType, ScalarType))
         casts = have.dtype != to.dtype
         definition = BACKEND_CAST if casts else TRANS_DATA
-        full_name = self.name(definition.name)
         attrs = {} if casts else {"src_format": have.format, "dst_format": to.format, "groups": to.groups}
-        return Node(
+        node = Node(
             op_type=definition.name,
             operands=[value, constant(to.dtype)] if casts else [value],
             abstract=value.abstract,
-            printed_attrs={"is_backend_cast": True} if casts else {},
             attrs=attrs,
-            full_name=full_name,
-            ir_name=full_name,
             definition=definition,
             layouts=(to,),
-            flags={"backend": True},
         )
+        self.made(node)
+        return node
 
     def on_host(self, value: Value) -> Value:
         """The value with all of its tensors in the layout and number type of the host."""
@@ -277,16 +274,14 @@ class _LayOut:
             changed = [self.on_host(operand) for operand in value.operands[:count]]
             return replace(value, operands=[*changed, *value.operands[count:]])
         assert isinstance(value.abstract, TupleType)
-        items: list[Value] = [
-            Node(op_type="TupleGetItem", operands=[value, constant(at)], abstract=item, flags={"backend": True})
-            for at, item in enumerate(value.abstract.items)
-        ]
-        return Node(
-            op_type="MakeTuple",
-            operands=[self.on_host(item) for item in items],
-            abstract=value.abstract,
-            flags={"backend": True},
-        )
+        items: list[Value] = []
+        for at, abstract in enumerate(value.abstract.items):
+            item = Node(op_type="TupleGetItem", operands=[value, constant(at)], abstract=abstract)
+            self.made(item)
+            items.append(self.on_host(item))
+        bundle = Node(op_type="MakeTuple", operands=items, abstract=value.abstract)
+        self.made(bundle)
+        return bundle
 
     def _forget(self, updated: Value) -> None:
         """A kernel has written a tensor: what was made of its old value is no longer it."""

@@ -110,15 +110,14 @@ def _part(node: Node, definition: OpDef, operands: list[Value], **attrs: object)
         attrs=attrs,
         scope=node.scope,
         full_name=node.full_name + _PARTS[definition.name],
-        sources=node.sources,
+        original_name=node.full_name,
         definition=definition,
-        flags={"original": node.full_name},
     )
 
 
 def _become(node: Node, definition: OpDef, operands: list[Value], **attrs: object) -> None:
     """Let the node itself do the other part."""
-    node.flags = {"original": node.full_name}
+    node.original_name, node.dump_mark = node.full_name, None
     node.full_name += _PARTS[definition.name]
     node.op_type, node.definition = definition.name, definition
     node.operands, node.attrs = operands, attrs
@@ -145,7 +144,7 @@ def _normalize_back(node: Node, users: Users) -> None:
     node.abstract = BN_UPDATE_GRAD.infer([o.abstract for o in node.operands], node.attrs)
     operands = [dy, x, _item(node, 0), _item(node, 1), scale, mean, variance]
     last = _part(node, BN_REDUCE_GRAD, operands, epsilon=_value(epsilon))
-    last.full_name, last.flags = name + _PARTS[BN_REDUCE_GRAD.name], {"original": name}
+    last.full_name, last.original_name = name + _PARTS[BN_REDUCE_GRAD.name], name
     for item in users.get(id(node), []):
         if item.op_type == "UpdateState":  # what writes the weights waits for both
             item.operands.append(last)

@@ -58,16 +58,17 @@ def compile_whole(graph: Graph, find: Callable[[str], OpDef], options: CompileOp
     if options.private_formats:
         count: Counter[str] = Counter()
 
-        def name(op_type: str) -> str:
-            count["trans"] += 1
-            return f"trans_{op_type}_{count['trans'] - 1}"
+        def made(node: Node) -> None:
+            if node.definition is not None:
+                node.full_name = f"trans_{node.op_type}_{count['trans']}"
+                count["trans"] += 1
 
-        order = lay_out(graph, order, find, options, name)
+        order = lay_out(graph, order, find, options, made)
     stage(laid_out, order)
     # what only gives its operand another shape has no task
     order = tuple(node for node in order if not definition_of(node, find).view)
     for node in order:
-        node.ir_name = node.full_name
+        node.text = None  # the text is of the graph that GE was given; models go by GE's names
     launches = schedule(order, find, engines=options.streams)
     stage(on_streams, order, launches)
     stage(built, order, launches)

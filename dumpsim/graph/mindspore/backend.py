@@ -7,7 +7,8 @@ import numpy as np
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Graph, Node, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Value, text_of
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.sequence import is_kernel
 
 __all__ = ["adapt_to_kernels"]
@@ -25,29 +26,30 @@ def adapt_to_kernels(graph: Graph) -> Graph:
     for node in graph.nodes():
         if not is_kernel(node):
             continue
+        text = text_of(node)
         for place, name in _WANTED.get(node.op_type, {}).items():
             operand = node.operands[place]
             if isinstance(operand, Constant) and isinstance(operand.abstract, ScalarType):
                 node.operands[place] = _cast(node, operand, dtype(name))
-                node.flags["anew"] = True
-                node.node_attrs["has_dynamic_value"] = True
-                node.candidate = "code"
+                text.is_remade = True
+                text.node_attrs["has_dynamic_value"] = True
+                text.candidate = "code"
         if node.op_type in _INDICES:
             place, given, wanted = _INDICES[node.op_type]
             operand = node.operands[place]
             if isinstance(operand.abstract, TensorType) and operand.abstract.dtype.name == given:
                 node.operands[place] = _cast(node, operand, dtype(wanted))
-                node.flags["anew"] = True
+                text.is_remade = True
         place_of_tuple = _AS_TENSOR.get(node.op_type)
         if place_of_tuple is not None:
             sizes = node.operands[place_of_tuple]
             if isinstance(sizes, Constant) and not isinstance(sizes.abstract, TensorType):
                 node.operands[place_of_tuple] = constant(np.array(sizes.value, np.int64))
-                node.flags["anew"] = True
-                node.candidate = "code"
+                text.is_remade = True
+                text.candidate = "code"
         if any(isinstance(o, Node) and o.op_type == "MakeTuple" for o in node.operands):
-            node.flags["anew"] = True
-            node.candidate = "code"
+            text.is_remade = True
+            text.candidate = "code"
     return graph
 
 
@@ -61,6 +63,5 @@ def _cast(node: Node, operand: Value, kind: DType) -> Node:
         operands=[value, constant(kind)],
         abstract=TensorType(dtype=kind, shape=value.abstract.shape),
         scope=node.scope,
-        printed_attrs={"is_backend_cast": True},
-        flags={"backend": True},
+        text=NodeText(attrs={"is_backend_cast": True}, is_backend=True),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, reachable, text_of
 from dumpsim.graph.mindspore.segments import (
     CONTROL,
     Identity,
@@ -21,6 +21,7 @@ from dumpsim.graph.mindspore.segments import (
     uses_in_order,
     without,
 )
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
 from dumpsim.graph.sequence import is_kernel, listed, parameter_order
 from dumpsim.ops.opdef import OpDef
@@ -88,6 +89,8 @@ class _Cutter:
         self.count = 0
         self.places: dict[int, list[int]] = {}  # slots of a value's tensors
         self._kept: list[Value] = []  # keeps the values of `places` alive
+        self._calls: dict[int, Node] = {}  # stand-in for the result of the loop in front of a tail, by tail
+        self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
         self._sides: dict[int, list[tuple[Step, ...]]] = {}  # of gradients of branches, cut with these
 
     def slot(self) -> int:
@@ -135,9 +138,9 @@ class _Cutter:
             whole = root and isinstance(output.abstract, TensorType)
             if whole and rest and rest[-1] is output and rest[-1].op_type == "Depend":
                 tail = rest.pop()
-                tail.debug_name = ""  # the loop's result has no variable of its own
+                text_of(tail).variable = ""  # the loop's result has no variable of its own
         controls = [node for node in nodes if node.op_type in CONTROL]
-        gradients = any("backward" in node.flags for node in controls) and loop is None and not in_loop
+        gradients = any(control_of(node).backward is not None for node in controls) and loop is None and not in_loop
         gradients = gradients and not any(is_kernel(node) and is_ordered(node) for node in nodes)
         segments = (
             listed_segments(nodes, controls, output) if gradients else segments_of(nodes, controls, in_loop=in_loop)
@@ -168,7 +171,7 @@ class _Cutter:
         if tail is not None:
             sources = self.sources(result)
             steps += [
-                Move(target=t, source=s) for t, s in zip(self.places[id(_call_result(tail))], sources, strict=True)
+                Move(target=t, source=s) for t, s in zip(self.places[id(self._calls[id(tail)])], sources, strict=True)
             ]
         return [*steps, *end]
 
@@ -203,7 +206,7 @@ class _Cutter:
                 operand.operands = [self._inside(o, own, arguments, calls) for o in operand.operands]
         items: list[Value] = list(exits)
         abstract = TupleType(items=tuple(value.abstract for value in items))
-        wrapper = Node(op_type="MakeTuple", operands=items, abstract=abstract, scope="Default", flags={"backend": True})
+        wrapper = Node(op_type="MakeTuple", operands=items, abstract=abstract, text=NodeText(is_backend=True))
         parameters = parameter_order(listed(wrapper))
         graph = Graph(parameters=parameters, output=wrapper)
         taken = [self._place_of(p, arguments) for p in parameters if not p.is_weight]
@@ -257,7 +260,7 @@ class _Cutter:
 
     def _empty(self, *, root: bool) -> None:
         """A kernel graph that nothing runs."""
-        nothing = Node(op_type="MakeTuple", operands=[], abstract=TupleType(items=()), flags={"backend": True})
+        nothing = Node(op_type="MakeTuple", operands=[], abstract=TupleType(items=()), text=NodeText(is_backend=True))
         self.pieces.graphs.append(Graph(output=nothing))
         if root:
             self.pieces.roots.add(len(self.pieces.graphs) - 1)
@@ -281,7 +284,8 @@ class _Cutter:
 
     def _tail(self, tail: Node) -> Run:
         """The end of a function that called a loop: it ties the result to the last token."""
-        call = _call_result(tail)
+        call = Node(op_type="While", operands=[], abstract=tail.operands[0].abstract)
+        self._calls[id(tail)] = call
         self.give(call, [self.slot()])
         tail.operands[0] = call
         return self._kernel_graph([tail], [tail], [call], root=True)
@@ -291,7 +295,7 @@ class _Cutter:
         sides = self._sides.pop(id(node), None)
         if sides is None:
             sides = []
-            backward: Node | None = node.flags.get("backward")
+            backward = control_of(node).backward
             backward = backward if id(backward) in self.places and not in_loop else None
             for at, block in enumerate(node.blocks):
                 sides.append(self._side(node, block, in_loop, closes=backward is not None))
@@ -316,7 +320,7 @@ class _Cutter:
             bundle = bundle.operands[0]
         assert output is not None
         assert isinstance(bundle, Node)
-        taken = [v for v in bundle.operands[bundle.flags.get("results", 0) :] if isinstance(v, Node)]
+        taken = [v for v in bundle.operands[block.results or 0 :] if isinstance(v, Node)]
         if not taken or any(node.op_type in CONTROL for node in block.trail):
             return self.function(block, in_loop=False, wrapped=False)
         taken = [self._moved(value, block, bundle) for value in taken]
@@ -349,7 +353,7 @@ class _Cutter:
             abstract=value.abstract,
             scope=value.scope,
             definition=_TENSOR_MOVE,
-            flags={"backend": True},
+            text=NodeText(is_backend=True),
         )
         for node in (*block.trail, bundle):
             node.operands = [move if operand is value else operand for operand in node.operands]
@@ -380,23 +384,24 @@ class _Cutter:
         body_steps = self.function(body, in_loop=True, wrapped=False)
         outputs = self.sources(body.output)
         back = self._moves(slots, outputs[: len(slots)])
-        kept = [self._keep(memory, outputs) for memory in node.flags.get("memories", ())]
+        unwinds = control_of(node).unwinds
+        kept = [self._keep(unwind, outputs) for unwind in unwinds]
         steps = (*body_steps, *(step for steps in kept for step in steps), *back)
-        counted = tuple(memory.flags["stack"] for memory in node.flags.get("memories", ()))
+        counted = tuple(self._stacks[id(unwind)] for unwind in unwinds)
         return [*start, Loop(head=(*head_steps, *test), condition=condition, body=steps, counted=counted)]
 
     def _keep(self, unwind: Node, outputs: list[int | Constant]) -> list[Step]:
         """Keep what the gradient of a round needs: outputs of the loop's body behind the variables."""
-        unwind.flags["stack"] = self.pieces.stacks  # of the rounds' number; that of the values is the next
+        stack = self._stacks[id(unwind)] = self.pieces.stacks  # of the rounds' number; that of the values is the next
         self.pieces.stacks += 2
         steps: list[Step] = []
         sources: list[int] = []
-        for source in (outputs[place] for place in unwind.flags["kept"]):
+        for source in (outputs[place] for place in control_of(unwind).saved):
             if isinstance(source, Constant):
                 steps.append(Move(target=self.slot(), source=source))
                 source = self.count - 1
             sources.append(source)
-        return [*steps, Keep(stack=unwind.flags["stack"] + 1, sources=tuple(sources))]
+        return [*steps, Keep(stack=stack + 1, sources=tuple(sources))]
 
     def _unwind(self, node: Node) -> list[Step]:
         """The gradient of a loop: its rounds backwards, each with the values that were kept of it."""
@@ -407,7 +412,7 @@ class _Cutter:
         restored = [self.slot() for _ in body.parameters[len(slots) :]]
         for parameter, slot in zip(body.parameters, [*slots, *restored], strict=True):
             self.give(parameter, [slot])
-        stack = node.flags["stack"]
+        stack = self._stacks[id(node)]
         first = Restore(stack=stack + 1, targets=tuple(restored))
         steps = self.function(body, in_loop=True, wrapped=False)
         assert body.output is not None
@@ -435,7 +440,8 @@ def _loop_variable(item: Node) -> str | None:
         return None
     loop, place = item.operands
     if isinstance(loop, Node) and loop.op_type == "While" and isinstance(place, Constant):
-        return str(loop.flags["names"][place.value])
+        name: str = control_of(loop).variables[place.value]
+        return name
     return None
 
 
@@ -444,13 +450,3 @@ def _has_effect(node: Node) -> bool:
     return node.op_type in CONTROL and any(
         n.op_type == "UpdateState" and len(n.operands) > 1 for block in node.blocks for n in block.trail
     )
-
-
-def _call_result(tail: Node) -> Node:
-    """The stand-in for the result of the call in front of a tail."""
-    made = tail.flags.get("call")
-    if made is None:
-        made = Node(op_type="While", operands=[], abstract=tail.operands[0].abstract)
-        tail.flags["call"] = made
-    assert isinstance(made, Node)
-    return made

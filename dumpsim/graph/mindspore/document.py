@@ -16,9 +16,10 @@ from dumpsim.core.abstract import (
     tensors_of,
 )
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of, text_of
 from dumpsim.graph.mindspore.attrorder import printing_order
 from dumpsim.graph.mindspore.cut import CALL_RESULT
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.sequence import flat_operands, is_kernel, listed, parameter_order
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.printed import attributes
@@ -67,7 +68,7 @@ def outline(graph: Graph, find: Callable[[str], OpDef]) -> list[IrDoc]:
     if graph.output is None:
         return []
     abstract = TupleType(items=(graph.output.abstract,))
-    end = Node(op_type="MakeTuple", operands=[graph.output], abstract=abstract, flags={"backend": True})
+    end = Node(op_type="MakeTuple", operands=[graph.output], abstract=abstract, text=NodeText(is_backend=True))
     shown = Graph(name=graph.name, parameters=parameter_order(listed(end)), output=end)
     counter = count(1)
     writer = _Writer(shown, 0, find, lambda: next(counter), root=True)
@@ -164,6 +165,7 @@ class _Writer:
 
     def _node(self, node: Node) -> IrNode:
         kernel = is_kernel(node)
+        text = text_of(node)
         shown = [v for v in flat_operands(node) if not (kernel and isinstance(v.abstract, TypeType))]
         types = tuple(self._type(v) for v in shown)
         inputs = [t for t in types if not isinstance(t, MonadType)]
@@ -173,40 +175,41 @@ class _Writer:
         silent = not kernel and node.op_type in _SILENT
         return IrNode(
             index=self.index[id(node)],
-            name=node.debug_name or f"CNode_{self.number()}",
+            name=text.variable or f"CNode_{self.number()}",
             op_type=node.op_type,
             prim_func=definition is not None and definition.prim_func,
             operands=tuple(self._operand(v, self._identity(node, n)) for v, n in zip(shown, names, strict=True)),
             operand_types=types,
             output=node.abstract,
             full_name=node.ir_name or f"{node.scope}/{node.op_type}",
-            instance_name=node.instance_name,
+            instance_name=text.instance_name,
             primitive_attrs=_ordered(self._attributes(node, shown, definition)),
-            node_attrs=_ordered(self._node_attributes(node)),
+            node_attrs=_ordered(self._node_attributes(text)),
             kernel_in=tuple(_kernel_io(t) for t in inputs) if kernel else None,
             kernel_out=tuple(_kernel_io(t) for t in outputs) if kernel else None,
             object_in=None if silent else tuple(map(_object, inputs if kernel else types)),
             object_out=None if silent else _object(node.abstract),
-            sources=node.sources if kernel or node.op_type == "Depend" else (),
-            candidate=node.candidate,
+            sources=text.sources if kernel or node.op_type == "Depend" else (),
+            candidate=text.candidate,
         )
 
     def _attributes(self, node: Node, shown: Sequence[Value], definition: OpDef | None) -> dict[str, Any]:
+        text = text_of(node)
         marks = _dynamic_marks(node.abstract, [self._type(v) for v in shown])
         if definition is None:
-            return {**node.printed_attrs, **marks}
+            return {**text.attrs, **marks}
         made = attributes(
             definition,
             [v.abstract for v in node.operands if not isinstance(v.abstract, MonadType)],
             node.abstract,
             {**definition.attrs, **node.attrs},
             backward=node.scope.startswith("Gradients/"),
-            given=node.flags.get("given", ()),
+            given=text.given,
         )
         kind = next((v.abstract.value for v in node.operands if isinstance(v.abstract, TypeType)), None)
         if kind is not None and node.op_type == "Cast":
             made["dst_type"] = kind
-            if node.flags.get("backend"):
+            if text.is_backend:
                 made.pop("input_names", None)
                 made.pop("output_names", None)
         if definition.side_effect is not None:
@@ -217,11 +220,11 @@ class _Writer:
             i for i, value in enumerate(shown) if _is_feature_map(value) and not isinstance(value.abstract, MonadType)
         )
         made["IsFeatureMapOutput"] = True
-        return {**made, **node.printed_attrs, **marks}
+        return {**made, **text.attrs, **marks}
 
-    def _node_attributes(self, node: Node) -> dict[str, Any]:
-        marks: dict[str, Any] = dict(node.node_attrs)
-        if self.root and not node.flags.get("backend"):
+    def _node_attributes(self, text: NodeText) -> dict[str, Any]:
+        marks: dict[str, Any] = dict(text.node_attrs)
+        if self.root and not text.is_backend:
             marks["checkpoint"] = True
         marks["is_dynamic_len"] = False
         return marks
@@ -316,7 +319,7 @@ def _constants(nodes: Iterable[Node]) -> int:
         for operand in flat_operands(node):
             if not isinstance(operand, Constant) or (is_kernel(node) and isinstance(operand.abstract, TypeType)):
                 continue
-            if node.flags.get("backend") or (is_kernel(node) and isinstance(operand.abstract, MonadType)):
+            if text_of(node).is_backend or (is_kernel(node) and isinstance(operand.abstract, MonadType)):
                 single += 1
             else:
                 shared.add((type(operand.abstract).__name__, str(operand.abstract), repr(operand.value)))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dumpsim.graph.builder import NodeMaker
 from dumpsim.graph.effects import STRUCTURAL
-from dumpsim.graph.graph import Graph, Node, Value
+from dumpsim.graph.graph import Graph, Node, Value, text_of
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.expand import expand
 from dumpsim.ops.opdef import OpDef
@@ -41,12 +41,14 @@ def _round(graph: Graph, find: Callable[[str], OpDef], replaced: Replacements) -
 
 def _expansion(node: Node, find: Callable[[str], OpDef], made: list[Node]) -> Value:
     scope = f"Expand/_{node.op_type}"
+    old = text_of(node)
 
     def place(new: Node) -> None:
         new.scope = scope
-        new.call_scope, new.block_scope, new.call_name = node.call_scope, node.block_scope, node.call_name
-        new.sources, new.candidate = node.sources, "code"
-        new.flags["backend"] = True
+        text = text_of(new)
+        text.call_scope, text.block_scope, text.call_variable = old.call_scope, old.block_scope, old.call_variable
+        text.sources, text.candidate = old.sources, "code"
+        text.is_backend = True
         made.append(new)
 
     maker = NodeMaker(find, place)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.graph.builder import NodeMaker, constant
-from dumpsim.graph.graph import Constant, Graph, Node, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Value, text_of
 from dumpsim.graph.mindspore.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
@@ -62,13 +62,14 @@ class NodeBuilder(NodeMaker):
 
     def _placed(self, node: Node) -> None:
         node.scope = self._scope
-        if self._forward is not None:
-            node.sources = self._forward.sources
-            node.candidate = "forward node"
+        forward = self._forward
+        if forward is not None:
+            text = text_of(node)
+            text.sources, text.candidate = text_of(forward).sources, "forward node"
         self._into(node)
-        if self._forward is not None and "dump" not in self._forward.printed_attrs:
-            # set_dump on a cell holds for its gradients, too; on a primitive it does not [spec mindspore 2.3]
-            node.flags.update((k, v) for k, v in self._forward.flags.items() if k == "dump")
+        # set_dump on a cell holds for its gradients, too; on a primitive it does not [spec mindspore 2.3]
+        if forward is not None and forward.dump_mark is not None and "dump" not in text_of(forward).attrs:
+            node.dump_mark = forward.dump_mark
 
     @contextmanager
     def backward_of(self, node: Node) -> Iterator[None]:

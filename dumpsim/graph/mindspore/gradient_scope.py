@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
-from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.ops.opdef import OpDef
 
@@ -50,7 +50,7 @@ def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:
     for node in nodes:
         for operand in node.operands:
             if isinstance(operand, Parameter) and operand.is_weight:
-                found.setdefault(id(operand), node.block_scope or node.scope)
+                found.setdefault(id(operand), text_of(node).block_scope or node.scope)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.graph.effects import STRUCTURAL, has_effect, written_weights
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
 
@@ -62,7 +62,7 @@ class _Merger:
     def _key(self, node: Node) -> Any:
         operands = tuple(self._value_key(operand) for operand in node.operands)
         attrs = tuple((name, repr(value)) for name, value in sorted(node.attrs.items()))
-        return (node.op_type, operands, attrs, str(sorted(node.printed_attrs.items())))
+        return (node.op_type, operands, attrs, str(sorted(text_of(node).attrs.items())))
 
     def _value_key(self, value: Value) -> Any:
         if not isinstance(value, Constant):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType
 from dumpsim.graph.effects import has_effect, live_nodes, written_weights
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["add_monads", "merged"]
@@ -53,7 +54,7 @@ class _Weaver:
             self.loads.pop(id(weight), None)
             self.readers.pop(id(weight), None)
         if written:
-            node.flags["writes"] = True  # nothing that reads or writes memory may move in front of it
+            control_of(node).writes = True  # nothing that reads or writes memory may move in front of it
         for block in node.blocks:
             add_monads(block, self.find)
 
@@ -63,13 +64,13 @@ class _Weaver:
         load = self.loads.get(id(operand))
         if load is None:
             kind = TensorType(dtype=operand.abstract.dtype, shape=operand.abstract.shape)
+            text = text_of(user)
             load = Node(
                 op_type="Load",
                 operands=[operand, self.token],
                 abstract=kind,
-                scope=user.block_scope or user.scope,
-                call_scope=user.call_scope,
-                call_name=user.call_name,
+                scope=text.block_scope or user.scope,
+                text=NodeText(call_scope=text.call_scope, call_variable=text.call_variable),
             )
             self.loads[id(operand)] = load
             self.pending.append(load)
@@ -88,7 +89,7 @@ class _Weaver:
             self.loads.pop(id(weight), None)
         node.operands.append(self.token)
         self.new.append(node)
-        self._advance([node], node.block_scope or node.scope)
+        self._advance([node], text_of(node).block_scope or node.scope)
 
     def _collect(self, *, trains: bool) -> None:
         """Let the token stand behind the loads since the last one."""
@@ -126,14 +127,14 @@ class _Weaver:
         if isinstance(output, Node) and all(output is not node for node in self.new):
             self.new.append(output)
         owner = loads[-1] if loads else last
+        text = text_of(owner) if owner is not None else NodeText()
         abstract: Abstract = output.abstract
         self.graph.output = Node(
             op_type="Depend",
             operands=[output, self.token],
             abstract=abstract,
-            scope=(owner.call_scope if owner is not None else None) or "Default",
-            debug_name=owner.call_name if owner is not None else "",
-            printed_attrs={"side_effect_propagate": 1},
+            scope=text.call_scope or "Default",
+            text=NodeText(variable=text.call_variable, attrs={"side_effect_propagate": 1}),
         )
         self.new.append(self.graph.output)
 

@@ -7,7 +7,7 @@ further number there. [spec observed 0.17; observed 2.10]
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dumpsim.graph.graph import Graph
+from dumpsim.graph.graph import Graph, text_of
 from dumpsim.graph.sequence import is_kernel
 
 __all__ = ["Numbers", "name_for_files", "name_for_text"]
@@ -50,14 +50,17 @@ def name_for_text(graphs: Sequence[Graph], functions: int) -> list[str]:
     nodes = [graph.nodes() for graph in graphs]
     for group in nodes:
         for node in group:
-            if not node.flags.get("backend") and not node.ir_name:
-                node.ir_name = counter(node.scope, node.op_type)
+            text = text_of(node)
+            if not text.is_backend and not text.full_name:
+                text.full_name = counter(node.scope, node.op_type)
     returns = []
+    remade: set[int] = set()
     for group in nodes:
         for node in group:
-            if not node.ir_name or (node.flags.get("anew") and not node.flags.get("named_anew")):
-                node.ir_name = counter(node.scope, node.op_type)
-                node.flags["named_anew"] = True
+            text = text_of(node)
+            if not text.full_name or (text.is_remade and id(node) not in remade):
+                text.full_name = counter(node.scope, node.op_type)
+                remade.add(id(node))
         returns.append(counter("Default", "Return"))
     return returns
 
@@ -69,4 +72,4 @@ def name_for_files(graphs: Sequence[Graph], number: Callable[[str, str], int]) -
             if is_kernel(node):
                 node.full_name = f"{node.scope}/{node.op_type}-op{number(node.scope, node.op_type)}"
             else:
-                node.full_name = node.ir_name
+                node.full_name = text_of(node).full_name

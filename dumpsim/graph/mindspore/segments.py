@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TupleType
-from dumpsim.graph.graph import Node, Value, uses
+from dumpsim.graph.graph import Node, Value, control_of, uses
 from dumpsim.graph.sequence import is_kernel, listed
 
 __all__ = ["CONTROL", "Identity", "Segment", "is_ordered", "listed_segments", "segments_of", "uses_in_order", "without"]
@@ -57,7 +57,7 @@ def segments_of(nodes: list[Node], controls: list[Node], *, in_loop: bool) -> li
         if node.op_type in CONTROL:
             passed += 1
             rank[id(node)] = passed
-            if node.flags.get("writes"):
+            if control_of(node).writes:
                 floor = passed
             continue
         if in_loop or (is_kernel(node) and is_ordered(node)):

@@ -51,10 +51,10 @@ def test_what_others_read_is_stored_and_nothing_is_fused(net):
 def test_a_mark_for_dumping_is_lost_with_its_operator(net):
     x = net.input("x", (2, 3, 8, 8))
     middle = conv(net, x, channels=3)
-    middle.flags["dump"] = "true"
+    middle.dump_mark = "true"
     net.give(net.op("ReLU", middle))
     (fused,) = fuse(net.graph, find)
-    assert "dump" not in fused.flags
+    assert fused.dump_mark is None
 
 
 def test_chains_of_elementwise_operators_end_where_shapes_change(net):

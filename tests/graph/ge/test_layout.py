@@ -23,7 +23,11 @@ def o0():
 
 def laid_out(net, order, options):
     numbers = count()
-    return lay_out(net.graph, order, find, options, lambda op_type: f"trans_{op_type}_{next(numbers)}")
+
+    def named(node):
+        node.full_name = f"trans_{node.op_type}_{next(numbers)}"
+
+    return lay_out(net.graph, order, find, options, named)
 
 
 def flow(order):

@@ -15,7 +15,7 @@ from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.trace import Tracer, tracing
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything, replace_inner
-from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
+from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied, text_of
 from dumpsim.graph.lower import lower
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
@@ -145,9 +145,10 @@ def placer(tracer: Tracer) -> Callable[[Node], None]:
     """What puts the nodes of a backward pass into its graph: their scope is set already."""
 
     def place(node: Node) -> None:
-        scope, sources, candidate = node.scope, node.sources, node.candidate
+        text = text_of(node)
+        scope, sources, candidate = node.scope, text.sources, text.candidate
         tracer.append(node)
-        node.scope, node.sources, node.candidate = scope, sources, candidate
+        node.scope, text.sources, text.candidate = scope, sources, candidate
 
     return place
 

@@ -20,7 +20,7 @@ from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.loop import loop, turn
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
-from dumpsim.graph.graph import Node
+from dumpsim.graph.graph import Node, text_of
 
 __all__ = [
     "Unbound",
@@ -128,7 +128,7 @@ def _print(tracer: Tracer, result: Any, op_type: str, attrs: Mapping[str, Any]) 
     """Add printed attributes to the node that the present statement has just made."""
     node = result._symbol if values.is_tensor(result) else None
     if isinstance(node, Node) and node.op_type == op_type and tracer.made_here(node):
-        node.printed_attrs.update(attrs)
+        text_of(node).attrs.update(attrs)
 
 
 def item(position: Position, value: Any, index: Any) -> Any:

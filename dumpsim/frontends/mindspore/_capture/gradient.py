@@ -14,7 +14,7 @@ from dumpsim.frontends.mindspore._capture.stretch import stretches
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything
-from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
@@ -138,9 +138,10 @@ def _whole(tracer: trace.Tracer, value: Any) -> Value:
 
 def _placer(tracer: trace.Tracer) -> Callable[[Node], None]:
     def place(node: Node) -> None:
-        scope, sources, candidate = node.scope, node.sources, node.candidate
+        text = text_of(node)
+        scope, sources, candidate = node.scope, text.sources, text.candidate
         tracer.append(node)
-        node.scope, node.sources, node.candidate = scope, sources or node.sources, candidate
+        node.scope, text.sources, text.candidate = scope, sources or text.sources, candidate
 
     return place
 

@@ -11,7 +11,7 @@ from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of, zeros
-from dumpsim.graph.graph import Constant, Node
+from dumpsim.graph.graph import Constant, Control, Node
 
 __all__ = ["loop", "turn"]
 
@@ -119,7 +119,7 @@ def _captured_loop(
         operands=[tracer.value_of(tensor) for tensor in initial],
         abstract=TupleType(items=types_),
         blocks=tuple(graphs),
-        flags={"names": [names[i] for i in carried for _ in tensors_of(before[i])]},
+        control=Control(variables=tuple(names[i] for i in carried for _ in tensors_of(before[i]))),
     )
     return after, node
 

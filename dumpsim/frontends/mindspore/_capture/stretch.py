@@ -22,7 +22,7 @@ from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, ma
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import replace_inner
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.lower import lower
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes
@@ -317,10 +317,8 @@ class _Forward:
             operands = [made._operand(operand, numbering.number) for operand in entry.operands]
             node = Node(op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
             if entry.place is not None:
-                node.scope = node.block_scope = _scope(entry.place)
-                mark = mark_of(entry.place.cell)
-                if mark is not None:
-                    node.flags["dump"] = mark
+                node.scope = text_of(node).block_scope = _scope(entry.place)
+                node.dump_mark = mark_of(entry.place.cell)
             made.graph.trail.append(node)
             made._made(node, entry.out, numbering.number)
         return made

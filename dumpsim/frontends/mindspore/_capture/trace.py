@@ -16,8 +16,9 @@ from dumpsim.frontends.mindspore._capture import numbering, values, vendor
 from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call, CallStack
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
 
@@ -162,8 +163,7 @@ class Tracer:
             operands=inputs,
             abstract=abstract,
             attrs=dict(attrs),
-            printed_attrs=dict(printed or {}),
-            instance_name=instance_name,
+            text=NodeText(attrs=dict(printed or {}), instance_name=instance_name),
         )
         self.append(node)
         return self.unpack(node, abstract)
@@ -186,12 +186,11 @@ class Tracer:
         """Place a node: scope, source lines and the place in the program."""
         frame = self.frame
         node.scope = frame.scope
-        node.sources = self.sources()
-        node.call_scope = frame.call_scope
-        node.block_scope = frame.call_scope if not frame.blocks else frame.scope
-        mark = node.printed_attrs.get("dump") or mark_of(frame.cell)
-        if mark is not None:
-            node.flags["dump"] = mark
+        text = text_of(node)
+        text.sources = self.sources()
+        text.call_scope = frame.call_scope
+        text.block_scope = frame.call_scope if not frame.blocks else frame.scope
+        node.dump_mark = text.attrs.get("dump") or mark_of(frame.cell)
         frame.made.add(id(node))
         self.calls.record(node)
         self._open[-1].trail.append(node)
@@ -201,7 +200,7 @@ class Tracer:
         """`value`, once `expression` is done."""
         source = self.value_of(value)
         node = Node(op_type="Depend", operands=[source, self.value_of(expression)], abstract=source.abstract)
-        node.printed_attrs = {"side_effect_propagate": 1}
+        node.text = NodeText(attrs={"side_effect_propagate": 1})
         self.append(node)
         kind = source.abstract
         if isinstance(kind, ScalarType):  # ``depend(True, step)``: what marks a step as done
@@ -252,9 +251,9 @@ class Tracer:
             return
         node = value._symbol
         if (item and node.op_type == "TupleGetItem") or id(node) in self.frame.made:
-            node.debug_name = node.debug_name or name
-        elif not node.call_name:
-            node.call_name = name
+            text_of(node).variable = text_of(node).variable or name
+        elif not text_of(node).call_variable:
+            text_of(node).call_variable = name
 
 
 def _are_constant(inputs: Sequence[Value]) -> bool:

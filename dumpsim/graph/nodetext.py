@@ -1,0 +1,57 @@
+"""What only names and IR text need of a node: where the script made it, and what the compiler's text says of it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dumpsim.core.irdoc import SourceLine
+
+__all__ = ["NodeText"]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class NodeText:
+    """The text of a node; a pipeline that makes no text makes none of these.
+
+    Attributes
+    ----------
+    full_name : str
+        The name in IR text and execution order, where it is not the node's. [spec observed 0.17]
+    variable : str
+        The variable that the result was assigned to; a node without one is printed as ``CNode_N``.
+    instance_name : str or None
+        Name of the primitive that the script called.
+    attrs : dict
+        Primitive attributes that the script or the compiler set, besides those of the operator.
+    given : tuple of str
+        Attributes that the caller gave; the others have their defaults.
+    node_attrs : dict
+        Attributes of the node itself, which are printed apart.
+    sources : tuple of SourceLine
+        Lines of the script, innermost first.
+    candidate : str
+        As in `IrNode.candidate`.
+    call_scope : str or None
+        Scope of the call whose body holds the node.
+    block_scope : str or None
+        The same, of the innermost branch or function.
+    call_variable : str
+        The variable that took the result of that call.
+    is_backend : bool
+        The compiler's backend made the node.
+    is_remade : bool
+        The backend makes the node anew, which takes a further number.
+    """
+
+    full_name: str = ""
+    variable: str = ""
+    instance_name: str | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    node_attrs: dict[str, Any] = field(default_factory=dict)
+    sources: tuple[SourceLine, ...] = ()
+    candidate: str = ""
+    call_scope: str | None = None
+    block_scope: str | None = None
+    call_variable: str = ""
+    is_backend: bool = False
+    is_remade: bool = False
