@@ -9,6 +9,7 @@ import numpy as np
 
 from dumpsim.analysis.verdict import Side
 from dumpsim.core.errors import DumpsimError
+from dumpsim.core.statistic import NOT_FINITE, REAL
 
 __all__ = ["Condition", "condition", "condition_of_row", "conditions"]
 
@@ -65,7 +66,7 @@ def condition_of_row(row: Mapping[str, Any], dtype: str, shape: Sequence[int]) -
         return _FINITE
     if (told := _counted(row)) is not None:
         return told
-    values = {name: value for name in ("max", "min", "avg", "l2norm") if (value := row.get(name)) is not None}
+    values = {name: value for name in REAL if (value := row.get(name)) is not None}
     return Condition(
         nan=-any(map(math.isnan, values.values())),
         positive_inf=-(values.get("max", values.get("avg")) == math.inf),
@@ -76,7 +77,7 @@ def condition_of_row(row: Mapping[str, Any], dtype: str, shape: Sequence[int]) -
 
 def _counted(row: Mapping[str, Any]) -> Condition | None:
     """The counts of a row that has them all."""
-    counts = [row.get(name) for name in ("nan", "positive_inf", "negative_inf")]
+    counts = [row.get(name) for name in NOT_FINITE]
     known = [int(count) for count in counts if count is not None]
     if len(known) < len(counts):
         return None

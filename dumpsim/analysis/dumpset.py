@@ -17,7 +17,7 @@ from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.irdoc import SourceLine
-from dumpsim.core.record import STATISTICS
+from dumpsim.core.statistic import NAMES, REAL
 
 if TYPE_CHECKING:
     import pandas
@@ -225,13 +225,13 @@ class DumpSet:
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
         frame: pandas.DataFrame = frames("pandas").DataFrame(list(self.rows()), columns=COLUMNS)
-        return frame.astype(dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_REAL, "float64"))
+        return frame.astype(dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(REAL, "float64"))
 
     def to_polars(self) -> "polars.DataFrame":
         """A table, one row a tensor (extra ``report``)."""
         library = frames("polars")
         rows = list(self.rows())
-        kinds: dict[str, Any] = dict.fromkeys(_WHOLE, library.Int64) | dict.fromkeys(_REAL, library.Float64)
+        kinds: dict[str, Any] = dict.fromkeys(_WHOLE, library.Int64) | dict.fromkeys(REAL, library.Float64)
         kinds |= dict.fromkeys(_TEXT, library.String) | {"shape": library.List(library.Int64)}
         table: polars.DataFrame = library.DataFrame(
             {name: [row[name] for row in rows] for name in COLUMNS},
@@ -286,7 +286,7 @@ def _row(entry: Entry, statistics: Sequence[str]) -> dict[str, Any]:
         "timestamp": entry.timestamp,
         "path": str(entry.path) if entry.path is not None else None,
     }
-    for name in STATISTICS:
+    for name in NAMES:
         row[name] = entry.statistic(name) if name in statistics else entry.row.get(name)
     return row
 
@@ -294,13 +294,12 @@ def _row(entry: Entry, statistics: Sequence[str]) -> dict[str, Any]:
 COLUMNS = (
     *("rank", "net", "step", "graph", "iteration", "op_type", "op_name", "io", "slot", "dtype", "shape"),
     *("format", "nbytes", "task_id", "stream_id", "timestamp", "path"),
-    *STATISTICS,
+    *NAMES,
 )
 # number types of columns, so that a column in which nothing is known has one too
-_REAL = STATISTICS[:4]
 _WHOLE = (
     *("rank", "step", "graph", "iteration", "slot", "nbytes", "task_id", "stream_id", "timestamp"),
-    *STATISTICS[4:],
+    *(name for name in NAMES if name not in REAL),
 )
 _TEXT = ("net", "op_type", "op_name", "io", "dtype", "format", "path")
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from dumpsim.analysis.bintensor import BinTensor
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.statistic import MEASURED, near, padded, typical, zero_filled
+from dumpsim.analysis.statistic import near, padded, typical, zero_filled
 from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.codecs import npy
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import BadInputError, DumpsimError, FormatError
 from dumpsim.core.format import FORMATS
+from dumpsim.core.statistic import MEASURED
 from dumpsim.tensor.layout import to_host
 from dumpsim.tensor.metrics import Distance, distance
 from dumpsim.tensor.stats import statistics

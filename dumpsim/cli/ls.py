@@ -7,6 +7,7 @@ import typer
 
 from dumpsim.cli.output import print_rows, progress
 from dumpsim.cli.selection import Json, Unreadable, reads
+from dumpsim.core.statistic import REAL
 
 if TYPE_CHECKING:
     from dumpsim.analysis.dumpset import DumpSet
@@ -40,7 +41,7 @@ def ls(
         unreadable = Unreadable()
         rows = list(progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__))
         steps = ["step"] if any(row["step"] is not None for row in rows) else []
-        dumped = [name for name in ("max", "min", "avg", "l2norm") if any(row[name] is not None for row in rows)]
+        dumped = [name for name in REAL if any(row[name] is not None for row in rows)]
         count = print_rows((*steps, *_COLUMNS, *dumped), rows, as_json=as_json)
         unreadable.exit()
     if count == 0:

@@ -7,7 +7,7 @@ import typer
 from dumpsim.cli.output import human_bytes, print_json
 from dumpsim.cli.selection import Json, Unreadable, reads
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.record import STATISTICS
+from dumpsim.core.statistic import NAMES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ def _facts(entry: "Entry", bins: int, values: int) -> dict[str, Any]:
         "path": str(entry.path) if entry.path is not None else None,
         "source": [source_text(line) for line in entry.source],
     }
-    facts |= {name: entry.statistic(name) for name in STATISTICS}
+    facts |= {name: entry.statistic(name) for name in NAMES}
     if entry.part is not None:
         facts["device_shape"] = entry.device_shape
     if entry.opdebug is not None:
@@ -111,7 +111,7 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
     line = entry.script_line
     if line is not None:
         lines.append(f"  made by {line.path}:{line.line}  {line.code.strip()}")
-    if numbers := [f"{name} {facts[name]:.6g}" for name in STATISTICS if facts[name] is not None]:
+    if numbers := [f"{name} {facts[name]:.6g}" for name in NAMES if facts[name] is not None]:
         lines.append("  " + ", ".join(numbers))
     if "histogram" in facts:
         lines += _bars(facts["histogram"]["edges"], facts["histogram"]["counts"])

@@ -8,20 +8,20 @@ import typer
 from dumpsim.cli.output import print_rows, progress
 from dumpsim.cli.selection import Json, Unreadable, reads
 from dumpsim.core.errors import BadInputError, nearest
-from dumpsim.core.record import STATISTICS
+from dumpsim.core.statistic import MEASURED, NAMES, NOT_FINITE
 
 if TYPE_CHECKING:
     from dumpsim.analysis.dumpset import DumpSet
 
 __all__ = ["stat"]
 
-_DEFAULT = "max,min,avg,l2norm,nan,positive_inf,negative_inf"
+_DEFAULT = ",".join(MEASURED)
 
 
 @reads
 def stat(
     dump: "DumpSet",
-    columns: Annotated[str, typer.Option(help=f"Statistics, of {', '.join(STATISTICS)}; or all.")] = _DEFAULT,
+    columns: Annotated[str, typer.Option(help=f"Statistics, of {', '.join(NAMES)}; or all.")] = _DEFAULT,
     bad: Annotated[
         bool,
         typer.Option(
@@ -34,13 +34,13 @@ def stat(
     from dumpsim.analysis.condition import condition_of_row
     from dumpsim.codecs.apidump import LAYER
 
-    names = STATISTICS if columns == "all" else tuple(columns.split(","))
+    names = NAMES if columns == "all" else tuple(columns.split(","))
     for name in names:
-        if name not in STATISTICS:
+        if name not in NAMES:
             raise BadInputError(
-                f"{name!r} is not a statistic", where="--columns", allowed=STATISTICS, nearest=nearest(name, STATISTICS)
+                f"{name!r} is not a statistic", where="--columns", allowed=NAMES, nearest=nearest(name, NAMES)
             )
-    wanted = (*names, *(("nan", "positive_inf", "negative_inf") if bad else ()))
+    wanted = (*names, *(NOT_FINITE if bad else ()))
     unreadable = Unreadable()
     rows = progress(dump.rows(wanted, broken=unreadable), what="statistics", total=dump.__len__)
     known: Counter[bool] = Counter()

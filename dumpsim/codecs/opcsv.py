@@ -6,32 +6,23 @@ a kernel measures, the columns behind Shape are Count and the chosen ones.
 
 import csv
 import io
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.codecs.protonumber import DTYPES_PROTO, FORMATS
 from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.statistic import STATISTICS, printed
 
 __all__ = ["ALL", "COLUMNS", "ITEMS", "Row", "dtype_text", "format_text", "header", "line", "number", "parse"]
 
 COLUMNS = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
 
-# field of a row's statistics -> its title
-TITLES = {
-    "max": "Max Value",
-    "min": "Min Value",
-    "avg": "Avg Value",
-    "count": "Count",
-    "nan": "Nan Count",
-    "negative_inf": "Negative Inf Count",
-    "positive_inf": "Positive Inf Count",
-    "l2norm": "l2norm",
-}
-ALL = ("max", "min", "avg", "count", "nan", "negative_inf", "positive_inf")  # what the device's processor writes
-ITEMS = ("max", "min", "avg", "nan", "negative_inf", "positive_inf", "l2norm")  # what may be chosen, in its fixed order
-_INTEGER = frozenset({"count", "nan", "negative_inf", "positive_inf"})
+_GE = sorted((row for row in STATISTICS if row.ge is not None), key=lambda row: row.listed)
+TITLES = {row.name: row.ge.title for row in _GE if row.ge is not None}
+ALL = tuple(row.name for row in _GE if row.ge is not None and row.ge.processor)  # what the device's processor writes
+ITEMS = tuple(row.name for row in _GE if row.ge is not None and row.ge.optional)  # what may be chosen, in its order
+_COUNTS = frozenset(row.name for row in _GE if row.count)
 _BY_TITLE = {title.lower(): name for name, title in TITLES.items()}
 
 # types and layouts above these are unknown to the writer and print as "-" [spec ge 3.7]
@@ -88,11 +79,7 @@ def number(value: float | int | None) -> str:
     >>> [number(x) for x in (1234567.0, 65504.0, float("-inf"), 12, None)]
     ['1.23457e+06', '65504', '-inf', '12', '']
     """
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return str(value)
-    return "nan" if math.isnan(value) else f"{value:.6g}"
+    return "" if value is None else printed(value)
 
 
 def header(chosen: Sequence[str] | None = None) -> str:
@@ -193,4 +180,4 @@ def _row(cells: Sequence[str], names: Sequence[str]) -> Row:
 def _value(name: str, cell: str) -> Any:
     if cell in ("", "NA"):
         return None
-    return int(cell) if name in _INTEGER else float(cell)
+    return int(cell) if name in _COUNTS else float(cell)

@@ -2,53 +2,20 @@
 
 import csv
 import io
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
+from dumpsim.core.statistic import DIGESTS, STATISTICS, TITLES, printed
 
-__all__ = ["COMMON", "FIELDS", "TITLES", "Dialect", "header", "number", "parse", "row"]
+__all__ = ["COMMON", "Dialect", "header", "number", "parse", "row"]
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
-# statistic_category -> column title [spec mindspore 4.1]
-TITLES = {
-    "max": "Max Value",
-    "min": "Min Value",
-    "avg": "Avg Value",
-    "count": "Count",
-    "negative zero count": "Negative Zero Count",
-    "positive zero count": "Positive Zero Count",
-    "nan count": "NaN Count",
-    "negative inf count": "Negative Inf Count",
-    "positive inf count": "Positive Inf Count",
-    "zero count": "Zero Count",
-    "l2norm": "L2Norm Value",
-    "md5": "MD5",
-    "hash": "SHA1",
-    "hash:sha1": "SHA1",
-    "hash:md5": "MD5",
-}
-
-# statistic_category -> field of Statistics
-FIELDS = {
-    "max": "max",
-    "min": "min",
-    "avg": "avg",
-    "count": "count",
-    "negative zero count": "negative",
-    "positive zero count": "positive",
-    "nan count": "nan",
-    "negative inf count": "negative_inf",
-    "positive inf count": "positive_inf",
-    "zero count": "zero",
-    "l2norm": "l2norm",
-}
-_COUNTS = frozenset(FIELDS.values()) - {"max", "min", "avg", "l2norm"}
-_BY_TITLE = {title: name for name, title in TITLES.items() if name in FIELDS}
+_BY_TITLE = {row.title: row for row in STATISTICS}
+_DIGESTS = {row.title: row.name for row in DIGESTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,35 +35,29 @@ class Dialect:
 
 
 def number(value: float | int | None) -> str:
-    """A number as a C++ stream prints it: six significant digits. [spec mindspore 4.3]
+    """A cell: the number as it is printed, ``null`` where there is none. [spec mindspore 4.3]
 
     Examples
     --------
-    >>> [number(x) for x in (9.539392, 1e6, 3.4028235e38, float("-inf"), float("nan"), -0.0, 7, None)]
-    ['9.53939', '1e+06', '3.40282e+38', '-inf', 'nan', '-0', '7', 'null']
+    >>> number(9.539392), number(None)
+    ('9.53939', 'null')
     """
-    if value is None:
-        return "null"
-    if isinstance(value, int):  # True and False, too
-        return str(value)
-    if math.isnan(value):
-        return "nan"
-    return f"{value:.6g}"
+    return "null" if value is None else printed(value)
 
 
-def header(categories: Sequence[str]) -> str:
-    """The first line.
+def header(names: Sequence[str]) -> str:
+    """The first line, for statistics and digests by name.
 
     Examples
     --------
     >>> header(["max", "l2norm"]).rstrip().removeprefix(",".join(COMMON))
     ',Max Value,L2Norm Value'
     """
-    return ",".join((*COMMON, *(TITLES[name] for name in categories))) + "\n"
+    return ",".join((*COMMON, *(TITLES[name] for name in names))) + "\n"
 
 
 def row(record: Record, op_name: str, cells: Sequence[str], dialect: Dialect) -> str:
-    """One line: the common columns and the cells of the categories, in the header's order."""
+    """One line: the common columns and the cells of the statistics, in the header's order."""
     dims = ",".join(str(dim) for dim in record.shape)
     shape = f'"{dialect.brackets[0]}{dims}{dialect.brackets[1]}"'
     common = (
@@ -166,11 +127,12 @@ def _record(fields: Sequence[str]) -> Record:
 
 def _value(title: str, cell: str) -> tuple[str, Any]:
     """Field name and Python value of one cell."""
-    if title in ("MD5", "SHA1"):
-        return title.lower(), cell
-    name = FIELDS.get(_BY_TITLE.get(title, ""), title)
+    if title in _DIGESTS:
+        return _DIGESTS[title], cell
+    row = _BY_TITLE.get(title)
+    name = title if row is None else row.name
     if cell in ("null", ""):
         return name, None
     if cell in ("True", "False"):
         return name, cell == "True"
-    return name, int(cell) if name in _COUNTS else float(cell)
+    return name, int(cell) if row is not None and row.count else float(cell)

@@ -1,27 +1,8 @@
 """The record: all that a dump knows of one tensor. Writers make it, readers give it back."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dumpsim.tensor.stats import Statistics
-
-__all__ = ["STATISTICS", "Record"]
-
-# what is counted of a tensor, in the order in which it is shown
-STATISTICS = (
-    "max",
-    "min",
-    "avg",
-    "l2norm",
-    "count",
-    "negative",
-    "positive",
-    "zero",
-    "nan",
-    "positive_inf",
-    "negative_inf",
-)
+__all__ = ["Record"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +31,6 @@ class Record:
         ``DefaultFormat`` or the device format.
     nbytes : int
         Bytes of the tensor as the statistics row counts them.
-    statistics : Statistics or None
-    digests : mapping of str to str, given as pairs
-        ``(("md5", "…"),)``
 
     Examples
     --------
@@ -77,5 +55,3 @@ class Record:
     graph_id: int | None = None
     iteration: int | None = None
     nbytes: int = 0
-    statistics: "Statistics | None" = None
-    digests: tuple[tuple[str, str], ...] = ()

@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dumpsim.codecs.statcsv import FIELDS, number
+from dumpsim.codecs.statcsv import number
+from dumpsim.core.statistic import NAMES
 from dumpsim.tensor.device_stats import device_statistics
 from dumpsim.tensor.digest import digest
 from dumpsim.tensor.stats import Statistics, statistics
 
 __all__ = ["device_cells", "host_cells", "is_finite"]
 
-_DIGESTS = {"md5": "md5", "hash:md5": "md5", "hash": "sha1", "hash:sha1": "sha1"}
 _SLICE = 20480  # elements that 2.10 hashes at a time [spec mindspore 4.2]
 _LARGE = 1 << 23  # bytes from which threads pay
 _THREADS = min(4, os.cpu_count() or 1)
 
 
-def host_cells(values: NDArray[Any], categories: Sequence[str], hashed: NDArray[Any] | None = None) -> tuple[str, ...]:
-    """Cells in the order of the categories.
+def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] | None = None) -> tuple[str, ...]:
+    """Cells of statistics and digests, in the order of their names.
 
     Parameters
     ----------
     values : ndarray
         The tensor in its own number type: bfloat16 is not widened, so that digests are those of the raw bytes.
-    categories : sequence of str
-        Names of ``statistic_category``.
+    names : sequence of str
+        Of statistics, or of digests: ``md5``, ``sha1``.
     hashed : ndarray, optional
         What digests are of, where that is not all of `values`.
 
@@ -39,23 +39,22 @@ def host_cells(values: NDArray[Any], categories: Sequence[str], hashed: NDArray[
     ('6', '1', '9.53939', '6')
     """
     found: Statistics | None = None
-    if any(name in FIELDS for name in categories):
+    if any(name in NAMES for name in names):
         found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
     hashed = values if hashed is None else hashed
     digests: dict[str, str] = {}
     cells: list[str] = []
-    for name in categories:
-        kind = _DIGESTS.get(name)
-        if kind is None:
-            cells.append(number(getattr(found, FIELDS[name])))
+    for name in names:
+        if name in NAMES:
+            cells.append(number(getattr(found, name)))
             continue
-        if kind not in digests:
-            digests[kind] = digest([hashed], kind)[0] if kind == "md5" or hashed.size <= _SLICE else _sliced(hashed)
-        cells.append(digests[kind])
+        if name not in digests:
+            digests[name] = digest([hashed], name)[0] if name == "md5" or hashed.size <= _SLICE else _sliced(hashed)
+        cells.append(digests[name])
     return tuple(cells)
 
 
-def device_cells(values: NDArray[Any], categories: Sequence[str], precision: str) -> tuple[str, ...]:
+def device_cells(values: NDArray[Any], names: Sequence[str], precision: str) -> tuple[str, ...]:
     """Cells as the device's kernels give them, ``null`` where a kernel does not take the number type.
 
     Examples
@@ -64,7 +63,7 @@ def device_cells(values: NDArray[Any], categories: Sequence[str], precision: str
     ('True', 'null')
     """
     found = device_statistics(values, precision)
-    return tuple(_printed(getattr(found, name)) for name in categories)
+    return tuple(_printed(getattr(found, name)) for name in names)
 
 
 def is_finite(values: NDArray[Any]) -> bool:

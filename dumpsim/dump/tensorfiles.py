@@ -12,6 +12,7 @@ from dumpsim.codecs import mapping, npy, opdebug, statcsv
 from dumpsim.core.clock import Clock
 from dumpsim.core.events import TensorRef
 from dumpsim.core.record import Record
+from dumpsim.core.statistic import CATEGORIES
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
 from dumpsim.dump.kept import Kept
 from dumpsim.dump.ledger import Ledger
@@ -49,6 +50,7 @@ class TensorFiles:
         self._names = profile.names
         self._csv = profile.csv
         self._tensors: Kept[Converted] = Kept(KEPT_BYTES)
+        self._names_of_statistics = tuple(CATEGORIES[name] for name in config.statistic_category)
         self._cells: Kept[tuple[str, ...]] = Kept(KEPT_ROWS)
         self.plain = Conversion(bug_compat=profile.bug_compat)
         sampled = config.sample_mode == 1 and profile.sampling
@@ -201,7 +203,7 @@ class TensorFiles:
             if self._profile.bug_compat and found.dtype.name == "int4":
                 # quirk: as many bytes as the packed tensor has, of the unpacked one [spec mindspore 4.2]
                 hashed = hashed.reshape(-1)[: found.nbytes]
-            cells = host_cells(found.values, self._config.statistic_category, hashed)
+            cells = host_cells(found.values, self._names_of_statistics, hashed)
             if key is not None:
                 self._cells.put(key, cells, 1)
         self._line(directory, record, cells)
@@ -221,7 +223,7 @@ class TensorFiles:
             nbytes=ref.nbytes,
         )
         record = self._record(source, io, ref, found)
-        cells = device_cells(values, self._config.statistic_category, self._config.device_stat_precision_mode)
+        cells = device_cells(values, self._names_of_statistics, self._config.device_stat_precision_mode)
         self._line(directory, record, cells)
 
     def _line(self, directory: str, record: Record, cells: tuple[str, ...]) -> None:
@@ -229,7 +231,7 @@ class TensorFiles:
         name = record.op_name if self._profile.csv_op_name == "raw" else self._names.shown_op_name(record.op_name)
         line = statcsv.row(record, name, cells, self._csv)
         if self._sink.is_new(directory, STATISTIC):
-            line = statcsv.header(self._config.statistic_category) + line
+            line = statcsv.header(self._names_of_statistics) + line
         if self._ledger.guarded(lambda: self._sink.append(directory, STATISTIC, line)):
             self._tally.rows += 1
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from dumpsim.core.statistic import DIGESTS, STATISTICS, Digest, Statistic
+
 __all__ = [
     "BY_DEVICE",
     "BY_RELEASE",
@@ -18,21 +20,10 @@ __all__ = [
 RELEASES = ("seed", "2.7", "2.10")
 DEVICES = ("ascend_o0", "ascend_o2", "ascend_ge", "gpu", "cpu")
 
-HOST_CATEGORIES = (
-    "max",
-    "min",
-    "avg",
-    "count",
-    "negative zero count",
-    "positive zero count",
-    "nan count",
-    "negative inf count",
-    "positive inf count",
-    "zero count",
-    "md5",
-    "l2norm",
-)
-DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
+_OLD, *_NEW = DIGESTS
+_SINCE_THE_SEED: tuple[Statistic | Digest, ...] = (*STATISTICS, _OLD)
+HOST_CATEGORIES = tuple(row.category for row in sorted(_SINCE_THE_SEED, key=lambda row: row.listed))
+DEVICE_CATEGORIES = tuple(row.category for row in STATISTICS if row.device)
 
 VERSIONS = {"seed": "2.5.0", "2.7": "2.7.0", "2.10": "2.10.0"}  # [decisions]
 TARGETS = {"ascend_o0": "Ascend", "ascend_o2": "Ascend", "ascend_ge": "Ascend", "gpu": "GPU", "cpu": "CPU"}
@@ -130,6 +121,6 @@ BY_RELEASE: dict[str, dict[str, Any]] = {
         "csv_op_name": "raw",
         "csv_brackets": "[]",
         "csv_unique": True,
-        "categories": (*HOST_CATEGORIES, "hash", "hash:sha1", "hash:md5"),
+        "categories": (*HOST_CATEGORIES, *(row.category for row in _NEW)),
     },
 }

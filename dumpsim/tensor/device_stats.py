@@ -4,30 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.statistic import STATISTICS
 from dumpsim.tensor.stats import Statistics, statistics
 
 __all__ = ["DeviceStatistics", "device_statistics"]
 
 PRECISIONS = ("high", "low")
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_FLOATS = frozenset({_BFLOAT16, np.dtype(np.float16), np.dtype(np.float32)})
-_NUMBERS = _FLOATS | {np.dtype(t) for t in (np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)}
-# statistic, precision -> input types that the kernel takes [spec mindspore 4.4]
-SUPPORTED: dict[tuple[str, str], frozenset[np.dtype[Any]]] = {
-    ("max", "high"): _NUMBERS | {np.dtype(np.bool_)},
-    ("max", "low"): _NUMBERS,  # the kernel widens bool to int32, for which low precision keeps no room
-    ("min", "high"): _NUMBERS | {np.dtype(np.bool_)},
-    ("min", "low"): _NUMBERS,
-    ("avg", "high"): _NUMBERS,
-    ("avg", "low"): _NUMBERS,
-    ("l2norm", "high"): _FLOATS,
-    ("l2norm", "low"): _FLOATS,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +79,7 @@ def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatis
         )
     values = np.asarray(array)
     dtype = values.dtype.newbyteorder("=")
-    has = {name for (name, p), types in SUPPORTED.items() if p == precision and dtype in types}
+    has = {row.name for row in STATISTICS if dtype.name in row.device.get(precision, ())}
     if not has or not values.size:
         return DeviceStatistics(max=None, min=None, avg=None, l2norm=None)
     host = statistics(values)

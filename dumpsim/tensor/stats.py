@@ -1,6 +1,7 @@
 """Statistics of a tensor in one pass, mergeable over chunks, shards and ranks. [spec mindspore 4.2]"""
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dumpsim._ext import stats as _stats
 from dumpsim.core.errors import DtypeError
-from dumpsim.core.record import STATISTICS
+from dumpsim.core.statistic import NAMES, STATISTICS, Merge
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import raw, slabs
 from dumpsim.tensor.threads import thread_count
@@ -47,6 +48,13 @@ WIDER: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(ml_dtypes.uint4): np.dtype(np.uint8),
     np.dtype(ml_dtypes.float8_e5m2): np.dtype(np.float16),
     np.dtype(ml_dtypes.float8_e4m3fn): np.dtype(np.float16),
+}
+# what is kept of a part until it is merged
+_TOTAL = Merge(0.0, operator.add)
+_MERGED: dict[str, Merge] = {
+    "sum": _TOTAL,
+    "sumsq": _TOTAL,
+    **{row.name: row.merge for row in STATISTICS if row.merge is not None},
 }
 # Threads and strided inputs work on blocks of this many elements. It is a power of two of chunks, so each block is one
 # node of the merge tree and the result does not depend on who measured it.
@@ -105,7 +113,7 @@ class Statistics:
         return self.count - self.negative - self.zero - self.nan
 
     def __repr__(self) -> str:
-        return f"Statistics({', '.join(f'{name}={getattr(self, name)!r}' for name in STATISTICS)})"
+        return f"Statistics({', '.join(f'{name}={getattr(self, name)!r}' for name in NAMES)})"
 
     @classmethod
     def empty(cls) -> "Statistics":
@@ -117,18 +125,7 @@ class Statistics:
         >>> one.merge(Statistics.empty()) == one == Statistics.empty().merge(one)
         True
         """
-        return cls(
-            sum=0.0,
-            sumsq=0.0,
-            max=-math.inf,
-            min=math.inf,
-            count=0,
-            negative=0,
-            zero=0,
-            nan=0,
-            positive_inf=0,
-            negative_inf=0,
-        )
+        return cls(**{name: rule.start for name, rule in _MERGED.items()})  # type: ignore[arg-type]
 
     def merge(self, other: "Statistics") -> "Statistics":
         """Statistics of these elements followed by those of `other`.
@@ -142,19 +139,8 @@ class Statistics:
         >>> whole.max, whole.min, whole.avg, whole.negative, whole.zero, whole.positive
         (4.0, -2.0, 0.75, 1, 1, 2)
         """
-        nan = self.nan + other.nan
-        return Statistics(
-            sum=_canonical(self.sum + other.sum),
-            sumsq=_canonical(self.sumsq + other.sumsq),
-            max=math.nan if nan else other.max if self.max < other.max else self.max,
-            min=math.nan if nan else other.min if other.min < self.min else self.min,
-            count=self.count + other.count,
-            negative=self.negative + other.negative,
-            zero=self.zero + other.zero,
-            nan=nan,
-            positive_inf=self.positive_inf + other.positive_inf,
-            negative_inf=self.negative_inf + other.negative_inf,
-        )
+        pairs = ((name, rule.combine(getattr(self, name), getattr(other, name))) for name, rule in _MERGED.items())
+        return Statistics(**{name: _canonical(value) for name, value in pairs})
 
 
 def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None) -> Statistics:
@@ -286,6 +272,6 @@ def _row(row: tuple[float, float, float, float, int, int, int, int, int, int]) -
     )
 
 
-def _canonical(value: float) -> float:
+def _canonical(value: Any) -> Any:
     """One NaN object for all, so that equal statistics compare equal."""
     return math.nan if value != value else value

@@ -47,7 +47,7 @@ def test_rows_are_the_examples():
 def test_both_dialects_are_read(trailing, brackets):
     dialect = statcsv.Dialect(brackets=brackets, trailing_field=trailing)
     cells = ["nan", "-inf", "3", "d41d8cd98f00b204e9800998ecf8427e"]
-    text = statcsv.header(["max", "min", "zero count", "md5"])
+    text = statcsv.header(["max", "min", "zero", "md5"])
     text += statcsv.row(_record("output", 1, 5), "Default/Add-op0", cells, dialect)
     ((record, values),) = statcsv.parse(text)
     assert (record.shape, record.io, record.slot, record.timestamp, record.nbytes) == ((2, 3), "output", 1, 5, 24)
