@@ -33,6 +33,9 @@ def run(
         list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
     ] = None,
     clock: Annotated[str, typer.Option(help="virtual (same bytes in every run) or wall.")] = "virtual",
+    engine: Annotated[
+        str, typer.Option(help="numpy, or null: shapes, addresses and virtual times without values.")
+    ] = "numpy",
     seed: Annotated[int, typer.Option(help="Seed of what the script does not seed itself.")] = 0,
     faults: Annotated[Path | None, typer.Option(help="Fault plan (JSON; see dumpsim check --schema faults).")] = None,
     manifest: Annotated[
@@ -57,6 +60,7 @@ def run(
         mindspore=mindspore,
         overrides=overrides(set_ or []),
         clock=clock,
+        engine=engine,
         seed=seed,
         faults=str(faults.resolve()) if faults else None,
         manifest=None if manifest == "none" else os.path.abspath(manifest),

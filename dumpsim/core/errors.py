@@ -21,6 +21,7 @@ __all__ = [
     "ScriptRuntimeError",
     "ScriptTypeError",
     "ScriptValueError",
+    "UnknownValueError",
     "UnreadableError",
     "UnsupportedError",
     "nearest",
@@ -119,6 +120,12 @@ class DtypeError(DumpsimError, TypeError):
 
 class BadInputError(DumpsimError, ValueError):
     """An argument of a dumpsim function has no meaning."""
+
+
+class UnknownValueError(DumpsimError, RuntimeError):
+    """A value that nobody computed, since the engine knows types and shapes only; the message names it."""
+
+    default_code = "DS-ENG-001"
 
 
 class UnsupportedError(DumpsimError, NotImplementedError):

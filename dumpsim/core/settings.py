@@ -15,6 +15,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "device": (None, "ascend", "gpu", "cpu"),
     "mindspore": ("seed", "2.7", "2.10"),
     "clock": ("virtual", "wall"),
+    "engine": ("numpy", "null"),
 }
 
 
@@ -35,6 +36,8 @@ class RunSettings:
         Single fields of the profile (``--set FIELD=VALUE``).
     clock : str
         ``virtual`` (the same time stamps in every run) or ``wall``.
+    engine : str
+        What computes the kernels: ``numpy``, or ``null`` for shapes, addresses and times without values.
     seed : int
         Seed of everything random that the script does not seed itself.
     faults : str or None
@@ -57,6 +60,7 @@ class RunSettings:
     mindspore: str = "seed"
     overrides: Mapping[str, str] = field(default_factory=dict)
     clock: str = "virtual"
+    engine: str = "numpy"
     seed: int = 0
     faults: str | None = None
     manifest: str | None = "dumpsim-manifest.json"

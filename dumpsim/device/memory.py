@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError
+from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, UnknownValueError
 from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
 
 __all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Bytes", "Memory"]
@@ -102,6 +102,8 @@ class Memory:
         ``best`` or ``first``.
     reuse : bool
         False: freed blocks are never used again.
+    backed : bool
+        False: there are addresses and no bytes; blocks are handed out as ever, and nothing can be read or written.
 
     Examples
     --------
@@ -112,8 +114,16 @@ class Memory:
     """
 
     def __init__(
-        self, capacity: int, *, device_id: int = 0, rule: str = "dynamic", fit: str = "best", reuse: bool = True
+        self,
+        capacity: int,
+        *,
+        device_id: int = 0,
+        rule: str = "dynamic",
+        fit: str = "best",
+        reuse: bool = True,
+        backed: bool = True,
     ) -> None:
+        self.backed = backed
         self.capacity = capacity
         self.limit = capacity  # a fault plan may lower it
         self.device_id = device_id
@@ -183,7 +193,7 @@ class Memory:
             start = max(offset, self._fresh)
             if not fill:  # what is not filled will be written at once; only the padding stays
                 start = max(start, address - BASE_ADDRESS + size)
-            self._bytes()[start : offset + block] = FILL
+            self.fill(BASE_ADDRESS + start, offset + block - start)
             self._fresh = offset + block
         return buffer
 
@@ -228,6 +238,11 @@ class Memory:
         return [self._blocks[offset] for _, offset in self._live]
 
     # ----------------------------------------------------------------- bytes
+    def fill(self, address: int, nbytes: int) -> None:
+        """Write `FILL` to bytes that nobody has written yet."""
+        if nbytes and self.backed:
+            self.view(address, nbytes)[:] = FILL
+
     def view(self, address: int, nbytes: int) -> Bytes:
         """`nbytes` from `address` on, as a writable view; a write through it must be followed by `Buffer.touch`.
 
@@ -235,7 +250,13 @@ class Memory:
         ------
         DeviceError
             For addresses outside of the device.
+        UnknownValueError
+            Where the memory has no bytes.
         """
+        if not self.backed:
+            raise UnknownValueError(
+                f"the {nbytes} bytes at {address:#x} are not known", where=f"device {self.device_id}"
+            )
         start = address - BASE_ADDRESS
         if start < 0 or start + nbytes > self.capacity:
             raise DeviceError(

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import DeviceError
+from dumpsim.core.errors import DeviceError, UnknownValueError
 from dumpsim.device.device import Device
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.result import spoil
 
-__all__ = ["compute"]
+__all__ = ["compute", "skip"]
 
 
 def compute(
@@ -68,3 +68,27 @@ def compute(
         if fault.kind == "overflow":
             spoil(full_name, results, fault)
     return computed
+
+
+def skip(engine: Engine, definition: OpDef, *, full_name: str, open_shape: bool, faults: Sequence[Any] = ()) -> None:
+    """See that a kernel can be left out on an engine without values.
+
+    Parameters
+    ----------
+    open_shape : bool
+        The values decide the shape of a result.
+
+    Raises
+    ------
+    UnknownValueError
+        Where something other than the values of its results depends on values.
+    """
+    if open_shape:
+        unknown = f"the shape of what {definition.name} gives"
+    elif definition.side_effect == "io" and definition.device:
+        unknown = f"what {definition.name} hands to the host"
+    elif any(fault.kind == "overflow" for fault in faults):
+        unknown = "the result that an overflow fault changes"
+    else:
+        return
+    raise UnknownValueError(f"{unknown} is not known: the {engine.name} engine computes no values", where=full_name)

@@ -1,6 +1,7 @@
 """One operator at once, as PYNATIVE runs it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,17 @@ from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import leaves_of
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.compute import compute
+from dumpsim.runtime.compute import compute, skip
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
 from dumpsim.runtime.place import Array
 from dumpsim.runtime.result import finite
+from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["run_op"]
+
+_NOTHING = np.zeros(0, np.uint8)
 
 
 def run_op(
@@ -41,7 +45,7 @@ def run_op(
     injector: Injector | None,
     observers: Observers,
     failing: Callable[[], object] | None = None,
-) -> list[Array]:
+) -> list[HostArray]:
     """Launch one operator as a task and wait for it; the tensors of PYNATIVE are host arrays.
 
     Parameters
@@ -67,7 +71,7 @@ def run_op(
         The output tensors, tuples flattened; none shares memory with an operand.
     """
     leaves = list(leaves_of(output))
-    results: list[Array] = []
+    results: list[HostArray] = []
     cube = _matrix_dtype(device, definition) if private_formats else None
     full_name = f"Default/{definition.name}"
 
@@ -93,6 +97,14 @@ def run_op(
                     where="fault plan: stomp.after",
                     code="DS-FLT-004",
                 )
+        if not engine.values:
+            shapes = [leaf.shape if isinstance(leaf, TensorType) else () for leaf in leaves]
+            open_shape = any(-1 in shape for shape in shapes)
+            skip(engine, definition, full_name=full_name, open_shape=open_shape, faults=faults)
+            results.extend(
+                Unknown(full_name, leaf.dtype.numpy, shape) for leaf, shape in zip(leaves, shapes, strict=True)
+            )
+            return
         values = [_operand(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
         computed = compute(
             engine,
@@ -169,13 +181,19 @@ def _operand_refs(operands: Sequence[Any]) -> tuple[TensorRef, ...]:
     refs: list[TensorRef] = []
     for operand in operands:
         items = list(_arrays([operand]))
-        if items:
-            for item in items:
-                flat = np.ascontiguousarray(item).reshape(-1).view(np.uint8)
-                refs.append(bytes_ref(flat, from_numpy(item.dtype), item.shape, len(refs)))
-        else:
+        for item in items:
+            refs.append(_array_ref(item, len(refs)))
+        if not items:
             refs.append(host_ref(host_array(operand, constant(operand).abstract), len(refs)))
     return tuple(refs)
+
+
+def _array_ref(array: HostArray, slot: int) -> TensorRef:
+    """The reference to an operand; of unknown values one that cannot be read."""
+    kind = from_numpy(array.dtype)
+    if isinstance(array, Unknown):
+        return replace(bytes_ref(_NOTHING, kind, array.shape, slot), nbytes=array.nbytes, read=array.refuse)
+    return bytes_ref(np.ascontiguousarray(array).reshape(-1).view(np.uint8), kind, array.shape, slot)
 
 
 def _output_refs(output: Abstract) -> tuple[TensorRef, ...]:
@@ -186,9 +204,9 @@ def _output_refs(output: Abstract) -> tuple[TensorRef, ...]:
     )
 
 
-def _arrays(operands: Sequence[Any]) -> Iterator[Array]:
+def _arrays(operands: Sequence[Any]) -> Iterator[Any]:
     for operand in operands:
-        if isinstance(operand, np.ndarray):
+        if isinstance(operand, (np.ndarray, Unknown)):
             yield operand
         elif isinstance(operand, tuple):
             yield from _arrays(operand)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.core.errors import BadInputError, DeviceError, UnknownValueError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import Device
 from dumpsim.device.injector import Injector
@@ -17,8 +17,8 @@ from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.loaded import Lifetime, LoadedGraph
 from dumpsim.runtime.observe import Observers, host_array
-from dumpsim.runtime.place import Array
 from dumpsim.runtime.storage import Weights
+from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["Executor"]
 
@@ -146,16 +146,16 @@ class Executor:
             self._stacks.clear()
         return [_constant(o) if isinstance(o, Constant) else _filled(slots, o) for o in self.program.outputs]
 
-    def _checked(self, arguments: Sequence[Any]) -> list[Array | None]:
+    def _checked(self, arguments: Sequence[Any]) -> list[HostArray | None]:
         """The slots with the arguments in them."""
         program = self.program
         if len(arguments) != len(program.inputs):
             raise BadInputError(
                 f"{len(arguments)} arguments for {len(program.inputs)} inputs", where=program.name or "network"
             )
-        slots: list[Array | None] = [None] * max(program.slots, len(arguments))
+        slots: list[HostArray | None] = [None] * max(program.slots, len(arguments))
         for at, (parameter, value) in enumerate(zip(program.inputs, arguments, strict=True)):
-            array = np.asarray(value)
+            array = value if isinstance(value, Unknown) else np.asarray(value)
             wanted = parameter.abstract
             if array.ndim != len(wanted.shape) or any(
                 w not in (-1, given) for w, given in zip(wanted.shape, array.shape, strict=True)
@@ -168,7 +168,7 @@ class Executor:
             slots[at] = array
         return slots
 
-    def _steps(self, steps: Sequence[Step], slots: list[Array | None]) -> None:
+    def _steps(self, steps: Sequence[Step], slots: list[HostArray | None]) -> None:
         for step in steps:
             match step:
                 case Run():
@@ -216,12 +216,14 @@ def _constant(constant: Constant) -> Any:
     return constant.value if content is None else content[0]
 
 
-def _filled(slots: Sequence[Array | None], at: int) -> Array:
+def _filled(slots: Sequence[HostArray | None], at: int) -> HostArray:
     value = slots[at]
     if value is None:
         raise DeviceError(f"slot {at} is read before a graph has filled it")
     return value
 
 
-def _true(condition: Array) -> bool:
+def _true(condition: HostArray) -> bool:
+    if isinstance(condition, Unknown):
+        raise UnknownValueError("which branch the network takes is not known", where=condition.name)
     return bool(condition.reshape(-1)[0])

@@ -8,13 +8,13 @@ import numpy as np
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.device import Device
 from dumpsim.device.injector import Injector
-from dumpsim.device.memory import FILL, Buffer
+from dumpsim.device.memory import Buffer
 from dumpsim.device.overflow import narrow, status_bits
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Node
-from dumpsim.runtime.compute import compute
+from dumpsim.runtime.compute import compute, skip
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.place import Place
@@ -71,11 +71,9 @@ class Kernels:
         assert buffer is not None
         buffer.dead = None
         if buffer.fresh:
-            padding = buffer.alloc_size - buffer.size
-            if padding:
-                buffer.memory.view(buffer.end, padding)[:] = FILL
+            buffer.memory.fill(buffer.end, buffer.alloc_size - buffer.size)
             if untouched:
-                buffer.bytes()[:] = FILL
+                buffer.memory.fill(buffer.address, buffer.size)
                 buffer.touch()
             buffer.fresh = False
 
@@ -130,6 +128,15 @@ class Kernels:
 
     def _compute(self, call: Call, faults: Sequence[Any]) -> int:
         """Run the kernel; returns AI Core's status word."""
+        if not self.engine.values:
+            skip(
+                self.engine,
+                call.definition,
+                full_name=call.node.full_name,
+                open_shape=any(place.settles for place in call.outputs),
+                faults=faults,
+            )
+            return 0
         if call.definition is TRANS_DATA:
             (source,) = call.arguments
             assert isinstance(source, Place)

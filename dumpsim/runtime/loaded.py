@@ -17,9 +17,10 @@ from dumpsim.device.task import Task, TaskIds, TaskKind
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.kernel import Kernels
-from dumpsim.runtime.place import Array, Place
+from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, is_dynamic, plan_graph
 from dumpsim.runtime.storage import Weights
+from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["Lifetime", "LoadedGraph"]
 
@@ -191,7 +192,7 @@ class LoadedGraph:
         return error
 
     # --------------------------------------------------------------- runs
-    def run(self, arguments: Sequence[Array]) -> list[Array]:
+    def run(self, arguments: Sequence[HostArray]) -> list[HostArray]:
         """Upload, launch, wait, copy back; the workspace stays claimed."""
         device = self._device
         prices = device.chip.prices
@@ -239,9 +240,11 @@ class LoadedGraph:
             cost_ns=call.cost_ns,
         )
 
-    def _result(self, argument: Argument) -> Array:
+    def _result(self, argument: Argument) -> HostArray:
         assert isinstance(argument, Place)
         self._device.clock.advance(self._device.chip.prices.copy_duration_ns(argument.nbytes))
+        if not self._device.memory.backed:
+            return Unknown(argument.name, argument.dtype.numpy, argument.shape)
         return np.array(argument.array(), dtype=argument.dtype.numpy)
 
     # ------------------------------------------------------------- reports

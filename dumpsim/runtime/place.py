@@ -9,6 +9,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DeviceError, UnsupportedError
 from dumpsim.device.memory import Buffer
 from dumpsim.device.packed import PACKED, pack, unpack
+from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["PLAIN", "Array", "Place"]
 
@@ -187,8 +188,12 @@ class Place:
 
         return to_host(self.device_array(), self.device_format, self.shape, groups=self.groups)
 
-    def put(self, values: Array) -> None:
+    def put(self, values: HostArray) -> None:
         """Write values (host layout, device number type) to memory, and end the version of the buffer."""
+        if not self.memory().memory.backed:
+            self.memory().touch()
+            return
+        assert not isinstance(values, Unknown)
         target = self.device_array()
         if self.device_dtype.bits == 1:
             target[...] = pack(values, self.device_dtype.name)

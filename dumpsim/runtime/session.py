@@ -20,6 +20,7 @@ from dumpsim.device.chip import Chip, chip, chip_for
 from dumpsim.device.device import Device
 from dumpsim.device.disk import DiskFaults
 from dumpsim.device.injector import Injector
+from dumpsim.device.memory import Memory
 from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.graph.program import Program
@@ -27,15 +28,15 @@ from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.runtime.eager import run_op
 from dumpsim.runtime.engine.engine import Engine
-from dumpsim.runtime.engine.numpy import NumpyEngine
+from dumpsim.runtime.engine.table import engine as engine_of
 from dumpsim.runtime.executor import Executor
 from dumpsim.runtime.gegraph import GeGraphs
 from dumpsim.runtime.ids import Ids
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.loaded import Lifetime
 from dumpsim.runtime.observe import Observers
-from dumpsim.runtime.place import Array
 from dumpsim.runtime.storage import Weights
+from dumpsim.runtime.unknown import HostArray, Unknown
 
 if TYPE_CHECKING:
     from dumpsim.device.faults import FaultPlan
@@ -68,7 +69,7 @@ class Session:
     find : callable
         The definition of an operator type, by default `dumpsim.ops.table.find`.
     engine : Engine, optional
-        Computes the kernels, by default `NumpyEngine`.
+        Computes the kernels, by default the one that the settings name.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class Session:
         self.observers = Observers(rank)
         self._scheduler = scheduler
         self._find = find
-        self.engine = NumpyEngine() if engine is None else engine
+        self.engine = engine_of(self.settings.engine) if engine is None else engine
         self._context_target: str | None = None
         self._jit_level = "O0"
         self._skipped = frozenset(filter(None, self.environment.get("MS_KERNEL_LAUNCH_SKIP", "").split(",")))
@@ -192,6 +193,7 @@ class Session:
                 clock=self.clock,
                 scheduler=self._scheduler,
                 environment=self.environment,
+                memory=Memory(self.chip.memory, device_id=self.device_id, backed=self.engine.values),
                 queues=self.queues,
             )
             if self._injector is not None and self._injector.memory_limit is not None:
@@ -333,7 +335,7 @@ class Session:
         *,
         output: Abstract | None = None,
         failing: Callable[[], object] | None = None,
-    ) -> list[Array]:
+    ) -> list[HostArray]:
         """Run one operator at once (PYNATIVE): one task on the compute stream.
 
         Parameters
@@ -413,7 +415,7 @@ class Session:
 
 def _abstract(operand: Any) -> Abstract:
     """The type of an eager operand."""
-    if isinstance(operand, np.ndarray):
+    if isinstance(operand, (np.ndarray, Unknown)):
         return TensorType(dtype=from_numpy(operand.dtype), shape=operand.shape)
     if operand is None:
         return NoneType()

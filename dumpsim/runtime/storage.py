@@ -17,6 +17,7 @@ from dumpsim.core.errors import BadInputError
 from dumpsim.device.device import Device
 from dumpsim.device.memory import Buffer
 from dumpsim.runtime.place import Array, Place
+from dumpsim.runtime.unknown import HostArray, Unknown, shape_of
 
 __all__ = ["Storage", "Weights", "is_device_memory"]
 
@@ -31,7 +32,7 @@ class Storage(Protocol):
 class _Weight:
     storage: Any  # keeps the Parameter, or is a weak reference to it
     buffer: Buffer
-    view: Array | None = None
+    view: HostArray | None = None
 
     def alive(self) -> bool:
         return not isinstance(self.storage, weakref.ref) or self.storage() is not None
@@ -98,13 +99,16 @@ class Weights:
         host = storage._array
         if host is weight.view:
             return
-        if tuple(np.shape(host)) != place.shape:
+        if shape_of(host) != place.shape:
             raise BadInputError(
-                f"the weight's value has shape {tuple(np.shape(host))}", where=place.name, allowed=[place.shape]
+                f"the weight's value has shape {shape_of(host)}", where=place.name, allowed=[place.shape]
             )
         self._device.clock.advance(self._device.chip.prices.copy_duration_ns(place.nbytes))
-        place.put(np.asarray(host).astype(place.device_dtype.numpy, copy=False))
-        weight.view = storage._array = place.device_array()
+        if self._device.memory.backed:
+            place.put(np.asarray(host).astype(place.device_dtype.numpy, copy=False))
+            weight.view = storage._array = place.device_array()
+        else:  # the host must not take its old value for that of the device
+            weight.view = storage._array = Unknown(place.name, place.dtype.numpy, place.shape)
 
     def touch(self) -> None:
         """End the versions of all weights: somebody wrote them through the host's views."""

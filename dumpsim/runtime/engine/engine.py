@@ -32,9 +32,12 @@ class Engine(Protocol):
     ----------
     name : str
         By which settings choose it.
+    values : bool
+        Whether tensors have values; False: `compute` is not called, and the memory of the device has no bytes.
     """
 
     name: str
+    values: bool
 
     def compute(self, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
         """Compute one kernel.

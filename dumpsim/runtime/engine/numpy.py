@@ -29,6 +29,7 @@ class NumpyEngine:
     """
 
     name = "numpy"
+    values = True
 
     def compute(self, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
         """Compute one kernel, see `Engine.compute`."""

@@ -18,6 +18,7 @@ class Negating:
     """An engine of the test's own: it negates what the operator table computes."""
 
     name = "negating"
+    values = True
 
     def __init__(self):
         self.seen = []

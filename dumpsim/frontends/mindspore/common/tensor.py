@@ -12,6 +12,7 @@ from dumpsim.frontends.mindspore._capture.listener import heard_methods
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._format import tensor_text
 from dumpsim.frontends.mindspore.common._methods import TensorMethods
+from dumpsim.runtime.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -60,7 +61,7 @@ class Tensor(TensorMethods):
 
     __array_priority__ = 1000  # numpy leaves `array + tensor` to the tensor
 
-    _array: "np.ndarray[Any, Any] | None" = None
+    _array: "np.ndarray[Any, Any] | None" = None  # stands for an `Unknown` too, on an engine without values
     _symbol: Any = None
     _dtype: DType
     _shape: tuple[int, ...]
@@ -128,6 +129,8 @@ class Tensor(TensorMethods):
                 f"the values of a Tensor of shape {self._shape} are not known while a graph is compiled",
                 where=f"Tensor.{use}",
             )
+        if isinstance(self._array, Unknown):
+            self._array.refuse()
         return self._array
 
     @property
@@ -350,6 +353,8 @@ def _array_of(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     """A fresh C-ordered array of what a script gave."""
     wanted = dtype.numpy if dtype is not None else None
     if isinstance(data, Tensor):
+        if isinstance(data._array, Unknown):
+            return data._array.astype(data._array.dtype if wanted is None else wanted)
         return np.array(data._values("__init__"), dtype=wanted, order="C")
     if isinstance(data, (np.ndarray, np.generic)):
         if data.dtype.kind in "OSU":

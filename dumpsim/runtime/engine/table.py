@@ -1,0 +1,30 @@
+"""Engines by the names that settings give them; an engine is loaded on first use."""
+
+from importlib import import_module
+
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.runtime.engine.engine import Engine
+
+__all__ = ["ENGINES", "engine"]
+
+# name -> module of this package and class
+ENGINES = {"numpy": "NumpyEngine", "null": "NullEngine"}
+
+
+def engine(name: str) -> Engine:
+    """Make the engine of a name.
+
+    Raises
+    ------
+    BadInputError
+        For an unknown name.
+
+    Examples
+    --------
+    >>> engine("null").values
+    False
+    """
+    if name not in ENGINES:
+        raise BadInputError(f"{name!r} is not an engine", allowed=ENGINES, nearest=nearest(name, ENGINES))
+    made: Engine = getattr(import_module(f"dumpsim.runtime.engine.{name}"), ENGINES[name])()
+    return made
