@@ -1,9 +1,10 @@
 """``mindspore.context``: the settings of the process."""
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore._fields import DEFAULTS, FIELDS, checked
@@ -36,6 +37,10 @@ _SITE = "For detailed usage of '{}', please refer to the Mindspore official webs
 
 class _DeviceError(ScriptValueError, RuntimeError):
     """A device setting that MindSpore refuses with a RuntimeError."""
+
+
+class _FileError(DumpsimError, OSError):
+    """A path that the script may not use."""
 
 
 @dataclass(slots=True)
@@ -147,14 +152,32 @@ def _check_device_id(value: int) -> None:
 def _set_print_file_path(value: Any) -> None:
     checked("print_file_path", value)
     if _device_target() == "Ascend":
-        from dumpsim.frontends.mindspore.ops._channels import print_file
-
-        _STATE.values["print_file_path"] = print_file(value)
+        _STATE.values["print_file_path"] = _print_file(value)
         return
     logger.warning(
         "'print_file_path' parameter is deprecated due to changes in the behavior of the print operator. "
         "Recommend not using this parameter and directly viewing the screen output."
     )
+
+
+def _print_file(path: str) -> str:
+    """A path for the file of Print: a file that is there keeps its name, the new one gets the time behind its own.
+
+    Raises
+    ------
+    OSError
+        For a directory, with MindSpore's text. [spec observed 3]
+    """
+    from dumpsim.runtime.session import Session  # a script that sets its context loads no runtime
+
+    full = os.path.realpath(path)
+    if os.path.isdir(full):
+        raise _FileError(
+            f"For 'context.set_context', the argument 'print_file_path' should be file path, but got directory {full}."
+        )
+    if os.path.exists(full):
+        full = f"{full}.{Session.current().clock.now_ns // 1_000_000_000}"
+    return full
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:

@@ -23,8 +23,8 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
+from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore import context, mint, nn, ops
-from dumpsim.frontends.mindspore._capture import listener
 
 ROOT = Path(__file__).parents[3]
 X01 = ROOT / "fixtures" / "apidump" / "x01_torch_vs_ms"

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors
-from dumpsim.frontends.mindspore._capture import listener
+from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import Cell, Optimizer

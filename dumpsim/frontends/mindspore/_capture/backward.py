@@ -12,10 +12,13 @@ from typing import Any
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._capture import tape, values
-from dumpsim.frontends.mindspore._capture.trace import Tracer, tracing
+from dumpsim.frontends.mindspore._capture.gradient import differentiate
+from dumpsim.frontends.mindspore._capture.taperule import placer, sens_of, unused
+from dumpsim.frontends.mindspore._capture.trace import Tracer
+from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything, replace_inner
-from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied, text_of
+from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
 from dumpsim.graph.lower import lower
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
@@ -23,7 +26,9 @@ from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 
-__all__ = ["Backward", "placer", "remember", "saving", "sens_of", "unused"]
+__all__ = ["Backward", "remember", "saving"]
+
+Run = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -141,18 +146,6 @@ def _after(gradients: Sequence[Value | None], bundle: Value) -> list[Value | Non
     return [next(rest) if gradient is not None else None for gradient in gradients]
 
 
-def placer(tracer: Tracer) -> Callable[[Node], None]:
-    """What puts the nodes of a backward pass into its graph: their scope is set already."""
-
-    def place(node: Node) -> None:
-        text = text_of(node)
-        scope, sources, candidate = node.scope, text.sources, text.candidate
-        tracer.append(node)
-        node.scope, text.sources, text.candidate = scope, sources, candidate
-
-    return place
-
-
 def _plain(abstract: Abstract) -> TensorType:
     assert isinstance(abstract, TensorType)
     return TensorType(dtype=abstract.dtype, shape=abstract.shape)
@@ -174,6 +167,7 @@ def remember(
     result: Any,
     compiled: Any,
     saved: Sequence[Any],
+    run: Run,
 ) -> None:
     """Put the run of a graph onto the tape as one operator.
 
@@ -190,11 +184,13 @@ def remember(
         Its forward pass.
     saved : sequence of ndarray
         What that gave out for the gradient.
+    run : callable
+        Compiles and runs a function: for a gradient that runs the forward pass again.
     """
     outputs = tuple(values.tensors_in(result))
     back: Backward | None = compiled.backward
     if back is None or tape.is_nested():
-        operands, grad = _again(function, args, kwargs, outputs, compiled.weights())
+        operands, grad = _again(function, args, kwargs, outputs, compiled.weights(), run)
     else:
         operands, grad = _of_saved(session, back, args, kwargs, outputs, saved)
     definition = OpDef(
@@ -231,15 +227,6 @@ def _of_saved(
     return tensors, grad
 
 
-def sens_of(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Gradients of the results as tensors."""
-    parts = dout.items if isinstance(out.abstract, TupleType) else (dout,)
-    return tuple(
-        b.tensor(part if part is not None else b.zeros(values.abstract_of(tensor)))
-        for part, tensor in zip(parts, outputs, strict=True)
-    )
-
-
 # -- graphs that are run again: loops, and gradients of gradients
 
 
@@ -249,6 +236,7 @@ def _again(
     kwargs: Mapping[str, Any],
     outputs: Sequence[Any],
     weights: Sequence[Any],
+    run: Run,
 ) -> tuple[list[Any], Any]:
     """Operands on the tape and the gradient rule of a graph whose backward pass runs the forward pass again."""
     positions = tuple(i for i, arg in enumerate(args) if values.is_tensor(arg) and _has_gradient(arg))
@@ -256,7 +244,7 @@ def _again(
 
     def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         _refuse_hidden(function, args, kwargs)
-        gradients = _backward(function, positions, chosen)(sens_of(b, out, dout, outputs), *args, **kwargs)
+        gradients = _backward(function, positions, chosen, run)(sens_of(b, out, dout, outputs), *args, **kwargs)
         return [b.value(gradient) for gradient in gradients]
 
     return [*(args[position] for position in positions), *chosen], grad
@@ -276,18 +264,14 @@ def _refuse_hidden(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 
 def _backward(
-    function: Callable[..., Any], positions: tuple[int, ...], weights: tuple[Any, ...]
+    function: Callable[..., Any], positions: tuple[int, ...], weights: tuple[Any, ...], run: Run
 ) -> Callable[..., tuple[Any, ...]]:
     """The function that is compiled as the backward pass; one for each choice of what is differentiated."""
-    from dumpsim.frontends.mindspore._capture.compile import run_function
-
     made: dict[Any, Any] = function.__dict__.setdefault("_backward", {})
     key = (positions, *map(id, weights))
     if key not in made:
 
         def backward(sens: Any, *args: Any, **kwargs: Any) -> Any:
-            from dumpsim.frontends.mindspore._capture.gradient import differentiate
-
             wanted = sens if len(sens) != 1 else sens[0]
             _, of_arguments, of_weights = differentiate(
                 function, args, kwargs, positions=positions, weights=weights, sens=wanted
@@ -296,8 +280,4 @@ def _backward(
 
         made[key] = backward
     compiled = made[key]
-    return lambda sens, *args, **kwargs: run_function(compiled, (sens, *args), kwargs)
-
-
-def unused(*_: Any, **__: Any) -> Abstract:
-    raise AssertionError("a graph on the tape is neither inferred nor run again")
+    return lambda sens, *args, **kwargs: run(compiled, (sens, *args), kwargs)

@@ -5,12 +5,13 @@ from typing import Any
 
 from dumpsim.core.abstract import TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import numbering, trace, values
+from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.condition import as_bool, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, same, tensor_type, tensors_of, zeros
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.graph import Graph, Node, Value
 
 __all__ = ["branch", "choose", "conditional"]
@@ -18,7 +19,7 @@ __all__ = ["branch", "choose", "conditional"]
 
 def conditional(position: Position, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
     """``then if test else other``."""
-    numbering.truth(trace.current(), position, test)
+    numbering.truth(capturing(), position, test)
     truth = truth_of(test)
     if isinstance(truth, bool):
         return then() if truth else other()
@@ -40,7 +41,7 @@ def branch(
     `fixed` says that the condition has nothing but constants and attributes of the cell.
     """
     truth = truth_of(test)
-    tracer = trace.current()
+    tracer = capturing()
     numbering.truth(tracer, position, test)
     if isinstance(truth, bool):
         with _InsideBranch(tracer, fixed=fixed, variables=get):
@@ -68,7 +69,7 @@ def choose(
 ) -> Any:
     """An ``if`` both of whose branches return; gives what they return."""
     truth = truth_of(test)
-    tracer = trace.current()
+    tracer = capturing()
     numbering.truth(tracer, position, test)
     if isinstance(truth, bool):
         with _InsideBranch(tracer):

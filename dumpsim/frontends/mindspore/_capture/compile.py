@@ -5,23 +5,25 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from pathlib import Path
 from typing import Any
 
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.errors import DumpsimError, ScriptValueError
-from dumpsim.frontends.mindspore._capture import backward, jump, listener, rewrite, tape, trace, values
-from dumpsim.frontends.mindspore._capture.extent import refuse_open
+from dumpsim.frontends.mindspore import _listener as listener
+from dumpsim.frontends.mindspore import log
+from dumpsim.frontends.mindspore._capture import backward, control, jump, rewrite, tape, trace, values
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
+from dumpsim.frontends.mindspore._current import tracing
+from dumpsim.frontends.mindspore._extent import refuse_open
+from dumpsim.frontends.mindspore._session import current_session, graph_saver, with_class_names
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.lower import lower
 from dumpsim.graph.program import Program
 from dumpsim.ops.table import find
-from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
 
-__all__ = ["Compiled", "current_session", "run_cell", "run_data_graph", "run_function"]
+__all__ = ["Compiled", "run_cell", "run_data_graph", "run_function"]
 
 Key = tuple[Any, ...]
 
@@ -84,13 +86,11 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
         key = (_signature((args, dict(kwargs)), None), *key[1:])
         compiled = programs.get(key)
     if compiled is None:
-        from dumpsim.frontends.mindspore.context import get_context
-
-        trace.assign_scopes(cell, with_class=bool(get_context("reserve_class_name_in_scope")))
+        trace.assign_scopes(cell, with_class=with_class_names())
         name = type(cell).__name__
 
         def capture() -> Compiled:
-            construct = _with_hooks(rewrite.rewritten(type(cell).construct, name=f"{name}.construct"))
+            construct = _with_hooks(control.rewritten(type(cell).construct, name=f"{name}.construct"))
             return _compile(session, name, construct, (cell,), args, kwargs, stated, cell, constants=constants)
 
         try:
@@ -139,7 +139,7 @@ def run_function(
             trace.assign_scopes(cell, with_class=True)
 
         def capture(end: Callable[[Tracer, Any], Any] = _output) -> Compiled:
-            construct = rewrite.rewritten(target)
+            construct = control.rewritten(target)
             return _compile(session, target.__qualname__, construct, bound, args, kwargs, None, cell, end)
 
         compiled = _with_flags(capture)
@@ -148,25 +148,24 @@ def run_function(
         programs[key] = compiled
     result, saved = compiled.run_saving(session, args, kwargs)
     if recording:
-        backward.remember(session, target, (*bound, *args), kwargs, result, compiled, saved)
+        backward.remember(session, target, (*bound, *args), kwargs, result, compiled, saved, run_function)
     return result
 
 
 def run_data_graph(graph: Graph) -> None:
     """Compile and run the graph that sets the queue of a data sink up; no script writes it, and it runs once."""
     session = current_session()
-    saver = _saver(session)
+    saver = graph_saver(session)
     program = lower(graph, session.ids, find, session.options(), saver.save if saver.active else None)
     session.execute(program, [], kind="dataset")
 
 
 def _with_hooks(construct: rewrite.Rewritten) -> rewrite.Rewritten:
     """A cell's `construct` with what the script hooked around it."""
-    from dumpsim.frontends.mindspore.nn._hooks import constructed
 
     @wraps(construct.function)
     def hooked(cell: Any, *args: Any, **kwargs: Any) -> Any:
-        return constructed(cell, partial(construct.function, cell), args, kwargs)
+        return cell._run_construct(partial(construct.function, cell), args, kwargs)
 
     return replace(construct, function=hooked)
 
@@ -204,21 +203,7 @@ def _check_stated(stated: Any, args: tuple[Any, ...]) -> None:
 
 def _warn_of_open(name: str, problem: Exception) -> None:
     """A network that one graph for all shapes cannot hold gets one for each; its graph ids say so, and so do we."""
-    from dumpsim.frontends.mindspore import log
-
     log.warning(f"{name}: one graph for the open shapes of set_inputs is not possible ({problem}); one for each shape.")
-
-
-def current_session(jit_level: str | None = None) -> Session:
-    """The session, told what the script's context says, or a JitConfig; a configured dump listens."""
-    from dumpsim.frontends.mindspore.context import get_context
-
-    session = Session.current()
-    session.configure(target=get_context("device_target"), jit_level=jit_level or get_context("jit_level") or "O0")
-    from dumpsim.frontends.mindspore._dumping import ensure_dump
-
-    ensure_dump(session)
-    return session
 
 
 def _settings(session: Session) -> tuple[Any, ...]:
@@ -292,7 +277,7 @@ def _compile(
     )
     symbolic_args = tuple(_with_symbols(value, symbols, constants) for value in args)
     symbolic_kwargs = {name: _with_symbols(value, symbols, constants) for name, value in kwargs.items()}
-    with trace.tracing(tracer):
+    with tracing(tracer):
         try:
             result = construct.function(*bound, *symbolic_args, **symbolic_kwargs)
             refuse_unbound(result)
@@ -306,7 +291,7 @@ def _compile(
         if not tensors and not tracer.has_effects():
             return Compiled(program=None, result=result)
         back = (end or _output)(tracer, result)
-    saver = _saver(session)
+    saver = graph_saver(session)
     saved = saver.save if saver.active else None
     session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
     program = lower(tracer.graph, session.ids, find, session.options(), saved)
@@ -343,21 +328,6 @@ def _output(tracer: Tracer, result: Any) -> None:
     tensors = list(values.tensors_in(result))
     whole = result if values.is_tensor(result) else tensors or None
     tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
-
-
-def _saver(session: Session) -> GraphSaver:
-    """Who saves graphs: ``MS_DEV_SAVE_GRAPHS`` and its path, else the script's context."""
-    from dumpsim.frontends.mindspore.context import get_context
-
-    level = session.environment.get("MS_DEV_SAVE_GRAPHS") or get_context("save_graphs")
-    path = Path(session.environment.get("MS_DEV_SAVE_GRAPHS_PATH") or get_context("save_graphs_path") or ".")
-    if session.environment.get("MS_ROLE"):  # started by msrun [spec observed 5.3]
-        path /= f"rank_{session.rank}"
-    saver: GraphSaver | None = getattr(session, "graph_saver", None)
-    if saver is None or (saver.directory, saver.level) != (path, int(level)):
-        saver = GraphSaver(directory=path, level=int(level), release=session.settings.mindspore)
-        session.graph_saver = saver
-    return saver
 
 
 def _argument_type(tensor: Any, stated: Any) -> TensorType:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
-from dumpsim.frontends.mindspore._capture import numbering, trace, values
+from dumpsim.frontends.mindspore._capture import numbering, values
+from dumpsim.frontends.mindspore._capture.dispatch import call as run
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import JumpError
+from dumpsim.frontends.mindspore._current import capturing
 
 __all__ = ["as_bool", "conjunction", "disjunction", "leaving", "negation", "static", "truth_of"]
 
@@ -15,14 +17,14 @@ def truth_of(condition: Any) -> Any:
     """The condition as a bool, or as the tensor of the graph that decides it."""
     if values.is_tensor(condition) and condition._symbol is not None:
         return condition
-    if values.is_parameter(condition) and trace.current() is not None:
+    if values.is_parameter(condition) and capturing() is not None:
         return condition
     return bool(condition)
 
 
 def static(position: Position, condition: Any) -> bool:
     """A condition that has to be known at capture."""
-    numbering.truth(trace.current(), position, condition)
+    numbering.truth(capturing(), position, condition)
     truth = truth_of(condition)
     if not isinstance(truth, bool):
         raise CaptureError(
@@ -34,7 +36,7 @@ def static(position: Position, condition: Any) -> bool:
 
 def leaving(position: Position, condition: Any) -> bool:
     """A condition that decides whether a loop is left; on a tensor of the graph the capture begins again with flags."""
-    numbering.truth(trace.current(), position, condition)
+    numbering.truth(capturing(), position, condition)
     truth = truth_of(condition)
     if not isinstance(truth, bool):
         raise JumpError(position.whole.path, position.whole.line)
@@ -43,7 +45,7 @@ def leaving(position: Position, condition: Any) -> bool:
 
 def negation(position: Position, value: Any) -> Any:
     """``not value``."""
-    numbering.operator(trace.current(), position, "Not", value)
+    numbering.operator(capturing(), position, "Not", value)
     truth = truth_of(value)
     if isinstance(truth, bool):
         return not truth
@@ -61,7 +63,7 @@ def disjunction(position: Position, *operands: Callable[[], Any]) -> Any:
 
 
 def _join(position: Position, op_type: str, operands: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
-    numbering.truth(trace.current(), position, True)
+    numbering.truth(capturing(), position, True)
     result = operands[0]()
     for operand in operands[1:]:
         truth = truth_of(result)
@@ -81,9 +83,7 @@ def _join(position: Position, op_type: str, operands: Sequence[Callable[[], Any]
 
 
 def _operator(position: Position, op_type: str, operands: list[Any]) -> Any:
-    from dumpsim.frontends.mindspore._capture.dispatch import call as run
-
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is not None:
         tracer.at(position, entering=False)
     return run(op_type, operands)
@@ -93,6 +93,4 @@ def as_bool(tensor: Any) -> Any:
     """A condition tensor as Bool."""
     if tensor._dtype.name == "bool":
         return tensor
-    from dumpsim.frontends.mindspore._capture.dispatch import call as run
-
     return run("NotEqual", [tensor, 0])

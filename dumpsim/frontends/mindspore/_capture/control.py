@@ -10,16 +10,20 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dumpsim.core.errors import CaptureError
 from dumpsim.frontends.mindspore._capture import numbering, rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
+from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, leaving, negation, static
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.loop import loop, turn
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.graph import Node, text_of
 
 __all__ = [
@@ -28,6 +32,7 @@ __all__ = [
     "binary",
     "branch",
     "call",
+    "call_cell",
     "called",
     "choose",
     "conditional",
@@ -41,6 +46,7 @@ __all__ = [
     "named_all",
     "negation",
     "placed",
+    "rewritten",
     "slice",
     "static",
     "turn",
@@ -78,7 +84,7 @@ _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 def named(name: str, value: Any) -> Any:
     """``name = value``."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is not None:
         tracer.name_value(name, value)
     return value
@@ -87,7 +93,7 @@ def named(name: str, value: Any) -> Any:
 def named_all(names: Sequence[str], value: Any) -> Any:
     """``a, b = value``."""
     items = tuple(value)
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is not None and len(items) == len(names):
         for name, element in zip(names, items, strict=True):
             tracer.name_value(name, element, item=True)
@@ -97,7 +103,7 @@ def named_all(names: Sequence[str], value: Any) -> Any:
 def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     """``left <op> right``."""
     function = _OPERATORS[name]
-    tracer = trace.current()
+    tracer = capturing()
     numbering.operator(tracer, position, name, left, right)
     if tracer is None or not (_is_graph_value(left) or _is_graph_value(right)):
         return function(left, right)
@@ -115,7 +121,7 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
 def unary(position: Position, name: str, operand: Any) -> Any:
     """``<op> operand``."""
     function = _UNARY[name]
-    tracer = trace.current()
+    tracer = capturing()
     numbering.operator(tracer, position, name, operand)
     if tracer is None or not _is_graph_value(operand):
         return function(operand)
@@ -133,7 +139,7 @@ def _print(tracer: Tracer, result: Any, op_type: str, attrs: Mapping[str, Any]) 
 
 def item(position: Position, value: Any, index: Any) -> Any:
     """``value[index]``."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is None:
         return value[index]
     numbering.subscript(tracer, position, value, index)
@@ -146,31 +152,29 @@ def item(position: Position, value: Any, index: Any) -> Any:
 
 def placed(position: Position, value: Any, index: Any, new: Any) -> Any:
     """``value[index] = new``; gives what the variable then holds."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is None or not (values.is_tensor(value) and not values.is_parameter(value)):
         value[index] = new
         return value
-    from dumpsim.frontends.mindspore.ops import _placing
-
     tracer.at(position, entering=False)
-    return _placing.placed(value, index, new)
+    return value._with_item(index, new)
 
 
 def attribute(position: Position, value: Any, name: str) -> Any:
     """``value.name``, for properties that the vendor computes."""
-    numbering.attribute(trace.current(), position, value, name)
+    numbering.attribute(capturing(), position, value, name)
     return getattr(value, name)
 
 
 def iterated(position: Position, value: Any) -> Any:
     """What a ``for`` goes through."""
-    numbering.iteration(trace.current(), position)
+    numbering.iteration(capturing(), position)
     return value
 
 
 def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``: cells and functions of the script are captured too."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is None:
         return function(*args, **kwargs)
     numbering.function(tracer, position, function, args, kwargs)
@@ -181,7 +185,7 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
 
 def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """A call that the capture makes, at the present position: for `call`, and for functions that take functions."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is not None:
         function = _entry(function)
     target = getattr(function, "__func__", function)
@@ -196,11 +200,31 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return result if inner is None else named_all(inner, result)
         if plain.__name__ == "<lambda>" or rewrite.is_rewritten(plain):
             return function(*args, **kwargs)
-        new = rewrite.rewritten(plain)
+        new = rewritten(plain)
         frame.definition = new.definition
         if target is not function:
             return new.function(function.__self__, *args, **kwargs)
         return new.function(*args, **kwargs)
+
+
+def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewritten:
+    """The function, rewritten so that it calls this module; see `rewrite.rewritten`."""
+    return rewrite.rewritten(function, sys.modules[__name__], name=name)
+
+
+def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Call a cell inside of a capture: its scope, its rewritten construct."""
+    tracer = capturing()
+    if tracer is None:
+        raise CaptureError("no graph is being captured", where=type(cell).__name__)
+    construct = rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
+    numbering.cell(tracer, cell, args)
+    with tracer.entering(scope=trace.scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
+        frame.definition = construct.definition
+        result = cell._run_construct(partial(construct.function, cell), args, kwargs)
+    if not kwargs:
+        tracer.keep_result(cell, args, result)
+    return result
 
 
 def _entry(function: Any) -> Any:
@@ -211,9 +235,7 @@ def _entry(function: Any) -> Any:
 
 
 def _is_cell(value: Any) -> bool:
-    from dumpsim.frontends.mindspore.nn.cell import Cell
-
-    return isinstance(value, Cell)
+    return isinstance(value, CellBase)
 
 
 def _is_library(function: Callable[..., Any]) -> bool:

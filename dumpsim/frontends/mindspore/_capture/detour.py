@@ -12,7 +12,8 @@ import numpy as np
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.frontends.mindspore._capture import tape, trace, values
-from dumpsim.frontends.mindspore._capture.backward import sens_of, unused
+from dumpsim.frontends.mindspore._capture.taperule import sens_of, unused
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.custom_gradient import custom_gradient
 from dumpsim.graph.graph import Constant, Node
 from dumpsim.ops.opdef import OpDef
@@ -40,7 +41,7 @@ def detour(result: Any, inputs: Sequence[Any], rule: Rule) -> Any:
         As `result`; the very same where no gradient is being taken.
     """
     outputs = list(values.tensors_in(result))
-    tracer = trace.current()
+    tracer = capturing()
     if not outputs or (tracer is None and not tape.is_recording()):
         return result
     new = _recorded(outputs, inputs, rule) if tracer is None else _in_capture(tracer, outputs, inputs, rule)
@@ -61,7 +62,7 @@ def _recorded(outputs: Sequence[Any], inputs: Sequence[Any], rule: Rule) -> tupl
 def _in_capture(tracer: trace.Tracer, outputs: Sequence[Any], inputs: Sequence[Any], rule: Rule) -> tuple[Any, ...]:
     def grad(b: Any, node: Node, dout: Any) -> Sequence[Any]:
         assert isinstance(node.abstract, TupleType)
-        now = trace.current()
+        now = capturing()
         assert now is not None
         parts = zip(node.abstract.items, dout.items, strict=True)
         given = tuple(_tensor(b.zeros(kind) if part is None else part) for kind, part in parts)

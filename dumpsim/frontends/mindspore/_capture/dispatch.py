@@ -1,19 +1,17 @@
 """The one door through which front-end code runs an operator."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptRuntimeError
-from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.operands import complete
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.ops.opdef import OpDef
 
-if TYPE_CHECKING:
-    from dumpsim.frontends.mindspore._capture.trace import Tracer
-
-__all__ = ["call", "capturing"]
+__all__ = ["call"]
 
 
 def call(
@@ -80,32 +78,23 @@ def _check_target(definition: OpDef) -> None:
         )
 
 
-def capturing() -> "Tracer | None":
-    """The capture under way, None in PYNATIVE."""
-    from dumpsim.frontends.mindspore._capture import trace
-
-    return trace.current()
-
-
 def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    from dumpsim.frontends.mindspore._capture import tape
     from dumpsim.runtime.session import Session
 
     operands = complete(definition, operands, _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
     plain = [_plain(operand) for operand in operands]
-    arrays = Session.current().run_op(definition, plain, attrs, output=abstract, failing=_listen)
+    arrays = Session.current().run_op(definition, plain, attrs, output=abstract, failing=_failing)
     out = _wrap(abstract, list(arrays))
     tape.record(definition, operands, out, attrs)
     return out
 
 
-def _listen() -> None:
-    """The exception dump listens from now on, where it does not yet: in PYNATIVE no graph may have been compiled."""
-    from dumpsim.frontends.mindspore._dumping import ensure_dump
-    from dumpsim.runtime.session import Session
+def _failing() -> None:
+    """Let the exception dump see an operator that fails."""
+    from dumpsim.frontends.mindspore._session import observe_failures  # loaded where an operator fails
 
-    ensure_dump(Session.current())
+    observe_failures()
 
 
 def _cast(tensor: Any, kind: DType) -> Any:

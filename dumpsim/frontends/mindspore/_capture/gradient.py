@@ -9,8 +9,11 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import dispatch, listener, tape, trace, values
+from dumpsim.frontends.mindspore import _listener as listener
+from dumpsim.frontends.mindspore._capture import control, dispatch, tape, trace, values
 from dumpsim.frontends.mindspore._capture.stretch import stretches
+from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore._session import current_session
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything
@@ -69,7 +72,7 @@ def differentiate(
             raise ScriptTypeError(
                 f"argument {position} is of type {type(args[position]).__name__}", where="grad", allowed=("Tensor",)
             )
-    tracer = trace.current()
+    tracer = capturing()
     wanted = [*(args[position] for position in positions), *weights]
     if tracer is not None:
         value, gradients = _in_capture(tracer, fn, args, kwargs, wanted, sens, has_aux)
@@ -118,8 +121,6 @@ def _called(
     before = tracer.result_of(fn, args) if not kwargs else None
     if before is not None:
         return before
-    from dumpsim.frontends.mindspore._capture import control
-
     depth = tracer.calls.enter("")
     value = control.called(fn, *args, **kwargs)
     tracer.calls.leave(depth)
@@ -205,8 +206,6 @@ def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence
     The operators of a gradient of which a gradient is taken must be on the tape around it, and who listens hears of the
     gradient of each.
     """
-    from dumpsim.frontends.mindspore._capture.compile import current_session
-
     if tape.is_recording() or listener.hear_gradients():
         return recorded.entries
     session = current_session()

@@ -5,12 +5,12 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import trace
 from dumpsim.frontends.mindspore._capture.condition import as_bool, static, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of, zeros
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.graph import Constant, Control, Node
 
 __all__ = ["loop", "turn"]
@@ -18,7 +18,7 @@ __all__ = ["loop", "turn"]
 
 def turn() -> None:
     """A turn of a loop over values that are known, or what follows the loop, begins."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is not None:
         tracer.calls.turn()
         tracer.frame.blocks += 1  # what follows is inside of the vendor's loop functions to the end of the function
@@ -33,7 +33,7 @@ def loop(
     names: Sequence[str],
 ) -> None:
     """A ``while`` statement; unrolled where the condition is known at capture."""
-    tracer = trace.current()
+    tracer = capturing()
     if tracer is None:
         while test():
             body()

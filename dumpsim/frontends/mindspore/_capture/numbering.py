@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.frontends.mindspore._capture import resolutions, values
+from dumpsim.frontends.mindspore._capture.callee import PrimitiveBase
 from dumpsim.frontends.mindspore._capture.frame import Position
 
 if TYPE_CHECKING:
@@ -152,8 +153,6 @@ def attribute(tracer: "Tracer | None", position: Position, value: Any, name: str
 
 def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Note a call in the script: of a function of the framework, of Python, or of the script's own."""
-    from dumpsim.frontends.mindspore.ops.primitive import Primitive
-
     if not _counts(position):
         return
     plain = inspect.unwrap(getattr(called, "__func__", called))
@@ -166,7 +165,7 @@ def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any,
         if plain is len:
             tracer.resolved.call("ms_len", _signature(args))
         _framework(tracer, f"{type(owner).__name__}.{name}" if isinstance(owner, (list, dict)) else name, False, args)
-    elif isinstance(called, Primitive):
+    elif isinstance(called, PrimitiveBase):
         axes = args[1] if len(args) > 1 else ()
         form = "(axis)" if isinstance(axes, int) else "(axes)" if isinstance(axes, tuple) and axes else ""
         table = resolutions.PRIMITIVES

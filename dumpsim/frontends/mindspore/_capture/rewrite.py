@@ -55,16 +55,14 @@ def is_rewritten(function: types.FunctionType) -> bool:
     return _CONTROL in function.__code__.co_freevars
 
 
-def rewritten(function: Callable[..., Any], *, name: str = "") -> Rewritten:
-    """The rewritten form of a Python function, with the same globals, closure and defaults.
+def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: str = "") -> Rewritten:
+    """The rewritten form of a Python function, with the same globals, closure and defaults; it calls `control`.
 
     Raises
     ------
     CaptureError
         The source is not there, or it holds what a graph cannot (``yield``, ``await``); the message names the function.
     """
-    from dumpsim.frontends.mindspore._capture import control
-
     target = inspect.unwrap(function)
     if not isinstance(target, types.FunctionType):
         raise CaptureError(f"{name or function!r} is not a Python function and cannot be captured")

@@ -17,8 +17,9 @@ import numpy as np
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.options import CompileOptions
 from dumpsim.frontends.mindspore._capture import tape, values
-from dumpsim.frontends.mindspore._capture.backward import placer, sens_of, unused
+from dumpsim.frontends.mindspore._capture.taperule import placer, sens_of, unused
 from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, mark_of, scope_of
+from dumpsim.frontends.mindspore._session import with_class_names
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import replace_inner
@@ -381,12 +382,10 @@ def _leaf(tensor: Any) -> Parameter:
 
 def _scope(place: tape.Place) -> str:
     """Scope of the operators of a cell: as a graph of the outermost cell would have it."""
-    from dumpsim.frontends.mindspore.context import get_context
-
     chain = [place]
     while chain[-1].around is not None:
         chain.append(chain[-1].around)
-    assign_scopes(chain[-1].cell, with_class=bool(get_context("reserve_class_name_in_scope")))
+    assign_scopes(chain[-1].cell, with_class=with_class_names())
     return next((scope for scope in (scope_of(each.cell) for each in chain) if scope is not None), "Default")
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "forward",
     "is_nested",
     "is_recording",
+    "is_within_cell",
     "paused",
     "record",
     "recording",
@@ -94,6 +95,11 @@ def within(cell: Any) -> Iterator[None]:
         yield
     finally:
         _place.reset(token)
+
+
+def is_within_cell() -> bool:
+    """Whether a cell is running op by op: the cells inside of it do so too."""
+    return _place.get() is not None
 
 
 def is_recording() -> bool:

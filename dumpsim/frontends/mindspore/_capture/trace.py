@@ -2,27 +2,25 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.core.errors import CaptureError, UnsupportedError
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import numbering, values, vendor
-from dumpsim.frontends.mindspore._capture.extent import refuse_open
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
+from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call, CallStack
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
 
-__all__ = ["Tracer", "assign_scopes", "call_cell", "current", "mark_of", "scope_of", "tracing"]
+__all__ = ["Tracer", "assign_scopes", "mark_of", "scope_of"]
 
 
 class Tracer:
@@ -259,42 +257,6 @@ class Tracer:
 def _are_constant(inputs: Sequence[Value]) -> bool:
     """Whether all operands are constants, a tensor among them."""
     return all(isinstance(v, Constant) for v in inputs) and any(isinstance(v.abstract, TensorType) for v in inputs)
-
-
-_current: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
-
-
-def current() -> Tracer | None:
-    """The capture under way, None outside of one."""
-    return _current.get()
-
-
-@contextmanager
-def tracing(tracer: Tracer | None) -> Iterator[Tracer | None]:
-    """Let operators be recorded by `tracer` (None: let them run)."""
-    token = _current.set(tracer)
-    try:
-        yield tracer
-    finally:
-        _current.reset(token)
-
-
-def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call a cell inside of a capture: its scope, its rewritten construct."""
-    from dumpsim.frontends.mindspore._capture import rewrite
-    from dumpsim.frontends.mindspore.nn._hooks import constructed
-
-    tracer = current()
-    if tracer is None:
-        raise CaptureError("no graph is being captured", where=type(cell).__name__)
-    construct = rewrite.rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
-    numbering.cell(tracer, cell, args)
-    with tracer.entering(scope=scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
-        frame.definition = construct.definition
-        result = constructed(cell, partial(construct.function, cell), args, kwargs)
-    if not kwargs:
-        tracer.keep_result(cell, args, result)
-    return result
 
 
 def _identities(args: tuple[Any, ...]) -> tuple[int, ...]:

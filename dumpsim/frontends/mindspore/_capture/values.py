@@ -1,8 +1,7 @@
 """Between the Python values of a script and the values of a graph."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,11 @@ from dumpsim.core.abstract import (
     TupleType,
     TypeType,
 )
-from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import CaptureError
+from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.graph.graph import Constant, Value
-
-if TYPE_CHECKING:
-    from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = [
     "abstract_of",
@@ -37,22 +35,13 @@ __all__ = [
 _INT64, _FLOAT32, _BOOL = dtype("int64"), dtype("float32"), dtype("bool")
 
 
-@cache
-def _tensor_class() -> "type[Tensor]":
-    from dumpsim.frontends.mindspore.common.tensor import Tensor
-
-    return Tensor
-
-
 def is_tensor(value: Any) -> bool:
     """Whether a Python value is a Tensor (or Parameter) of the front end."""
-    return isinstance(value, _tensor_class())
+    return isinstance(value, Tensor)
 
 
 def is_parameter(value: Any) -> bool:
     """Whether a Python value is a Parameter of the front end."""
-    from dumpsim.frontends.mindspore.common.parameter import Parameter
-
     return isinstance(value, Parameter)
 
 
@@ -63,18 +52,16 @@ def is_symbolic(value: Any) -> bool:
     return is_tensor(value) and value._symbol is not None
 
 
-def tensor_of_array(array: np.ndarray[Any, Any], kind: DType) -> "Tensor":
+def tensor_of_array(array: np.ndarray[Any, Any], kind: DType) -> Tensor:
     """A Tensor around an array, without a copy."""
-    cls = _tensor_class()
-    tensor = cls.__new__(cls)
+    tensor = Tensor.__new__(Tensor)
     tensor._array, tensor._symbol, tensor._dtype, tensor._shape = array, None, kind, tuple(array.shape)
     return tensor
 
 
-def tensor_of_symbol(value: Value | None, abstract: TensorType) -> "Tensor":
+def tensor_of_symbol(value: Value | None, abstract: TensorType) -> Tensor:
     """A Tensor that stands for a value of the graph being captured."""
-    cls = _tensor_class()
-    tensor = cls.__new__(cls)
+    tensor = Tensor.__new__(Tensor)
     tensor._array, tensor._symbol, tensor._dtype, tensor._shape = None, value, abstract.dtype, abstract.shape
     return tensor
 
@@ -102,8 +89,6 @@ def abstract_of(value: Any) -> Abstract:
         items = tuple(abstract_of(v) for v in value)
         return TupleType(items=items, value=None if any(True for _ in tensors_in(value)) else tuple(value))
     if isinstance(value, np.ndarray):
-        from dumpsim.core.dtype import from_numpy
-
         return TensorType(dtype=from_numpy(value.dtype), shape=value.shape)
     raise CaptureError(f"a value of type {type(value).__name__} cannot be an operand of an operator")
 
@@ -116,7 +101,7 @@ def constant_of(value: Any) -> Constant:
     return Constant(value=tuple(value) if isinstance(value, list) else value, abstract=abstract_of(value))
 
 
-def tensors_in(value: Any, *, parameters: bool = True) -> "Iterator[Tensor]":
+def tensors_in(value: Any, *, parameters: bool = True) -> Iterator[Tensor]:
     """The Tensors of a nested Python value, in order; Parameters may be left out."""
     if is_tensor(value):
         if parameters or not is_parameter(value):
@@ -129,7 +114,7 @@ def tensors_in(value: Any, *, parameters: bool = True) -> "Iterator[Tensor]":
             yield from tensors_in(item, parameters=parameters)
 
 
-def rebuild(value: Any, tensors: "Iterator[Tensor]", *, parameters: bool = True) -> Any:
+def rebuild(value: Any, tensors: Iterator[Tensor], *, parameters: bool = True) -> Any:
     """The nested value with its Tensors replaced, in the order of `tensors_in`."""
     if is_tensor(value):
         return next(tensors) if parameters or not is_parameter(value) else value

@@ -1,64 +1,29 @@
 """``mindspore.common``: tensors, parameters, number types, initializers, seeds, compilation."""
 
-from dumpsim.frontends.mindspore.common import dtype
-from dumpsim.frontends.mindspore.common.api import jit, jit_class, ms_function
-from dumpsim.frontends.mindspore.common.dtype import (
-    bfloat16,
-    bool_,
-    complex64,
-    complex128,
-    dtype_to_nptype,
-    dtype_to_pytype,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    pytype_to_dtype,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from dumpsim.frontends.mindspore.common.initializer import Initializer
-from dumpsim.frontends.mindspore.common.jit_config import JitConfig
-from dumpsim.frontends.mindspore.common.mutable import mutable
-from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
-from dumpsim.frontends.mindspore.common.seed import get_seed, set_seed
-from dumpsim.frontends.mindspore.common.tensor import Tensor, is_tensor
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "Initializer",
-    "JitConfig",
-    "Parameter",
-    "ParameterTuple",
-    "Tensor",
-    "bfloat16",
-    "bool_",
-    "complex64",
-    "complex128",
-    "dtype",
-    "dtype_to_nptype",
-    "dtype_to_pytype",
-    "float16",
-    "float32",
-    "float64",
-    "get_seed",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "is_tensor",
-    "jit",
-    "jit_class",
-    "ms_function",
-    "mutable",
-    "pytype_to_dtype",
-    "set_seed",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+from dumpsim.frontends.mindspore.common.mutable import mutable  # at once: its module has the same name
+
+# name -> module that holds it; loaded when it is asked for, since most modules below are of lower layers than `api`
+_PLACES = {
+    "api": "jit jit_class ms_function",
+    "dtype": (
+        "bfloat16 bool_ complex64 complex128 dtype_to_nptype dtype_to_pytype float16 float32 float64 int8 int16 int32 "
+        "int64 pytype_to_dtype uint8 uint16 uint32 uint64"
+    ),
+    "initializer": "Initializer",
+    "jit_config": "JitConfig",
+    "parameter": "Parameter ParameterTuple",
+    "seed": "get_seed set_seed",
+    "tensor": "Tensor is_tensor",
+}
+
+__all__ = ["dtype", "mutable", *(name for listed in _PLACES.values() for name in listed.split())]
+
+
+def __getattr__(name: str) -> Any:
+    for place, listed in _PLACES.items():
+        if name in listed.split():
+            return getattr(import_module(f"{__name__}.{place}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

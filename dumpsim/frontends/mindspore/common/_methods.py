@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from typing import cast as typed
+
+import numpy as np
 
 from dumpsim.core.dtype import DType
-from dumpsim.frontends.mindspore._capture.listener import heard_methods, unheard
+from dumpsim.frontends.mindspore._listener import heard_methods, unheard
 
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -31,15 +32,24 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of ``ops``, which is loaded when it is first called: it needs the class that calls it."""
+    function: Callable[..., Any] = getattr(import_module(f"dumpsim.frontends.mindspore.ops.{module}"), name)
+    return function
+
+
+def is_operand(value: Any) -> bool:
+    """Whether an operator of Tensor knows what to do with `value`."""
+    return isinstance(value, (TensorMethods, int, float, complex, np.ndarray, np.generic))
+
+
 def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     """An operator; Python tries the other operand's side when this one does not know it."""
 
     def operator(self: Any, other: Any) -> Any:
-        function = getattr(import_module("dumpsim.frontends.mindspore.ops.function.arithmetic"), name)
-        from dumpsim.frontends.mindspore.ops.function.arithmetic import is_operand
-
         if not is_operand(other):
             return NotImplemented
+        function = _late("function.arithmetic", name)
         return function(other, self) if swapped else function(self, other)
 
     operator.__name__ = name
@@ -75,14 +85,10 @@ class TensorMethods:
     __iadd__, __isub__, __imul__, __ifloordiv__, __imod__ = __add__, __sub__, __mul__, __floordiv__, __mod__
 
     def __eq__(self, other: object) -> Any:
-        from dumpsim.frontends.mindspore.ops.function.arithmetic import equal, is_operand
-
-        return equal(self, other) if is_operand(other) else False
+        return _late("function.arithmetic", "equal")(self, other) if is_operand(other) else False
 
     def __ne__(self, other: object) -> Any:
-        from dumpsim.frontends.mindspore.ops.function.arithmetic import is_operand, not_equal
-
-        return not_equal(self, other) if is_operand(other) else True
+        return _late("function.arithmetic", "not_equal")(self, other) if is_operand(other) else True
 
     __hash__ = object.__hash__
 
@@ -96,19 +102,17 @@ class TensorMethods:
         return _op("abs")(self)
 
     def __invert__(self) -> Any:
-        from dumpsim.frontends.mindspore.ops.function.arithmetic import invert
-
-        return invert(typed("Tensor", self))
+        return _late("function.arithmetic", "invert")(self)
 
     def __getitem__(self, index: Any) -> Any:
-        from dumpsim.frontends.mindspore.ops._indexing import get_item
-
-        return get_item(typed("Tensor", self), index)
+        return _late("_indexing", "get_item")(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from dumpsim.frontends.mindspore.ops._indexing import set_item
+        _late("_indexing", "set_item")(self, index, value)
 
-        set_item(typed("Tensor", self), index, value)
+    def _with_item(self, index: Any, value: Any) -> Any:
+        """The tensor with a part replaced: ``tensor[index] = value`` in a graph."""
+        return _late("_placing", "placed")(self, index, value)
 
     abs = absolute = _method("abs")
     exp, log, log1p, expm1 = _method("exp"), _method("log"), _method("log1p"), _method("expm1")

@@ -68,7 +68,7 @@ def jit(
         @wraps(target)
         def run(*args: Any, **kwargs: Any) -> Any:
             from dumpsim.frontends.mindspore._capture import compile as compiler
-            from dumpsim.frontends.mindspore._capture.dispatch import capturing
+            from dumpsim.frontends.mindspore._current import capturing
 
             if capturing() is not None:
                 return target(*args, **kwargs)

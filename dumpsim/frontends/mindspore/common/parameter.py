@@ -8,6 +8,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._initializers import initializer_of
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = ["PARAMETER_NAME_DEFAULT", "Parameter", "ParameterTuple"]
@@ -203,8 +204,6 @@ class Parameter(Tensor):
         if isinstance(init, str) and init == "same":
             data = Tensor(self)
         else:
-            from dumpsim.frontends.mindspore.common.initializer import initializer_of
-
             if isinstance(init, Tensor):
                 data = Tensor(init)
             else:

@@ -7,17 +7,16 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import CaptureError, ScriptTypeError, ScriptValueError
-from dumpsim.frontends.mindspore._capture.extent import shown
-from dumpsim.frontends.mindspore._capture.listener import heard_methods
+from dumpsim.frontends.mindspore._extent import shown
+from dumpsim.frontends.mindspore._listener import heard_methods
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._format import tensor_text
+from dumpsim.frontends.mindspore.common._initializers import Initializer, initializer_of
 from dumpsim.frontends.mindspore.common._methods import TensorMethods
 from dumpsim.runtime.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
-
-    from dumpsim.frontends.mindspore.common.initializer import Initializer
 
 __all__ = ["Tensor", "is_tensor"]
 
@@ -66,7 +65,7 @@ class Tensor(TensorMethods):
     _dtype: DType
     _shape: tuple[int, ...]
 
-    init: "Initializer | None" = None
+    init: Initializer | None = None
     const_arg = False
 
     def __init__(
@@ -103,8 +102,6 @@ class Tensor(TensorMethods):
                 f"For 'Tensor', the type of 'input_data' should be one of '{_DATA}', but got type 'NoneType'."
             )
         if init is not None:
-            from dumpsim.frontends.mindspore.common.initializer import initializer_of
-
             self.init = initializer_of(init)
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         return np.zeros(extents, mstype.type_of(dtype).numpy)

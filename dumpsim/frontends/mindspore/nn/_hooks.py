@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, UnsupportedError
-from dumpsim.frontends.mindspore._capture import detour
-from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore._capture import control, detour
+from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.values import rebuild, tensors_in
+from dumpsim.frontends.mindspore._current import capturing
 
 __all__ = ["Hook", "HookHandle", "Hooks", "constructed", "has_bprop"]
 
@@ -191,8 +192,6 @@ class _Run:
         """A function of the script: captured where the cell is."""
         if not self.is_graph:
             return function(*args, **kwargs)
-        from dumpsim.frontends.mindspore._capture import control
-
         return control.called(function, *args, **kwargs)
 
     # -- hooks on values

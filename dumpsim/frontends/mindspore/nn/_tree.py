@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ class _NameTakenError(ScriptValueError, KeyError):
     """The KeyError of a name that is in use."""
 
 
-class CellTree:
+class CellTree(CellBase):
     """Walks over the cells below a cell; Cell is made of it."""
 
     _params: dict[str, Parameter]

@@ -1,16 +1,19 @@
 """``mindspore.nn.Cell``: the building block of networks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
-from dumpsim.frontends.mindspore._capture import listener
-from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore import _listener as listener
+from dumpsim.frontends.mindspore._capture import control, tape
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
 from dumpsim.frontends.mindspore.nn._hooks import Hook, HookHandle, Hooks, constructed, has_bprop
 from dumpsim.frontends.mindspore.nn._tree import CellTree
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
@@ -148,14 +151,10 @@ class Cell(CellTree):
             self.__dict__["_running"] -= 1
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
-
         if capturing() is not None:
-            from dumpsim.frontends.mindspore._capture import trace
-
-            return trace.call_cell(self, self._inputs(args), kwargs)
-        if _get_mode() == GRAPH_MODE and not _eager_depth.depth:
-            from dumpsim.frontends.mindspore._capture import compile as compiler
+            return control.call_cell(self, self._inputs(args), kwargs)
+        if _get_mode() == GRAPH_MODE and not tape.is_within_cell():
+            from dumpsim.frontends.mindspore._capture import compile as compiler  # a PYNATIVE script loads no compiler
 
             return compiler.run_cell(self, self._inputs(args), kwargs)
         if listener.listeners():
@@ -164,14 +163,22 @@ class Cell(CellTree):
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         """Op by op."""
-        from dumpsim.frontends.mindspore._capture import tape
-
         wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
-        with _eager_depth, tape.within(self), tape.forward(self, args, wanted=wanted) as call:
-            output = constructed(self, self.construct, args, kwargs, self._inputs)
+        with tape.within(self), tape.forward(self, args, wanted=wanted) as call:
+            output = self._run_construct(self.construct, args, kwargs, self._inputs)
             if call is not None:
                 call.value = output
         return output
+
+    def _run_construct(
+        self,
+        construct: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        inner: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None,
+    ) -> Any:
+        """Call `construct` with the hooks of the cell and its `bprop` around it."""
+        return constructed(self, construct, args, kwargs, inner)
 
     def _inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, floats cast to the type that `to_float` asked for."""
@@ -403,27 +410,6 @@ class GraphCell(Cell):
 
     def __init__(self, graph: Any, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError("networks from MindIR files", where="nn.GraphCell")
-
-
-class _Depth:
-    """How many cells run op by op at the moment: those inside of one do so too."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-
-    def __enter__(self) -> None:
-        self.depth += 1
-
-    def __exit__(self, *exc: object) -> None:
-        self.depth -= 1
-
-
-_eager_depth = _Depth()
-
-
-def running_eagerly() -> bool:
-    """Whether a cell is running op by op at the moment."""
-    return _eager_depth.depth > 0
 
 
 def _are_parameters(values: Any) -> bool:

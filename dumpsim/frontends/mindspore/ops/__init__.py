@@ -7,7 +7,7 @@ from typing import Any
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore._capture.listener import heard
+from dumpsim.frontends.mindspore._listener import heard
 from dumpsim.frontends.mindspore.ops.primitive import (
     Primitive,
     PrimitiveWithInfer,

@@ -1,7 +1,6 @@
 """Who listens to the queues that the debug operators post to: files of TensorDump, the screen or file of Print."""
 
 import atexit
-import os
 import sys
 from typing import Any
 from weakref import ref
@@ -10,11 +9,12 @@ import numpy as np
 
 from dumpsim.codecs import printfile
 from dumpsim.core.dtype import from_numpy
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.device.queue import HostQueues, Message
 from dumpsim.dump.tensordump import CHANNEL, TensorDumpWriter, profile_of
 from dumpsim.frontends.mindspore import log as logger
-from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._dumping import _log
 from dumpsim.frontends.mindspore.common._format import graph_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -22,7 +22,7 @@ from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.ops.debug import PRINT_QUEUE
 from dumpsim.runtime.session import Session
 
-__all__ = ["check_mode", "dump", "dump_writer", "listen_to_print", "print_file"]
+__all__ = ["check_mode", "dump", "dump_writer", "listen_to_print"]
 
 
 def dump_writer(session: Session) -> TensorDumpWriter:
@@ -103,28 +103,6 @@ def _deliver_at_exit(queues: HostQueues) -> None:
             found.deliver()
 
     atexit.register(deliver)
-
-
-def print_file(path: str) -> str:
-    """A path for the file of Print: a file that is there keeps its name, the new one gets the time behind its own.
-
-    Raises
-    ------
-    OSError
-        For a directory, with MindSpore's text. [spec observed 3]
-    """
-    full = os.path.realpath(path)
-    if os.path.isdir(full):
-        raise ScriptFileError(
-            f"For 'context.set_context', the argument 'print_file_path' should be file path, but got directory {full}."
-        )
-    if os.path.exists(full):
-        full = f"{full}.{Session.current().clock.now_ns // 1_000_000_000}"
-    return full
-
-
-class ScriptFileError(DumpsimError, OSError):
-    """A path that the script may not use."""
 
 
 def _show(message: Message) -> None:

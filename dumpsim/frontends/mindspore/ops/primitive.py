@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
+from dumpsim.frontends.mindspore._capture.callee import PrimitiveBase
 from dumpsim.frontends.mindspore._capture.dispatch import call
 
 __all__ = [
@@ -18,7 +19,7 @@ __all__ = [
 ]
 
 
-class Primitive:
+class Primitive(PrimitiveBase):
     """Base of the operator objects.
 
     Attributes

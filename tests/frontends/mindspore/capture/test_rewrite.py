@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumpsim.core.errors import CaptureError
-from dumpsim.frontends.mindspore._capture.rewrite import rewritten
+from dumpsim.frontends.mindspore._capture.control import rewritten
 
 
 def early(x, y):

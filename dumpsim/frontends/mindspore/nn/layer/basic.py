@@ -7,7 +7,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore import ops
-from dumpsim.frontends.mindspore._capture.listener import neutral
+from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter

@@ -9,7 +9,7 @@ import numpy as np
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
-from dumpsim.frontends.mindspore._capture.listener import neutral
+from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import (
     HeUniform,

@@ -12,7 +12,7 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.optim.optimizer import Optimizer
 from dumpsim.frontends.mindspore.ops import functional as F  # noqa: N812 - vendor's name
-from dumpsim.frontends.mindspore.ops.composite import MultitypeFuncGraph
+from dumpsim.frontends.mindspore.ops.composite.hyper_map import MultitypeFuncGraph
 
 __all__ = ["FTRL", "AdaMax", "Adadelta", "Adagrad", "ProximalAdagrad", "RMSProp"]
 

@@ -14,7 +14,7 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.nn.learning_rate_schedule import IteratorLearningRate, LearningRateSchedule
 from dumpsim.frontends.mindspore.ops import functional as F  # noqa: N812 - vendor's name
-from dumpsim.frontends.mindspore.ops.composite import HyperMap, Map, MultitypeFuncGraph
+from dumpsim.frontends.mindspore.ops.composite.hyper_map import HyperMap, Map, MultitypeFuncGraph
 
 __all__ = ["Optimizer", "opt_init_args_register"]
 

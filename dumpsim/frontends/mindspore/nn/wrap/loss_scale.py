@@ -12,7 +12,7 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell
-from dumpsim.frontends.mindspore.ops.composite import MultitypeFuncGraph
+from dumpsim.frontends.mindspore.ops.composite.hyper_map import MultitypeFuncGraph
 from dumpsim.runtime.session import Session
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell"]

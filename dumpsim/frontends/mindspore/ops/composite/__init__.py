@@ -1,22 +1,20 @@
 """``mindspore.ops.composite``: gradients and mapped functions."""
 
+from importlib import import_module
 from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
-from dumpsim.frontends.mindspore.ops.composite.base import (
-    GradOperation,
-    grad,
-    value_and_grad,
-    vjp,
-)
-from dumpsim.frontends.mindspore.ops.composite.hyper_map import HyperMap, Map, MultitypeFuncGraph
+from dumpsim.frontends.mindspore.ops.function import find
 
-__all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "grad", "value_and_grad", "vjp"]
+_PLACES = {"base": "GradOperation grad value_and_grad vjp", "hyper_map": "HyperMap Map MultitypeFuncGraph"}
+
+__all__ = [name for listed in _PLACES.values() for name in listed.split()]
 
 
 def __getattr__(name: str) -> Any:
-    from dumpsim.frontends.mindspore.ops.function import find
-
+    for place, listed in _PLACES.items():
+        if name in listed.split():
+            return getattr(import_module(f"{__name__}.{place}"), name)
     value = None if name.startswith("__") else find(name)
     if value is None:
         raise absent("mindspore.ops.composite", name)

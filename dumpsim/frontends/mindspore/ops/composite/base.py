@@ -5,8 +5,12 @@ from functools import wraps
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture import tape
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
+from dumpsim.frontends.mindspore.ops.composite import __getattr__  # noqa: F401 - ``HyperMap`` and others
 
 __all__ = ["GradOperation", "grad", "value_and_grad", "vjp"]
 
@@ -21,7 +25,7 @@ def _differentiate(
     sens: Any = None,
     has_aux: bool = False,
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    from dumpsim.frontends.mindspore._capture import gradient
+    from dumpsim.frontends.mindspore._capture import gradient  # loaded where a gradient is taken
 
     for position in positions:
         if not -len(args) <= position < len(args):
@@ -43,13 +47,9 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        from dumpsim.frontends.mindspore._capture.dispatch import capturing
-        from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
-        from dumpsim.frontends.mindspore.nn.cell import running_eagerly
-
-        if _get_mode() != GRAPH_MODE or running_eagerly() or capturing() is not None:
+        if _get_mode() != GRAPH_MODE or tape.is_within_cell() or capturing() is not None:
             return function(*args, **kwargs)
-        from dumpsim.frontends.mindspore._capture import compile as compiler
+        from dumpsim.frontends.mindspore._capture import compile as compiler  # a PYNATIVE script loads no compiler
 
         return compiler.run_function(function, args, kwargs)
 
@@ -250,12 +250,3 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
         return first if weights is None else (first, of_weights)
 
     return (value[0], back, value[1:]) if has_aux else (value, back)
-
-
-def __getattr__(name: str) -> Any:
-    """``HyperMap`` and what else the real module has here."""
-    from dumpsim.frontends.mindspore.ops import composite
-
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(composite, name)

@@ -78,7 +78,7 @@ class MultitypeFuncGraph:
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Call a registered function; one of the script is captured as its other functions are."""
-    from dumpsim.frontends.mindspore._capture.dispatch import capturing
+    from dumpsim.frontends.mindspore._current import capturing
 
     if capturing() is None or function.__module__.startswith("dumpsim."):
         return function(*args)

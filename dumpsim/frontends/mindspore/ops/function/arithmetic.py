@@ -41,11 +41,6 @@ __all__ = [
 ]
 
 
-def is_operand(value: Any) -> bool:
-    """Whether an operator of Tensor knows what to do with `value`."""
-    return isinstance(value, (Tensor, int, float, complex, np.ndarray, np.generic))
-
-
 def is_number(value: Any) -> bool:
     """Whether `value` is a host number."""
     return isinstance(value, (bool, int, float, complex, np.number, np.bool_))

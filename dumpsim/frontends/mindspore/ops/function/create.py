@@ -135,7 +135,7 @@ def meshgrid(*inputs: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
 
 
 def _drawn(what: str, values: Any, dtype: Any) -> Tensor:
-    from dumpsim.frontends.mindspore._capture.dispatch import capturing
+    from dumpsim.frontends.mindspore._current import capturing
 
     if capturing() is not None:
         raise UnsupportedError("random tensors inside a graph", where=f"ops.{what}", nearest="nn.Dropout")

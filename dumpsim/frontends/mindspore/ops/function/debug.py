@@ -3,7 +3,8 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture.dispatch import call, capturing
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = ["print_", "tensordump"]

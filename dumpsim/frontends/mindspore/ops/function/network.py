@@ -6,7 +6,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore._capture.listener import neutral
+from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, divs, greater, maximum, mul, muls, sub

@@ -3,7 +3,7 @@
 from functools import partial as _partial
 from typing import Any
 
-from dumpsim.frontends.mindspore._capture.dispatch import capturing
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.dtype import float32
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single

@@ -1,13 +1,25 @@
 """``mindspore.ops.operations``: the primitives, made from the table of operators."""
 
+from importlib import import_module
 from typing import Any
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._absent import absent
-from dumpsim.frontends.mindspore.ops.operations import comm_ops, debug_ops, host_ops, nn_ops
 from dumpsim.frontends.mindspore.ops.primitive import Primitive, primitive_class
 
 __all__ = ["Primitive", "primitive"]
+
+# module -> primitives that have a class of their own; the table of operators makes the others
+_PLACES = {
+    "ops.operations.comm_ops": "AllGather AllReduce Broadcast ReduceOp ReduceScatter",
+    "ops.operations.debug_ops": "Print TensorDump",
+    "ops.operations.host_ops": (
+        "Cast DType Depend Fill Identity Ones OnesLike Rank ScalarToTensor Shape Size StopGradient TensorShape Unstack "
+        "Zeros ZerosLike"
+    ),
+    "ops.operations.nn_ops": "AvgPool BatchNorm Conv2D Conv3D MaxPool",
+    "dataset.queue": "GetNext",  # its queues are those of data sets
+}
 
 
 def primitive(name: str) -> type[Primitive]:
@@ -23,14 +35,10 @@ def primitive(name: str) -> type[Primitive]:
     >>> primitive("ReLU")()
     Prim[ReLU]
     """
-    for module in (nn_ops, host_ops, debug_ops, comm_ops):
-        if name in module.__all__:
-            found: type[Primitive] = getattr(module, name)
+    for place, listed in _PLACES.items():
+        if name in listed.split():
+            found: type[Primitive] = getattr(import_module(f"dumpsim.frontends.mindspore.{place}"), name)
             return found
-    if name == "GetNext":  # its queues are those of data sets
-        from dumpsim.frontends.mindspore.dataset.queue import GetNext
-
-        return GetNext
     return primitive_class(name)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from typing import Any, Literal, Protocol
 
+from dumpsim.frontends.mindspore._current import capturing
+
 __all__ = [
     "Kind",
     "Listener",
@@ -82,9 +84,7 @@ def called(
     kind: Kind, what: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     """Call `function` and tell those who listen, unless a graph is being captured."""
-    from dumpsim.frontends.mindspore._capture import trace
-
-    if trace.current() is not None:
+    if capturing() is not None:
         return function(*args, **kwargs)
     for listener in reversed(_present):
         function = partial(_told, listener, kind, what, function)

@@ -1,0 +1,28 @@
+"""The capture that is under way, if any: operators ask here whether they run or are recorded."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dumpsim.frontends.mindspore._capture.trace import Tracer
+
+__all__ = ["capturing", "tracing"]
+
+_current: "ContextVar[Tracer | None]" = ContextVar("tracer", default=None)
+
+
+def capturing() -> "Tracer | None":
+    """Return the capture under way, None in PYNATIVE."""
+    return _current.get()
+
+
+@contextmanager
+def tracing(tracer: "Tracer | None") -> "Iterator[Tracer | None]":
+    """Let operators be recorded by `tracer` (None: let them run)."""
+    token = _current.set(tracer)
+    try:
+        yield tracer
+    finally:
+        _current.reset(token)

@@ -1,0 +1,47 @@
+"""The session of the script, as its context configures it: what a capture and an operator need of either."""
+
+from pathlib import Path
+
+from dumpsim.frontends.mindspore.context import get_context
+from dumpsim.runtime.irsave import GraphSaver
+from dumpsim.runtime.session import Session
+
+__all__ = ["current_session", "graph_saver", "observe_failures", "with_class_names"]
+
+
+def current_session(jit_level: str | None = None) -> Session:
+    """Return the session, configured by the script's context or a JitConfig; a configured dump observes it."""
+    session = Session.current()
+    session.configure(target=get_context("device_target"), jit_level=jit_level or get_context("jit_level") or "O0")
+    _ensure_dump(session)
+    return session
+
+
+def observe_failures() -> None:
+    """Let the exception dump observe the session if it does not yet: PYNATIVE may not have compiled any graph."""
+    _ensure_dump(Session.current())
+
+
+def _ensure_dump(session: Session) -> None:
+    # imported here: a script that runs nothing loads nothing of the dump
+    from dumpsim.frontends.mindspore._dumping import ensure_dump
+
+    ensure_dump(session)
+
+
+def with_class_names() -> bool:
+    """Return whether the scopes of cells hold the names of their classes."""
+    return bool(get_context("reserve_class_name_in_scope"))
+
+
+def graph_saver(session: Session) -> GraphSaver:
+    """Return what saves graphs: as ``MS_DEV_SAVE_GRAPHS`` and its path say, else the script's context."""
+    level = session.environment.get("MS_DEV_SAVE_GRAPHS") or get_context("save_graphs")
+    path = Path(session.environment.get("MS_DEV_SAVE_GRAPHS_PATH") or get_context("save_graphs_path") or ".")
+    if session.environment.get("MS_ROLE"):  # started by msrun [spec observed 5.3]
+        path /= f"rank_{session.rank}"
+    saver: GraphSaver | None = getattr(session, "graph_saver", None)
+    if saver is None or (saver.directory, saver.level) != (path, int(level)):
+        saver = GraphSaver(directory=path, level=int(level), release=session.settings.mindspore)
+        session.graph_saver = saver
+    return saver
