@@ -181,6 +181,10 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "DS-DEV-004": _M("The number type cannot lie in the emulated device's memory."),
     "DS-DEV-005": _M("A weight has no value that could be copied to the device."),
+    "DS-ENG-001": _M(
+        "The engine knows types and shapes only, and something needs the values of a tensor.",
+        "Run with --engine numpy, or leave out what reads values: print(loss), Print, TensorDump, a dump.",
+    ),
     "DS-FLT-001": _M("The fault plan does not follow its schema.", "dumpsim check --schema faults"),
     "DS-FLT-002": _M("The fault plan cannot be read."),
     "DS-FLT-003": _M("The fault plan is not JSON."),

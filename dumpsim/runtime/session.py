@@ -148,6 +148,12 @@ class Session:
         return cls._current
 
     @classmethod
+    def has_values(cls) -> bool:
+        """Whether tensors of the current session have values; makes no session, which would copy the environment."""
+        engine = engine_of(RunSettings.from_environment().engine) if cls._current is None else cls._current.engine
+        return engine.values
+
+    @classmethod
     def use(cls, session: "Session | None") -> "Session | None":
         """Make `session` the current one (None: the next use makes a new one) and return the one before."""
         before, cls._current = cls._current, session

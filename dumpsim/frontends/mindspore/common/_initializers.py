@@ -12,6 +12,8 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError, nearest
+from dumpsim.runtime.session import Session
+from dumpsim.runtime.unknown import Unknown
 
 __all__ = [
     "Constant",
@@ -57,8 +59,8 @@ class Initializer:
     def __call__(self, arr: Array) -> None:
         self._initialize(arr)
 
-    def array(self, shape: Sequence[int], dtype: DType) -> Array:
-        """A filled array.
+    def array(self, shape: Sequence[int], dtype: DType) -> Any:
+        """A filled array; on an engine without values only its type and shape.
 
         Examples
         --------
@@ -66,6 +68,8 @@ class Initializer:
         >>> One().array((2,), dtype("float16"))
         array([1., 1.], dtype=float16)
         """
+        if not Session.has_values():
+            return Unknown(repr(self), dtype.numpy, tuple(shape))
         wide = np.empty(tuple(shape), np.float64 if dtype.name == "float64" else np.float32)
         if dtype.kind in ("bool", "int", "uint", "complex"):
             wide = np.empty(tuple(shape), dtype.numpy)
