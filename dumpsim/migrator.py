@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, nearest
+from dumpsim.world.context import current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,13 +116,20 @@ class ApiDump:
 
     def close(self) -> None:
         """Write everything, take every hook off; the next `api_dump_start` needs an init."""
-        global _current
-        if _current is self:
-            _current = None
+        active = _active()
+        if active.dump is self:
+            active.dump = None
         self._session.close()
 
 
-_current: ApiDump | None = None  # the vendor's three functions share one dump per process
+class _Active:
+    """The dump that the vendor's three functions share in a rank."""
+
+    dump: ApiDump | None = None
+
+
+def _active() -> _Active:
+    return current().get(_Active)
 
 
 def api_dump_init(
@@ -192,7 +200,6 @@ def api_dump_init(
     dumpsim.core.errors.ScriptTypeError: For 'troubleshooter.api_dump.init' function, ... but got <class 'NoneType'>.
     ...
     """
-    global _current
     from dumpsim.frontends.apidump.selection import check_bool
 
     exact = _check_ours(coverage, compat)
@@ -211,10 +218,11 @@ def api_dump_init(
     if os.path.exists(path) and not os.path.isdir(path):
         raise FileExistsError(17, "File exists", path)
     previous = None
-    if _current is not None:
-        previous = _current.superseded(framework) if exact else None
+    active = _active()
+    if active.dump is not None:
+        previous = active.dump.superseded(framework) if exact else None
         if previous is None:
-            _current.close()
+            active.dump.close()
     _attention("For precision comparison, the probability p in the dropout method is set to 0.")
     _attention("Please disable the shuffle function of the dataset before running the program.")
     if not os.path.isdir(path):
@@ -229,8 +237,8 @@ def api_dump_init(
         exact=exact,
         **({} if previous is None else {"previous": previous}),
     )
-    _current = ApiDump(session)
-    return _current
+    active.dump = ApiDump(session)
+    return active.dump
 
 
 def api_dump_start(
@@ -296,7 +304,8 @@ def api_dump_stop() -> None:
 
 
 def _dump(verb: str) -> ApiDump:
-    if _current is None:
+    dump = _active().dump
+    if dump is None:
         raise ScriptRuntimeError(
             "api_dump_init has not been called",
             vendor=f"You must call 'troubleshooter.api_dump.init' before calling'troubleshooter.api_dump.{verb}' "
@@ -304,7 +313,7 @@ def _dump(verb: str) -> ApiDump:
             where=f"api_dump_{verb}",
             code="DS-ADP-015",
         )
-    return _current
+    return dump
 
 
 def _check_ours(coverage: object, compat: object) -> bool:

@@ -2,10 +2,13 @@
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from dumpsim.world.context import RankContext, use
 
 # the same examples in every run and on every machine; `python -m tests.fuzz` looks further
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -21,6 +24,13 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get(FORBID_SKIPS) == "1" and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and {FORBID_SKIPS} is set: {report.longrepr}"
+
+
+@pytest.fixture(autouse=True)
+def rank_context() -> Iterator[RankContext]:
+    """Every test is a rank of its own: with the context, the session and the numbers of a fresh process."""
+    with use(RankContext.from_environment()) as context:
+        yield context
 
 
 @pytest.fixture(scope="session")

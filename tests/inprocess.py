@@ -12,10 +12,10 @@ from dumprun import config
 
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.faults import make_plan
-from dumpsim.dump.control import DumpControl
 from dumpsim.dump.summary import Summary
 from dumpsim.frontends.mindspore import _dumping, context
 from dumpsim.runtime.session import Session
+from dumpsim.world.context import RankContext, use
 
 TARGETS = {"O0": "Ascend", "O1": "Ascend", "O2": "Ascend", "GPU": "GPU", "CPU": "CPU"}
 
@@ -50,20 +50,15 @@ def fresh(
     """A session with the context of a fresh process on a mode: ``O0``, ``O1``, ``O2``, ``GPU`` or ``CPU``."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     session = Session(RunSettings(**{"manifest": None, "quiet": True, **settings}), environment=environment)
-    before = Session.use(session)
-    context._reset()
-    monkeypatch.setattr(_dumping._DUMPS, "control", DumpControl())
-    context.set_context(mode=context.GRAPH_MODE, device_target=TARGETS[mode])
-    if mode in ("O0", "O1", "O2"):
-        context.set_context(jit_config={"jit_level": mode})
-    if faults:
-        session.inject(make_plan(faults))
-    try:
+    rank = RankContext()
+    rank.put(Session, session)
+    with use(rank):
+        context.set_context(mode=context.GRAPH_MODE, device_target=TARGETS[mode])
+        if mode in ("O0", "O1", "O2"):
+            context.set_context(jit_config={"jit_level": mode})
+        if faults:
+            session.inject(make_plan(faults))
         yield session
-    finally:
-        _dumping.finish_dump(session)
-        context._reset()
-        Session.use(before)
 
 
 def dump(

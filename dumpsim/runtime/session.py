@@ -1,11 +1,10 @@
 """A session: one process's (or one in-process rank's) device, clock, counters, listeners and compiled programs."""
 
-import atexit
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -37,6 +36,7 @@ from dumpsim.runtime.loaded import Lifetime
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
+from dumpsim.world.context import current
 
 if TYPE_CHECKING:
     from dumpsim.device.faults import FaultPlan
@@ -60,12 +60,12 @@ class Session:
     ----------
     settings : RunSettings, optional
         What `dumpsim run` was told, by default the environment's.
-    rank, device_id : int
-        Global rank, and number of the device in its server.
+    rank, device_id : int, optional
+        Global rank, and number of the device in its server; by default those of the current rank context.
     environment : mapping, optional
-        Environment variables, by default the process's, copied now.
+        Environment variables, by default the rank's, copied now.
     scheduler : Scheduler, optional
-        Shared with other ranks of the same process.
+        Shared with other ranks of the same process; by default the world's where it has several ranks.
     find : callable
         The definition of an operator type, by default `dumpsim.ops.table.find`.
     engine : Engine, optional
@@ -93,28 +93,29 @@ class Session:
     ('910A', 'Ascend', 0)
     """
 
-    _current: ClassVar[Optional["Session"]] = None  # the one holder of process state
-
     def __init__(
         self,
         settings: RunSettings | None = None,
         *,
-        rank: int = 0,
-        device_id: int = 0,
+        rank: int | None = None,
+        device_id: int | None = None,
         environment: Mapping[str, str] | None = None,
         scheduler: Scheduler | None = None,
         find: Callable[[str], OpDef] = find,
         engine: Engine | None = None,
     ) -> None:
-        self.environment = dict(os.environ if environment is None else environment)
+        context = current()
+        self.environment = dict(context.environment if environment is None else environment)
         self.settings = RunSettings.from_environment(self.environment) if settings is None else settings
-        self.rank = rank
-        self.device_id = device_id
+        self.rank = context.rank if rank is None else rank
+        self.device_id = context.device_id if device_id is None else device_id
         self.clock: Clock = WallClock() if self.settings.clock == "wall" else VirtualClock()
         self.ids = Ids()
         self.queues = HostQueues(self.environment, self.clock.advance)
         self.seed = self.settings.seed
-        self.observers = Observers(rank)
+        self.observers = Observers(self.rank)
+        if scheduler is None and context.world.ranks > 1:
+            scheduler = context.world.get(Scheduler)
         self._scheduler = scheduler
         self._find = find
         self.engine = engine_of(self.settings.engine) if engine is None else engine
@@ -137,32 +138,29 @@ class Session:
 
             injector = self.inject(load_plan(self.settings.faults))
             if not self.settings.quiet:
-                atexit.register(_tell_unused, ref(injector))
+                context.at_close(partial(_tell_unused, ref(injector)))
 
     # ----------------------------------------------------------- which one
     @classmethod
     def current(cls) -> "Session":
-        """The session of this process; made from the environment on first use."""
-        if cls._current is None:
-            cls._current = cls()
-        return cls._current
+        """The session of the rank that runs; made from its environment on first use."""
+        return current().get(Session)
 
     @classmethod
     def has_values(cls) -> bool:
         """Whether tensors of the current session have values; makes no session, which would copy the environment."""
-        engine = engine_of(RunSettings.from_environment().engine) if cls._current is None else cls._current.engine
-        return engine.values
+        made = current().has(Session)
+        return (cls.current().engine if made else engine_of(RunSettings.from_environment().engine)).values
 
     @classmethod
     def use(cls, session: "Session | None") -> "Session | None":
         """Make `session` the current one (None: the next use makes a new one) and return the one before."""
-        before, cls._current = cls._current, session
-        return before
+        return current().put(Session, session)
 
     @classmethod
     def reset(cls) -> None:
         """Forget the current session, for tests."""
-        cls._current = None
+        cls.use(None)
 
     # -------------------------------------------------------------- device
     @property

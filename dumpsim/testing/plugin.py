@@ -4,7 +4,6 @@ It is loaded at the start of every pytest run on the machine, so it imports noth
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
-    """A fresh emulated device for this test: the current `Session`, closed and taken away at the end.
+    """A fresh emulated device for this test: the current `Session` of a rank of its own, closed at the end.
 
     ``@pytest.mark.npu(chip="910A", seed=3)`` chooses its settings and ``@pytest.mark.faults({"kind": ..., ...})`` its
     faults. By default it is a 910B under the virtual clock that prints no summary and writes no manifest.
@@ -49,6 +48,7 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
     """
     from dumpsim.core.settings import RunSettings
     from dumpsim.runtime.session import Session
+    from dumpsim.world.context import RankContext, use
 
     chosen: dict[str, Any] = {"manifest": None, "quiet": True}
     environment: dict[str, str] = {}
@@ -57,19 +57,14 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
             raise pytest.UsageError(f"the marker npu takes keywords only, got {marker.args!r}")
         chosen |= {key: value for key, value in marker.kwargs.items() if key != "environment"}
         environment |= marker.kwargs.get("environment", {})
-    session = Session(RunSettings(**chosen), environment={**os.environ, **environment})
     wanted = [fault for marker in request.node.iter_markers("faults") for fault in marker.args]
     strict = all(marker.kwargs.get("strict", True) for marker in request.node.iter_markers("faults"))
-    injector = _inject(session, wanted) if wanted else None
-    before = Session.use(session)
-    try:
+    with use(RankContext.from_environment()) as rank:
+        session = Session(RunSettings(**chosen), environment={**os.environ, **environment})
+        injector = _inject(session, wanted) if wanted else None
+        Session.use(session)
+        rank.at_close(session.close)
         yield session
-    finally:
-        Session.use(before)
-        front_end = sys.modules.get("dumpsim.frontends.mindspore._dumping")
-        if front_end is not None:
-            front_end.finish_dump(session)
-        session.close()
     if injector is not None and strict:
         _refuse_unused(injector)
 

@@ -13,7 +13,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.process import ProcessState
 
-__all__ = ["RankContext", "World", "current", "use"]
+__all__ = ["RankContext", "World", "current", "root", "use"]
 
 T = TypeVar("T")
 
@@ -200,6 +200,10 @@ class RankContext(_Table):
             atexit.register(self.close)
         self._closers.append(action)
 
+    def cancel(self, action: Callable[[], object]) -> None:
+        """Drop an action that was given to `at_close`, if it is there."""
+        self._closers = [other for other in self._closers if other != action]
+
     def close(self) -> None:
         """Call what was given to `at_close`, each once, even where one of them fails; the first error is raised."""
         atexit.unregister(self.close)
@@ -238,9 +242,11 @@ def current() -> RankContext:
     >>> current() is current()
     True
     """
-    found = _CURRENT.get() or _ROOT.context
-    if found is not None:
-        return found
+    return _CURRENT.get() or _ROOT.context or root()
+
+
+def root() -> RankContext:
+    """Return the process's own context, whichever rank runs."""
     with _ROOT.lock:
         if _ROOT.context is None:
             _ROOT.context = RankContext.from_environment()
@@ -249,7 +255,7 @@ def current() -> RankContext:
 
 @contextmanager
 def use(context: RankContext) -> Iterator[RankContext]:
-    """Let `context` be the process's own for a while: for tests.
+    """Let `context` be the process's own for a while, and close it: for tests.
 
     Examples
     --------
@@ -259,7 +265,10 @@ def use(context: RankContext) -> Iterator[RankContext]:
     """
     before, _ROOT.context = _ROOT.context, context
     try:
-        yield context
+        try:
+            yield context
+        finally:
+            context.close()
     finally:
         _ROOT.context = before
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-import numpy as np
-
 __all__ = ["ProcessState"]
 
 
@@ -22,8 +20,8 @@ class ProcessState:
         What `os.environ` holds.
     directory : str
         The working directory.
-    python_random, numpy_random : tuple, dict
-        State of the global generators of `random` and `numpy.random`.
+    python_random, numpy_random : tuple, tuple or None
+        State of the global generators of `random` and `numpy.random`; None where numpy is not loaded.
     stdout, stderr : TextIO
         What `sys` holds.
     """
@@ -42,7 +40,7 @@ class ProcessState:
             environment=dict(os.environ),
             directory=os.getcwd(),
             python_random=random.getstate(),
-            numpy_random=np.random.get_state(),
+            numpy_random=_numpy_state(),
             stdout=sys.stdout,
             stderr=sys.stderr,
         )
@@ -52,6 +50,8 @@ class ProcessState:
         cls, *, environment: Mapping[str, str], directory: str, seed: int, stdout: TextIO, stderr: TextIO
     ) -> "ProcessState":
         """Return the state of a process that `dumpsim run` has just started."""
+        import numpy as np  # first here: a process that asks for its rank alone does without
+
         return cls(
             environment=dict(environment),
             directory=directory,
@@ -82,5 +82,11 @@ class ProcessState:
         if os.getcwd() != self.directory:
             os.chdir(self.directory)
         random.setstate(self.python_random)
-        np.random.set_state(self.numpy_random)
+        if self.numpy_random is not None:
+            sys.modules["numpy"].random.set_state(self.numpy_random)
         sys.stdout, sys.stderr = self.stdout, self.stderr
+
+
+def _numpy_state() -> Any:
+    numpy = sys.modules.get("numpy")
+    return None if numpy is None else numpy.random.get_state()

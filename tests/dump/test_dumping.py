@@ -6,7 +6,6 @@ import pytest
 
 from dumpsim.core.errors import DumpConfigError
 from dumpsim.core.settings import RunSettings
-from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import _dumping
 from dumpsim.runtime.session import Session
 from tests.dump.machine import config
@@ -66,8 +65,7 @@ def test_warnings_look_like_the_vendors(session, tmp_path, capsys, monkeypatch):
 def test_the_private_calls_of_scripts(session, tmp_path, capsys, monkeypatch):
     from dumpsim.frontends.mindspore import _c_expression
 
-    monkeypatch.setattr(_dumping._DUMPS, "control", DumpControl())
-    control = _dumping._DUMPS.control
+    control = _dumping._dumps().control
     _c_expression._dump_step()
     assert "call _set_init_iter first" in capsys.readouterr().err
     _c_expression._set_init_iter(5)

@@ -319,10 +319,6 @@ def test_jit_in_dynamic_graph_mode(tmp_path, monkeypatch):
 
 
 def test_a_script_can_leave_the_lite_dump_out(tmp_path, monkeypatch):
-    from dumpsim.frontends.mindspore import _dumping
-
-    monkeypatch.setattr(_dumping._DUMPS, "scene", _dumping._DUMPS.scene)
-
     def steps():
         ms.device_context.ascend.op_debug.aclinit_config({"dump": {"dump_scene": "lite_exception:disable"}})
         thrice()()

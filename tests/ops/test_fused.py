@@ -10,7 +10,7 @@ from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import Tensor, context, nn, ops
-from dumpsim.frontends.mindspore.communication import init, management
+from dumpsim.frontends.mindspore.communication import init
 from dumpsim.ops.attention import LAYOUTS
 from dumpsim.runtime.session import Session
 
@@ -19,8 +19,7 @@ RNG = np.random.RandomState(0)
 
 @pytest.fixture
 def machine():
-    """Makes a process on a device, and ends it."""
-    before = Session.use(None)
+    """Makes a process on a device."""
 
     def made(mode=ms.GRAPH_MODE, target="Ascend", chip=None, **environment):
         session = Session(RunSettings(quiet=True, chip=chip), environment=environment)
@@ -29,10 +28,7 @@ def machine():
         session.configure(target=target)
         return session
 
-    yield made
-    context._reset()
-    management.release()
-    Session.use(before)
+    return made
 
 
 def value(array):

@@ -1,5 +1,6 @@
 """Graphs that the device runs whole (O2): networks of the front end, their values, tasks, names and memory."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Tensor, context, nn, ops
 from dumpsim.runtime.session import Session
+from dumpsim.world.context import RankContext, use
 
 
 class LeNet(nn.Cell):
@@ -78,19 +80,16 @@ class Heard:
 @pytest.fixture
 def machine_of():
     """Makes a fresh machine the current one."""
-    first = Session.use(None)
-    before = first
+    with ExitStack() as ranks:
 
-    def make(level, chip="910B", environment=None):
-        session = Session(RunSettings(chip=chip), environment=environment or {})
-        Session.use(session)
-        context._reset()
-        context.set_context(mode=context.GRAPH_MODE, jit_level=level)
-        return session
+        def make(level, chip="910B", environment=None):
+            ranks.enter_context(use(RankContext()))
+            session = Session(RunSettings(chip=chip), environment=environment or {})
+            Session.use(session)
+            context.set_context(mode=context.GRAPH_MODE, jit_level=level)
+            return session
 
-    yield make
-    Session.use(before)
-    context._reset()
+        yield make
 
 
 def network(kind):

@@ -1,6 +1,5 @@
 """A dump from init to close: what the sessions of all frameworks share."""
 
-import atexit
 import logging
 import threading
 from collections import Counter
@@ -10,6 +9,7 @@ from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
 from dumpsim.frontends.apidump.output import Output
 from dumpsim.frontends.apidump.selection import Memory, Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks
+from dumpsim.world.context import current
 
 __all__ = ["ApiSession"]
 
@@ -103,14 +103,14 @@ class ApiSession(Recorder):
             self.flush()
         finally:
             self.output.close()
-            atexit.unregister(self._at_exit)
+            current().cancel(self._at_exit)
 
     def begin(self) -> None:
         """Make room before the first record."""
         with self._writing:
             if self.begun:
                 return
-            atexit.register(self._at_exit)  # first: a directory that cannot be made is told there, if nobody stops
+            current().at_close(self._at_exit)  # first: a directory that cannot be made is told there, if nobody stops
             try:
                 self.output.begin()
             finally:

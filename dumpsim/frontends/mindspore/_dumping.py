@@ -1,16 +1,18 @@
 """Starts the dump that the environment asks for, and ends it with the process."""
 
-import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from dumpsim.core.errors import DumpWriteError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
+from dumpsim.world.context import current, root
 
 if TYPE_CHECKING:
     from dumpsim.dump.exception import ExceptionDump
@@ -35,18 +37,24 @@ _LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3}
 
 
 class _Dumps:
-    """The dumps of this process, one per session."""
+    """The dumps of the rank, one per session."""
 
     def __init__(self) -> None:
         self.of: WeakKeyDictionary[Session, DumpService | None] = WeakKeyDictionary()
         self.exceptions: WeakKeyDictionary[Session, ExceptionDump | None] = WeakKeyDictionary()
         self.scene = "lite_exception"  # dump_scene of the config that ACL gets [spec mindspore 5.4]
-        self.hooked = False
-        self.asked = False  # a graph was compiled, so that the config was looked at
         self.control = DumpControl()
 
 
-_DUMPS = _Dumps()  # the one holder of process state
+@dataclass(slots=True)
+class _Asked:
+    """Whether any rank of the process compiled a graph, so that the config was read."""
+
+    asked: bool = False
+
+
+def _dumps() -> _Dumps:
+    return current().get(_Dumps)
 
 
 def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None) -> "DumpService | None":
@@ -65,13 +73,14 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
         For a config that the vendor refuses; the next compile reads the file again, as the vendor does.
     """
     found = dict(os.environ) if environment is None else environment
-    _DUMPS.asked = True
-    if session not in _DUMPS.of:
-        _DUMPS.of[session] = _start(session, found)
-    service = _DUMPS.of[session]
+    root().get(_Asked).asked = True
+    dumps = _dumps()
+    if session not in dumps.of:
+        dumps.of[session] = _start(session, found)
+    service = dumps.of[session]
     # kernels fail where a fault plan says so, nowhere else: without one nobody has to listen
-    if session not in _DUMPS.exceptions and session.injector is not None and session.target == "Ascend":
-        _DUMPS.exceptions[session] = _arm(session, found, None if service is None else service.exception_path)
+    if session not in dumps.exceptions and session.injector is not None and session.target == "Ascend":
+        dumps.exceptions[session] = _arm(session, found, None if service is None else service.exception_path)
     return service
 
 
@@ -96,7 +105,7 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
             clock=session.clock,
             settings=session.settings,
             disk=session.disk,
-            control=_DUMPS.control,
+            control=_dumps().control,
             lifetimes=_lifetimes(ref(session)),
             log=_log,
         ),
@@ -105,9 +114,7 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
     if service is not None:
         session.memory_reuse = service.compile_options(session.options()).memory_reuse
         session.add_tap(service)
-        if not _DUMPS.hooked:
-            _DUMPS.hooked = True
-            atexit.register(_finish_all)
+        current().at_close(partial(_finish, ref(session)))
     return service
 
 
@@ -116,7 +123,7 @@ def _arm(session: "Session", environment: Mapping[str, str], path: str | None) -
     from dumpsim.dump.exception import ExceptionDump
     from dumpsim.dump.scene import choose
 
-    scene = choose(environment, exception_dump=_exception_dump(), scene=_DUMPS.scene, path=path, log=_log)
+    scene = choose(environment, exception_dump=_exception_dump(), scene=_dumps().scene, path=path, log=_log)
     if scene is None:
         return None
     tap = ExceptionDump(scene, device_id=session.device_id, clock=session.clock, log=_log, disk=session.disk)
@@ -163,7 +170,7 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
             f"{scene!r} is not a scene", where="aclinit_config: dump.dump_scene", allowed=(LITE, LITE_OFF),
             nearest=nearest(str(scene), (LITE, LITE_OFF)),
         )  # fmt: skip
-    _DUMPS.scene = scene
+    _dumps().scene = scene
 
 
 def begin_sink(size: int = 1) -> None:
@@ -188,17 +195,17 @@ def begin_sink(size: int = 1) -> None:
 
 def asked() -> bool:
     """Whether a graph was compiled in this process, which is when the dump config is read."""
-    return _DUMPS.asked
+    return root().get(_Asked).asked
 
 
 def dump_of(session: "Session") -> "DumpService | None":
     """The session's dump if one was started."""
-    return _DUMPS.of.get(session)
+    return _dumps().of.get(session)
 
 
 def finish_dump(session: "Session") -> None:
     """End the session's dump: its manifest, and its summary on stderr."""
-    service = _DUMPS.of.pop(session, None)
+    service = _dumps().of.pop(session, None)
     if service is None:
         return
     session.remove_tap(service)
@@ -213,30 +220,31 @@ def finish_dump(session: "Session") -> None:
 
 def set_dynamic() -> None:
     """Dump only between `start` and `stop`, whatever ``iteration`` says. [spec mindspore 1.6]"""
-    _DUMPS.control.dynamic = True
+    _dumps().control.dynamic = True
 
 
 def start() -> None:
     """Dump every step from now on, in dynamic mode."""
-    _DUMPS.control.running = True
+    _dumps().control.running = True
 
 
 def stop() -> None:
     """Dump no more steps, in dynamic mode."""
-    _DUMPS.control.running = False
+    _dumps().control.running = False
 
 
 def set_initial_iteration(number: int) -> None:
     """Let the script count the steps, from `number`; they name the directories."""
-    _DUMPS.control.user_step = number
+    _dumps().control.user_step = number
 
 
 def advance(steps: int = 1) -> None:
     """Go on by some of the script's own steps."""
-    if _DUMPS.control.user_step is None:
+    control = _dumps().control
+    if control.user_step is None:
         _log("WARNING", "DumpStep", "the step is not counted by the script: call _set_init_iter first")
         return
-    _DUMPS.control.user_step += steps
+    control.user_step += steps
 
 
 def _lifetimes(session: "ref[Session]") -> Callable[[], Iterable[object]]:
@@ -249,10 +257,11 @@ def _lifetimes(session: "ref[Session]") -> Callable[[], Iterable[object]]:
     return found
 
 
-def _finish_all() -> None:
-    """End every dump of the process."""
-    for session in list(_DUMPS.of):
-        finish_dump(session)
+def _finish(session: "ref[Session]") -> None:
+    """End a session's dump with its rank."""
+    alive = session()
+    if alive is not None:
+        finish_dump(alive)
 
 
 def _log(level: str, function: str, text: str) -> None:

@@ -5,10 +5,12 @@ a graph nobody is asked, because no values are there yet.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Literal, Protocol
 
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.world.context import current
 
 __all__ = [
     "Kind",
@@ -59,25 +61,29 @@ class Listener(Protocol):
         ...
 
 
-_present: tuple[Listener, ...] = ()  # of the process, as the session is: nets may run in any thread
+@dataclass(slots=True)
+class _State:
+    """Those who listen, in any thread of the rank."""
+
+    present: tuple[Listener, ...] = ()
 
 
 def listeners() -> tuple[Listener, ...]:
     """Those who listen."""
-    return _present
+    return current().get(_State).present
 
 
 def attach(listener: Listener) -> None:
     """Let `listener` hear of calls from now on; those attached later are inside of those before."""
-    global _present
-    if listener not in _present:
-        _present = (*_present, listener)
+    state = current().get(_State)
+    if listener not in state.present:
+        state.present = (*state.present, listener)
 
 
 def detach(listener: Listener) -> None:
     """Undo `attach`; does nothing for one that is not attached."""
-    global _present
-    _present = tuple(other for other in _present if other is not listener)
+    state = current().get(_State)
+    state.present = tuple(other for other in state.present if other is not listener)
 
 
 def called(
@@ -86,7 +92,7 @@ def called(
     """Call `function` and tell those who listen, unless a graph is being captured."""
     if capturing() is not None:
         return function(*args, **kwargs)
-    for listener in reversed(_present):
+    for listener in reversed(listeners()):
         function = partial(_told, listener, kind, what, function)
     return function(*args, **kwargs)
 
@@ -103,17 +109,17 @@ def neutral() -> bool:
     >>> neutral()
     False
     """
-    return any(listener.is_neutral for listener in _present)
+    return any(listener.is_neutral for listener in listeners())
 
 
 def hear_gradients() -> bool:
     """Whether somebody listens to gradients."""
-    return any(listener.hears_gradients for listener in _present)
+    return any(listener.hears_gradients for listener in listeners())
 
 
 def ran_graph(name: str) -> None:
     """Tell those who listen that a graph runs."""
-    for listener in _present:
+    for listener in listeners():
         listener.graph(name)
 
 
@@ -128,7 +134,7 @@ def heard(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..., 
 
     @wraps(function)
     def told(*args: Any, **kwargs: Any) -> Any:
-        if not _present:
+        if not listeners():
             return function(*args, **kwargs)
         return called(kind, name, function, args, kwargs)
 

@@ -1,4 +1,4 @@
-"""``mindspore.context``: the settings of the process."""
+"""``mindspore.context``: the settings of the rank."""
 
 import os
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from dumpsim.frontends.mindspore.parallel._context import (
     reset_auto_parallel_context,
     set_auto_parallel_context,
 )
+from dumpsim.world.context import current
 
 __all__ = [
     "GRAPH_MODE",
@@ -45,21 +46,22 @@ class _FileError(DumpsimError, OSError):
 
 @dataclass(slots=True)
 class _State:
-    """The settings of the process."""
+    """The settings of the rank."""
 
     values: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
     device_id_in_effect: bool = False
     device_set: tuple[str, int] | None = None
 
 
-_STATE = _State()
+def _state() -> _State:
+    return current().get(_State)
 
 
 def _device_target() -> str:
     """What ``dumpsim run --device`` says, else the script, else Ascend. [decisions]"""
     names = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
     forced = RunSettings.from_environment().device
-    return names[forced] if forced else _STATE.values["device_target"] or "Ascend"
+    return names[forced] if forced else _state().values["device_target"] or "Ascend"
 
 
 def get_context(attr_key: str) -> Any:
@@ -84,8 +86,8 @@ def get_context(attr_key: str) -> Any:
     if attr_key == "device_target":
         return _device_target()
     if attr_key == "device_id":
-        _STATE.device_id_in_effect = True
-    value = _STATE.values[attr_key]
+        _state().device_id_in_effect = True
+    value = _state().values[attr_key]
     return dict(value) if isinstance(value, dict) else value
 
 
@@ -134,25 +136,26 @@ def _set(key: str, value: Any) -> None:
             f"For 'context.set_context', the parameter '{key}' will be deprecated and removed in a future version. "
             f"Please use the api {FIELDS[key].deprecated} instead."
         )
-    _STATE.values[key] = kept
+    _state().values[key] = kept
     if key == "jit_config" and "jit_level" in kept:
-        _STATE.values["jit_level"] = kept["jit_level"]
+        _state().values["jit_level"] = kept["jit_level"]
 
 
 def _check_device_id(value: int) -> None:
-    present = _STATE.values["device_id"]
-    if _STATE.device_id_in_effect and present != value:
+    state = _state()
+    present = state.values["device_id"]
+    if state.device_id_in_effect and present != value:
         raise ScriptTypeError(
             f"For 'set_context', the parameter device_id can not be set repeatedly, origin value [{present}] has been "
             "in effect. Maybe 'mindspore.communication.init()' has been called before 'set_context()'."
         )
-    _STATE.device_id_in_effect = True
+    state.device_id_in_effect = True
 
 
 def _set_print_file_path(value: Any) -> None:
     checked("print_file_path", value)
     if _device_target() == "Ascend":
-        _STATE.values["print_file_path"] = _print_file(value)
+        _state().values["print_file_path"] = _print_file(value)
         return
     logger.warning(
         "'print_file_path' parameter is deprecated due to changes in the behavior of the print operator. "
@@ -206,21 +209,15 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     if number < 0:
         raise ScriptValueError("The device id must bigger than or equal to 0.")
     choice = (device_target, number)
-    if _STATE.device_set not in (None, choice):
+    state = _state()
+    if state.device_set not in (None, choice):
         raise _DeviceError("The 'mindspore.set_device' can not be modified.")
-    _STATE.device_set = choice
-    _STATE.values["device_target"] = device_target
-    _STATE.values["device_id"] = number
+    state.device_set = choice
+    state.values["device_target"] = device_target
+    state.values["device_id"] = number
 
 
 def _get_mode() -> int:
     """0 in GRAPH_MODE, 1 in PYNATIVE_MODE."""
-    mode: int = _STATE.values["mode"]
+    mode: int = _state().values["mode"]
     return mode
-
-
-def _reset() -> None:
-    """Back to the defaults: for tests and for processes that run several scripts."""
-    _STATE.values = dict(DEFAULTS)
-    _STATE.device_id_in_effect = False
-    _STATE.device_set = None

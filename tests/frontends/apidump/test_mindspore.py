@@ -24,7 +24,7 @@ from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
 from dumpsim.frontends.mindspore import _listener as listener
-from dumpsim.frontends.mindspore import context, mint, nn, ops
+from dumpsim.frontends.mindspore import mint, nn, ops
 
 ROOT = Path(__file__).parents[3]
 X01 = ROOT / "fixtures" / "apidump" / "x01_torch_vs_ms"
@@ -33,10 +33,8 @@ FRAMEWORK = "mindspore_api_dump"
 
 @pytest.fixture(autouse=True)
 def op_by_op():
-    context._reset()
     ms.set_context(mode=ms.PYNATIVE_MODE)
     yield
-    context._reset()
     assert listener.listeners() == ()
 
 

@@ -66,8 +66,8 @@ def made(tmp_path):
 @pytest.fixture(autouse=True)
 def closed():
     yield
-    if migrator._current is not None:
-        migrator._current.close()
+    if migrator._active().dump is not None:
+        migrator._active().dump.close()
     assert torch._C._len_torch_function_stack() == 0
     assert threading.getprofile() is None
 

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.torch
 def closed():
     """No dump goes on into the next test."""
     yield
-    if migrator._current is not None:
-        migrator._current.close()
+    if migrator._active().dump is not None:
+        migrator._active().dump.close()
     assert torch._C._len_torch_function_stack() == 0
 
 

@@ -15,9 +15,7 @@ def session(request, monkeypatch):
     """A fresh process on Ascend."""
     monkeypatch.setenv(VARIABLE, RunSettings(chip=request.param, manifest=None).to_text())
     monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
-    before = Session.use(None)
-    yield Session.current()
-    Session.use(before)
+    return Session.current()
 
 
 def kernels(session):

@@ -15,9 +15,9 @@ Y = np.arange(6, dtype=np.int32)
 
 
 @pytest.fixture(autouse=True)
-def seed(monkeypatch):
+def seed():
     """A seed of its own for every test."""
-    monkeypatch.setattr(config._CONFIG, "seed", 1)
+    config.set_seed(1)
 
 
 class Source:

@@ -22,9 +22,7 @@ def place(monkeypatch, tmp_path):
     for name in (VARIABLE, "MINDSPORE_DUMP_CONFIG", "MS_DUMP_SLICE_SIZE", "MS_DUMP_WAIT_TIME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    before = Session.use(None)
-    yield tmp_path
-    Session.use(before)
+    return tmp_path
 
 
 def machine(mode=ms.GRAPH_MODE, target="Ascend", **settings):

@@ -16,13 +16,11 @@ IMAGE = RNG.randn(1, 8, 2, 3).astype(np.float32)
 
 @pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"], autouse=True)
 def mode(request):
-    before = Session.use(None)
     session = Session(RunSettings(quiet=True), environment={})
     Session.use(session)
     context.set_context(mode=request.param, device_target="CPU")
     session.configure(target="CPU")
-    yield request.param
-    Session.use(before)
+    return request.param
 
 
 class Net(nn.Cell):

@@ -25,10 +25,8 @@ def session(monkeypatch):
     """A fresh process on Ascend."""
     for name in (VARIABLE, "MINDSPORE_DUMP_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    before = Session.use(None)
     context.set_context(device_target="Ascend")
-    yield Session.current()
-    Session.use(before)
+    return Session.current()
 
 
 class Runs:
@@ -177,7 +175,6 @@ def test_get_next_of_a_script():
 
 
 def test_the_cpu_has_no_sink():
-    context._reset()
     context.set_context(device_target="CPU", mode=ms.GRAPH_MODE)
     steps = Steps()
     model().train(1, batches(), callbacks=steps, dataset_sink_mode=True)

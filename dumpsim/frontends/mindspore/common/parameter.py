@@ -1,6 +1,7 @@
 """``mindspore.Parameter`` and ``ParameterTuple``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -10,13 +11,19 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._initializers import initializer_of
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.world.context import current
 
 __all__ = ["PARAMETER_NAME_DEFAULT", "Parameter", "ParameterTuple"]
 
 PARAMETER_NAME_DEFAULT = "Parameter"
 _PREFIX_LENGTH = 1024
 
-_numbers = count(1)
+
+@dataclass(slots=True)
+class _Numbers:
+    """The numbers of Parameters without a name."""
+
+    free: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class Parameter(Tensor):
@@ -58,7 +65,7 @@ class Parameter(Tensor):
             default_input.init_data()
         self._hold(default_input)
         self._name = PARAMETER_NAME_DEFAULT
-        self._number = next(_numbers)
+        self._number = next(current().get(_Numbers).free)
         self._set_name(name)
         self._requires_grad = _checked_bool("requires_grad", requires_grad)
         self.layerwise_parallel = layerwise_parallel

@@ -5,18 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.world.context import current
 
 __all__ = ["get_seed", "set_seed"]
 
 
 @dataclass(slots=True)
 class _State:
-    """The seed of the process, as MindSpore keeps one."""
+    """The seed of the rank."""
 
     seed: int | None = None
 
 
-_STATE = _State()
+def _state() -> _State:
+    return current().get(_State)
 
 
 def set_seed(seed: int) -> None:
@@ -40,14 +42,14 @@ def set_seed(seed: int) -> None:
             f"For 'global_seed', the 'seed' must be int and must >= 0, but got '{seed}' with type 'int'."
         )
     np.random.seed(seed)
-    _STATE.seed = seed
+    _state().seed = seed
 
 
 def get_seed() -> int | None:
     """The seed that `set_seed` took, None before."""
-    return _STATE.seed
+    return _state().seed
 
 
 def _get_graph_seed(op_seed: int | None, op_type: str) -> tuple[int, int]:
     """Seeds of a random operator: the global one and its own."""
-    return (_STATE.seed or 0, op_seed or 0)
+    return (_state().seed or 0, op_seed or 0)

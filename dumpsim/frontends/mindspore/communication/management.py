@@ -1,8 +1,10 @@
 """``mindspore.communication.management`` for a world of one rank."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.world.context import current
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP",
@@ -27,27 +29,47 @@ _GROUPS = {"hccl": HCCL_WORLD_COMM_GROUP, "nccl": NCCL_WORLD_COMM_GROUP, "mccl":
 _BACKENDS = {"Ascend": "hccl", "GPU": "nccl", "CPU": "mccl"}
 
 
-class GlobalComm:
-    """Back end and name of the group of all ranks."""
+@dataclass(slots=True)
+class _State:
+    """What `init` and `create_group` leave in a rank."""
 
     BACKEND: str | None = None
     WORLD_COMM_GROUP: str | None = HCCL_WORLD_COMM_GROUP
-    INITED = False
-    CHECK_ENVS = True
+    INITED: bool = False
+    CHECK_ENVS: bool = True
+    groups: tuple[str, ...] = ()
+
+
+def _state() -> _State:
+    return current().get(_State)
+
+
+class _OfRank(type):
+    """A class whose attributes in capitals are those of the rank's `_State`."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.isupper() and name in _State.__slots__:
+            return getattr(_state(), name)
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if not name.isupper():
+            raise AttributeError(f"{name} of {cls.__name__} cannot be set")
+        setattr(_state(), name, value)
+
+
+class GlobalComm(metaclass=_OfRank):
+    """Back end and name of the group of all ranks: ``BACKEND``, ``WORLD_COMM_GROUP``, ``INITED``, ``CHECK_ENVS``.
+
+    Examples
+    --------
+    >>> GlobalComm.INITED
+    False
+    """
 
 
 class _NotInitializedError(DumpsimError, RuntimeError):
     """A question about the ranks before `init`."""
-
-
-@dataclass(slots=True)
-class _World:
-    """The groups that the script made."""
-
-    groups: tuple[str, ...] = ()
-
-
-_WORLD = _World()
 
 
 def init(backend_name: str | None = None) -> None:
@@ -80,15 +102,14 @@ def init(backend_name: str | None = None) -> None:
             "For 'init', the argument 'backend_name' must be one of 'hccl', 'nccl' and 'mccl', "
             f"but got the 'backend_name' : {name}"
         )
-    GlobalComm.BACKEND = name
-    GlobalComm.WORLD_COMM_GROUP = _GROUPS[name]
-    GlobalComm.INITED = True
+    state = _state()
+    state.BACKEND, state.WORLD_COMM_GROUP, state.INITED = name, _GROUPS[name], True
 
 
 def release() -> None:
     """Leave the world."""
-    GlobalComm.INITED = False
-    _WORLD.groups = ()
+    state = _state()
+    state.INITED, state.groups = False, ()
 
 
 def _entered(function: str, group: str | None, *, new: bool = False) -> None:
@@ -96,10 +117,10 @@ def _entered(function: str, group: str | None, *, new: bool = False) -> None:
         raise ScriptTypeError(
             f"For '{function}', the argument 'group' must be type of string, but got 'group' type : {type(group)}."
         )
-    if not GlobalComm.INITED:
+    if not _state().INITED:
         raise _NotInitializedError("Distributed Communication has not been inited.")
-    if group is not None and not new and group not in (*_GROUPS.values(), *_WORLD.groups):
-        raise ScriptValueError(f"the group {group!r} does not exist", where=function, allowed=_WORLD.groups)
+    if group is not None and not new and group not in (*_GROUPS.values(), *_state().groups):
+        raise ScriptValueError(f"the group {group!r} does not exist", where=function, allowed=_state().groups)
 
 
 def get_rank(group: str | None = None) -> int:
@@ -140,7 +161,8 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 def create_group(group: str, rank_ids: list[int]) -> None:
     """Make a group of ranks; only rank 0 exists."""
+    state = _state()
     _entered("create_group", group, new=True)
     if list(rank_ids) != [0]:
         raise ScriptValueError(f"ranks {list(rank_ids)} do not exist", where="create_group", allowed=("[0]",))
-    _WORLD.groups = (*_WORLD.groups, group)
+    state.groups = (*state.groups, group)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.core.settings import RunSettings
+from dumpsim.world.context import current
 
 __all__ = [
     "get_num_parallel_workers",
@@ -17,14 +18,15 @@ __all__ = [
 
 @dataclass(slots=True)
 class _Config:
-    """The settings of the process."""
+    """The settings of the rank."""
 
     seed: int | None = None
     workers: int = 8
     prefetch: int = 16
 
 
-_CONFIG = _Config()
+def _config() -> _Config:
+    return current().get(_Config)
 
 
 def _number(value: int, name: str, least: int) -> int:
@@ -44,34 +46,34 @@ def set_seed(seed: int) -> None:
     >>> get_seed()
     5
     """
-    _CONFIG.seed = _number(seed, "seed", 0)
+    _config().seed = _number(seed, "seed", 0)
 
 
 def get_seed() -> int:
     """The seed of shuffles: that of `set_seed`, of ``mindspore.set_seed``, or of the run."""
     from dumpsim.frontends.mindspore.common.seed import get_seed as get_global_seed
 
-    if _CONFIG.seed is not None:
-        return _CONFIG.seed
-    seed = get_global_seed()
+    seed = _config().seed
+    if seed is None:
+        seed = get_global_seed()
     return RunSettings.from_environment().seed if seed is None else seed
 
 
 def set_num_parallel_workers(num: int) -> None:
     """Kept; rows are made one after the other, in order."""
-    _CONFIG.workers = _number(num, "num_parallel_workers", 1)
+    _config().workers = _number(num, "num_parallel_workers", 1)
 
 
 def get_num_parallel_workers() -> int:
     """What `set_num_parallel_workers` took."""
-    return _CONFIG.workers
+    return _config().workers
 
 
 def set_prefetch_size(size: int) -> None:
     """Kept; rows are made when they are asked for."""
-    _CONFIG.prefetch = _number(size, "size", 1)
+    _config().prefetch = _number(size, "size", 1)
 
 
 def get_prefetch_size() -> int:
     """What `set_prefetch_size` took."""
-    return _CONFIG.prefetch
+    return _config().prefetch

@@ -12,10 +12,17 @@ from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 from dumpsim.graph.graph import Graph, Node
 from dumpsim.runtime.session import Session
+from dumpsim.world.context import current
 
 __all__ = ["DataQueue", "GetNext"]
 
-_QUEUES: "WeakValueDictionary[str, DataQueue]" = WeakValueDictionary()  # by the name that scripts give to GetNext
+
+class _Queues(WeakValueDictionary[str, "DataQueue"]):
+    """The queues of the rank, by the name that scripts give to GetNext."""
+
+
+def _queues() -> _Queues:
+    return current().get(_Queues)
 
 
 class DataQueue:
@@ -52,7 +59,7 @@ class DataQueue:
             },
         )
         run_data_graph(Graph(name="dataset", output=node, trail=[node]))
-        _QUEUES[self.name] = self
+        _queues()[self.name] = self
 
     def _forever(self) -> Iterator[Row]:
         epoch = 0
@@ -121,8 +128,9 @@ class GetNext(Primitive):
 
     def __call__(self) -> tuple[Any, ...]:
         name = self._given["shared_name"]
-        queue = _QUEUES.get(name)
+        queues = _queues()
+        queue = queues.get(name)
         if queue is None:
-            raise ScriptValueError(f"there is no data queue {name!r}", where="GetNext", allowed=sorted(_QUEUES))
+            raise ScriptValueError(f"there is no data queue {name!r}", where="GetNext", allowed=sorted(queues))
         row: tuple[Any, ...] = self._run([], {**self._given, "channel": queue})
         return row

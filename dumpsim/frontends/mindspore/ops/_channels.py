@@ -1,6 +1,5 @@
 """Who listens to the queues that the debug operators post to: files of TensorDump, the screen or file of Print."""
 
-import atexit
 import sys
 from typing import Any
 from weakref import ref
@@ -21,6 +20,7 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.ops.debug import PRINT_QUEUE
 from dumpsim.runtime.session import Session
+from dumpsim.world.context import current
 
 __all__ = ["check_mode", "dump", "dump_writer", "listen_to_print"]
 
@@ -94,7 +94,7 @@ def listen_to_print(session: Session) -> None:
 
 
 def _deliver_at_exit(queues: HostQueues) -> None:
-    """Whatever waits at the end of the process is handed over then."""
+    """Whatever waits at the end of the rank is handed over then."""
     alive = ref(queues)
 
     def deliver() -> None:
@@ -102,7 +102,7 @@ def _deliver_at_exit(queues: HostQueues) -> None:
         if found is not None:
             found.deliver()
 
-    atexit.register(deliver)
+    current().at_close(deliver)
 
 
 def _show(message: Message) -> None:

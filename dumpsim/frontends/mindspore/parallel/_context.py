@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+from dumpsim.world.context import current
 
 __all__ = ["ParallelMode", "get_auto_parallel_context", "reset_auto_parallel_context", "set_auto_parallel_context"]
 
@@ -63,12 +64,13 @@ _SEARCH_MODES = ("recursive_programming", "dynamic_programming", "sharding_propa
 
 @dataclass(slots=True)
 class _State:
-    """The settings of the process."""
+    """The settings of the rank."""
 
     values: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(_DEFAULTS))
 
 
-_STATE = _State()
+def _state() -> _State:
+    return current().get(_State)
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
@@ -81,7 +83,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     """
     if attr_key not in _DEFAULTS:
         raise ScriptValueError(f"Get context keyword {attr_key} is not recognized!")
-    return copy.deepcopy(_STATE.values[attr_key])
+    return copy.deepcopy(_state().values[attr_key])
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
@@ -104,7 +106,7 @@ but got the value of device_num : 0.
         if key not in _DEFAULTS and key not in _SET_ONLY:
             raise ScriptValueError(f"Set context keyword {key} is not recognized!")
         _check(key, value)
-        _STATE.values[key] = copy.deepcopy(value)
+        _state().values[key] = copy.deepcopy(value)
 
 
 def reset_auto_parallel_context() -> None:
@@ -116,8 +118,7 @@ def reset_auto_parallel_context() -> None:
     >>> get_auto_parallel_context("dataset_strategy")
     []
     """
-    _STATE.values = copy.deepcopy(_DEFAULTS)
-    _STATE.values["dataset_strategy"] = []
+    _state().values = copy.deepcopy(_DEFAULTS) | {"dataset_strategy": []}
 
 
 def _check(key: str, value: Any) -> None:

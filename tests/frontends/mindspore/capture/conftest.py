@@ -12,12 +12,8 @@ def graph_mode(monkeypatch):
     """The context and the session of a fresh process on the CPU, in GRAPH_MODE; gives the session."""
     monkeypatch.setenv(VARIABLE, RunSettings(device="cpu", mindspore="2.10", manifest=None).to_text())
     monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
-    before = Session.use(None)
-    context._reset()
     context.set_context(mode=context.GRAPH_MODE)
-    yield Session.current()
-    context._reset()
-    Session.use(before)
+    return Session.current()
 
 
 @pytest.fixture

@@ -12,11 +12,7 @@ def session(monkeypatch):
     """The context and the session of a fresh process on the CPU."""
     monkeypatch.setenv(VARIABLE, RunSettings(device="cpu", mindspore="2.10", manifest=None).to_text())
     monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
-    before = Session.use(None)
-    context._reset()
-    yield Session.current()
-    context._reset()
-    Session.use(before)
+    return Session.current()
 
 
 @pytest.fixture
