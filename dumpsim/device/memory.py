@@ -3,7 +3,7 @@
 import mmap
 import sys
 from bisect import bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -44,8 +44,12 @@ class Buffer:
         Serial number of the last write to it, unique in its memory.
     fresh : bool
         The block, or a part of it, was never used before.
-    parts : list of Buffer
-        Buffers planned inside this one (a workspace).
+    parts : dict of int to Buffer
+        The live buffers planned inside this one (a workspace), by their number in the plan.
+    shared : array or None
+        Read-only bytes in the place of its own until somebody writes them.
+    on_own : callable or None
+        Called when it gets bytes of its own.
     """
 
     memory: "Memory"
@@ -59,7 +63,9 @@ class Buffer:
     version: int = 0
     block: int = -1
     fresh: bool = False
-    parts: "list[Buffer]" = field(default_factory=list)
+    parts: "dict[int, Buffer]" = field(default_factory=dict)
+    shared: Bytes | None = None
+    on_own: Callable[[], object] | None = None
 
     @property
     def end(self) -> int:
@@ -67,8 +73,16 @@ class Buffer:
         return self.address + self.size
 
     def bytes(self) -> Bytes:
-        """The logical bytes, as a view of memory."""
-        return self.memory.view(self.address, self.size)
+        """The logical bytes, as a view of memory; read-only where they are shared."""
+        return self.memory.view(self.address, self.size) if self.shared is None else self.shared[:]
+
+    def own(self) -> None:
+        """Copy shared bytes to the buffer's own memory, before they are written."""
+        if self.shared is not None:
+            self.memory.view(self.address, self.size)[:] = self.shared
+            self.shared = None
+            if self.on_own is not None:
+                self.on_own()
 
     def array(self, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
         """The bytes as an array of that type and shape, as a view of memory."""
@@ -83,6 +97,7 @@ class Buffer:
         flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         if flat.size != self.size:
             raise BadInputError(f"{flat.size} bytes do not fill a buffer of {self.size} bytes", where=self.owner)
+        self.own()
         self.bytes()[:] = flat
         self.touch()
 
@@ -278,8 +293,10 @@ class Memory:
             The live buffers that were hit; their versions end.
         """
         flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        self.view(address, flat.size)[:] = flat
         hit = tuple(self.overlapping(address, flat.size))
+        for buffer in hit:
+            buffer.own()
+        self.view(address, flat.size)[:] = flat
         for buffer in hit:
             buffer.touch()
         return hit
@@ -294,8 +311,8 @@ class Memory:
             if block.end <= address:
                 continue
             yield block
-            for part in block.parts:
-                if part.dead is None and part.address < address + nbytes and part.end > address:
+            for part in block.parts.values():
+                if part.address < address + nbytes and part.end > address:
                     yield part
 
     def next_version(self) -> int:
@@ -336,7 +353,7 @@ class Memory:
         held = sorted(self.blocks(), key=lambda b: (-b.alloc_size, b.address))
         for buffer in held[:most]:
             lines.append(f"  {buffer.address:#x} {buffer.alloc_size:>14} {buffer.kind:<10} {buffer.owner}")
-            parts = sorted((p for p in buffer.parts if p.dead is None), key=lambda b: (-b.alloc_size, b.address))
+            parts = sorted(buffer.parts.values(), key=lambda b: (-b.alloc_size, b.address))
             lines += [f"    {p.address:#x} {p.alloc_size:>12} {p.kind:<10} {p.owner}" for p in parts[:most]]
         if len(held) > most:
             rest = sum(b.alloc_size for b in held[most:])

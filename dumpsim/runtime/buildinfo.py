@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dumpsim.core.irdoc import IrDoc, KernelIo
-from dumpsim.runtime.place import Place
 from dumpsim.runtime.plan import Argument, Call
+from dumpsim.runtime.slot import Slot
 
 __all__ = ["with_build_info"]
 
@@ -34,18 +34,18 @@ def with_build_info(doc: IrDoc, calls: Iterable[Call]) -> IrDoc:
     return replace(doc, nodes=tuple(nodes))
 
 
-def _differs(place: Argument) -> bool:
+def _differs(slot: Argument) -> bool:
     """Whether the device holds a tensor in another layout or number type than the host."""
-    return isinstance(place, Place) and not (place.plain and place.device_dtype == place.dtype)
+    return isinstance(slot, Slot) and not (slot.plain and slot.device_dtype == slot.dtype)
 
 
-def _shown(infos: tuple[KernelIo, ...], places: Sequence[Argument]) -> tuple[KernelIo, ...]:
+def _shown(infos: tuple[KernelIo, ...], slots: Sequence[Argument]) -> tuple[KernelIo, ...]:
     """Build info by position; operands that are tuples have one entry per member, and none of them is private."""
-    if len(infos) != len(places):
+    if len(infos) != len(slots):
         return infos
     return tuple(
-        KernelIo(dtype=place.device_dtype.title, format=place.device_format, shape=place.device_shape)
-        if isinstance(place, Place) and _differs(place)
+        KernelIo(dtype=slot.device_dtype.title, format=slot.device_format, shape=slot.device_shape)
+        if isinstance(slot, Slot) and _differs(slot)
         else info
-        for info, place in zip(infos, places, strict=True)
+        for info, slot in zip(infos, slots, strict=True)
     )

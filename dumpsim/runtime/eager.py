@@ -23,8 +23,8 @@ from dumpsim.runtime.compute import compute, skip
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
-from dumpsim.runtime.place import Array
 from dumpsim.runtime.result import finite
+from dumpsim.runtime.slot import Array
 from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["run_op"]

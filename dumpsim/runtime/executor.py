@@ -9,7 +9,6 @@ from dumpsim.core.errors import BadInputError, DeviceError, UnknownValueError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import Device
 from dumpsim.device.injector import Injector
-from dumpsim.device.memory import Buffer
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Program, Repeat, Restore, Run, Step
 from dumpsim.ops.opdef import OpDef
@@ -138,7 +137,7 @@ class Executor:
             self._steps(self.program.steps, slots)
             self.runs += 1
             if root is not None:
-                self._observers.run_end(root.kernel_graph, root.plan, self.runs, kind)
+                self._observers.run_end(root.kernel_graph, root.binding, self.runs, kind)
         finally:
             self._kernels.follow(None, None)
             for graph in self.graphs:
@@ -202,7 +201,7 @@ class Executor:
                     for _ in range(self._stacks[step.counter].pop()):
                         self._steps(step.body, slots)
 
-    def _locate(self, pattern: str, slot: int) -> Buffer | None:
+    def _locate(self, pattern: str, slot: int) -> int | None:
         for graph in self.graphs:
             found = graph.locate(pattern, slot)
             if found is not None:

@@ -8,18 +8,18 @@ import numpy as np
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.device import Device
 from dumpsim.device.injector import Injector
-from dumpsim.device.memory import Buffer
 from dumpsim.device.overflow import narrow, status_bits
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Node
+from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.compute import compute, skip
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.observe import Observers
-from dumpsim.runtime.place import Place
-from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+from dumpsim.runtime.plan import Argument, Call, HostValue
 from dumpsim.runtime.result import finite
+from dumpsim.runtime.slot import Slot
 
 __all__ = ["Kernels", "aicore_error"]
 
@@ -56,37 +56,16 @@ class Kernels:
         self.engine = engine
         self.observers = observers
         self._injector: Injector | None = None
-        self._locate: Callable[[str, int], Buffer | None] | None = None
+        self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
 
-    def follow(self, injector: Injector | None, locate: Callable[[str, int], Buffer | None] | None) -> None:
-        """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the buffer that a target names."""
+    def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
+        """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the address that a target names."""
         self._injector = injector
         self._locate = locate
 
-    def begin(self, place: Place, *, untouched: bool = False) -> None:
-        """A planned tensor's life begins; `untouched`: no kernel will write it, a fresh block shows its pattern."""
-        buffer = place.buffer
-        assert buffer is not None
-        buffer.dead = None
-        if buffer.fresh:
-            buffer.memory.fill(buffer.end, buffer.alloc_size - buffer.size)
-            if untouched:
-                buffer.memory.fill(buffer.address, buffer.size)
-                buffer.touch()
-            buffer.fresh = False
-
-    def _end(self, place: Place) -> None:
-        """A planned tensor's life ends; its bytes stay until the memory is used again."""
-        buffer = place.buffer
-        assert buffer is not None
-        buffer.dead = place.dead
-        place.forget()
-        if not self._memory_reuse and place.nbytes >= _DISCARD:
-            buffer.memory.discard(buffer)
-
-    def run(self, plan: GraphPlan, call: Call, task: Task) -> None:
+    def run(self, binding: Binding, call: Call, task: Task) -> None:
         """The work of one task."""
         device = self.device
         faults: tuple[Any, ...] = ()
@@ -94,10 +73,10 @@ class Kernels:
             faults = self._injector.launch(call.node.op_type, call.node.full_name, call.definition.name)
             self._refuse(call, faults)
         skipped = self._skips(call.node)
-        for place in call.births:
-            self.begin(place, untouched=skipped)
+        for slot in call.births:
+            binding.begin(slot, untouched=skipped)
         later: list[Callable[[], None]] = []
-        wanted = self.observers.task(plan, call, task, later.append) if self.observers.taps else None
+        wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
             self.observers.before(wanted)
         for fault in faults:
@@ -105,49 +84,53 @@ class Kernels:
                 error = aicore_error(device, task, fault.code)
                 if wanted is not None:
                     # the stream stops here: nothing can be put behind this kernel
-                    self.observers.after(wanted, call, plan, error=str(error), error_code=fault.code, defer=None)
+                    self.observers.after(wanted, call, binding, error=str(error), error_code=fault.code, defer=None)
                     for deferred in later:
                         deferred()
                 raise TaskFailure(error)
-        status = 0 if skipped else self._compute(call, faults)
+        status = 0 if skipped else self._compute(binding, call, faults)
         if status:
             device.status.set()
         for fault in faults:
             if fault.kind == "stomp":
-                self._stomp(call, fault)
+                self._stomp(binding, call, fault)
         if wanted is not None:
             on_core = call.engine in _CORES
-            self.observers.after(wanted, call, plan, overflow=status != 0, overflow_status=status if on_core else 0)
+            self.observers.after(wanted, call, binding, overflow=status != 0, overflow_status=status if on_core else 0)
         if later:
             kind, name = TaskKind.CALLBACK, f"callback of {call.node.full_name}"
             behind = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
-            behind.append(Task(kind=kind, name=name, work=lambda _: self._bury(call)))  # alive until all of that ran
+            # the tensors live until all of that ran
+            behind.append(Task(kind=kind, name=name, work=lambda _: self._bury(binding, call)))
             device.stream(task.stream_id).follow(behind)
         else:
-            self._bury(call)
+            self._bury(binding, call)
 
-    def _compute(self, call: Call, faults: Sequence[Any]) -> int:
+    def _compute(self, binding: Binding, call: Call, faults: Sequence[Any]) -> int:
         """Run the kernel; returns AI Core's status word."""
         if not self.engine.values:
             skip(
                 self.engine,
                 call.definition,
                 full_name=call.node.full_name,
-                open_shape=any(place.settles for place in call.outputs),
+                open_shape=any(slot.settles for slot in call.outputs),
                 faults=faults,
             )
             return 0
         if call.definition is TRANS_DATA:
             (source,) = call.arguments
-            assert isinstance(source, Place)
-            values = source.array()  # the layout alone: every bit of every number stays
-            call.outputs[0].put(values if call.outputs[0].plain else values.copy())  # its readers take the copy
+            assert isinstance(source, Slot)
+            values = binding.array(source)  # the layout alone: every bit of every number stays
+            (output,) = call.outputs
+            binding.put(output, values if output.plain else values.copy())  # its readers take the copy
             return 0
         definition = call.definition
         counter = self._counts.get(call.node, 0)
         if definition.random:
             self._counts[call.node] = counter + 1
-        operands = [_operand(argument) for argument in call.arguments]
+        for at in definition.updates:
+            binding.own(call.arguments[at])
+        operands = [_operand(binding, argument) for argument in call.arguments]
         computed = compute(
             self.engine,
             self.device,
@@ -160,7 +143,7 @@ class Kernels:
             unwritten=definition.unwritten.get(self.device.chip.target, ()),
             faults=faults,
         )
-        status = self._store(call, computed)
+        status = self._store(binding, call, computed)
         if status and not finite([o for at, o in enumerate(operands) if at not in call.definition.updates]):
             return 0
         return status
@@ -172,65 +155,68 @@ class Kernels:
             "all" in skipped or "ALL" in skipped or node.op_type in skipped or node.full_name in skipped
         )
 
-    def _bury(self, call: Call) -> None:
+    def _bury(self, binding: Binding, call: Call) -> None:
         """The tensors that nobody needs behind this kernel."""
-        for place in call.deaths:
-            self._end(place)
+        for slot in call.deaths:
+            buffer = binding.end(slot)
+            if not self._memory_reuse and buffer.size >= _DISCARD:
+                self.device.memory.discard(buffer)
 
-    def _store(self, call: Call, computed: Computed) -> int:
+    def _store(self, binding: Binding, call: Call, computed: Computed) -> int:
         """Write what a kernel computed; not 0 where a number did not fit its type."""
         mode = self.device.overflow
         head = call.node.members[0].op_type if call.node.members else call.definition.name
         cube = head in self.device.chip.cube_ops
         status = 0
         for at, value in computed.updated.items():
-            place = call.arguments[at]
-            if not isinstance(place, Place):
+            slot = call.arguments[at]
+            if not isinstance(slot, Slot):
                 continue
-            values, too_large = narrow(value, place.device_dtype, mode)
-            status |= status_bits(place.device_dtype, cube=cube) if too_large else 0
-            if np.may_share_memory(values, place.device_array()):
-                place.memory().touch()
+            values, too_large = narrow(value, slot.device_dtype, mode)
+            status |= status_bits(slot.device_dtype, cube=cube) if too_large else 0
+            if np.may_share_memory(values, binding.device_array(slot)):
+                binding.buffer(slot).touch()
             else:
-                place.put(values)
-        for place, stored, result in zip(call.outputs, call.stored, computed.results, strict=True):
+                binding.put(slot, values)
+        for slot, stored, result in zip(call.outputs, call.stored, computed.results, strict=True):
             if not stored:
                 continue
-            values, too_large = narrow(np.asarray(result), place.device_dtype, mode)
-            status |= status_bits(place.device_dtype, cube=cube) if too_large else 0
-            if place.settles:
-                place.settle(values.shape)
-            if place.plain and place.device_dtype.nbytes(values.size) != place.nbytes:
+            values, too_large = narrow(np.asarray(result), slot.device_dtype, mode)
+            status |= status_bits(slot.device_dtype, cube=cube) if too_large else 0
+            if slot.settles:
+                binding.settle(slot, values.shape)
+            if slot.plain and slot.device_dtype.nbytes(values.size) != binding.nbytes(slot):
                 raise DeviceError(
-                    f"the kernel of {call.node.op_type} gave shape {values.shape} for an output of shape {place.shape}",
+                    f"the kernel of {call.node.op_type} gave shape {values.shape} for an output of shape "
+                    f"{binding.shape(slot)}",
                     where=call.node.full_name,
                 )
-            place.put(values)
+            binding.put(slot, values)
         return status
 
     def _refuse(self, call: Call, faults: Sequence[Any]) -> None:
         if any(fault.kind == "out_of_memory" for fault in faults):
-            raise self.device.memory.out_of_memory(sum(p.nbytes for p in call.outputs), call.node.full_name)
+            raise self.device.memory.out_of_memory(sum(slot.nbytes for slot in call.outputs), call.node.full_name)
 
-    def _stomp(self, call: Call, fault: Any) -> None:
+    def _stomp(self, binding: Binding, call: Call, fault: Any) -> None:
         """Overwrite bytes that are not the operator's own."""
         if fault.address is not None:
             address = fault.address + fault.offset
         elif fault.target is not None:
-            address = self._target(fault.target, fault.slot).address + fault.offset
+            address = self._target(fault.target, fault.slot) + fault.offset
         else:
             if not call.outputs:
                 raise DeviceError("an operator without output cannot write behind it", where=call.node.full_name)
-            address = call.outputs[0].memory().end + fault.offset
+            address = binding.buffer(call.outputs[0]).end + fault.offset
         self.device.memory.write(address, np.full(fault.nbytes, fault.byte, np.uint8))
 
-    def _target(self, pattern: str, slot: int) -> Buffer:
-        buffer = self._locate(pattern, slot) if self._locate is not None else None
-        if buffer is None:
+    def _target(self, pattern: str, slot: int) -> int:
+        address = self._locate(pattern, slot) if self._locate is not None else None
+        if address is None:
             raise DeviceError(
                 f"no tensor of the program matches {pattern!r}", where="fault plan: stomp.target", code="DS-FLT-004"
             )
-        return buffer
+        return address
 
 
 def _callback(deferred: Callable[[], None]) -> Callable[[Task], None]:
@@ -249,13 +235,13 @@ def aicore_error(device: Device, task: Task, code: int) -> DeviceError:
     )
 
 
-def _operand(argument: Argument) -> Any:
+def _operand(binding: Binding, argument: Argument) -> Any:
     """An operand as an engine takes it."""
-    if isinstance(argument, Place):
-        array = argument.array()
+    if isinstance(argument, Slot):
+        array = binding.array(argument)
         return array.item() if argument.scalar else array
     if isinstance(argument, HostValue):
         return argument.value
     if argument is None:
         return None
-    return tuple(_operand(item) for item in argument)
+    return tuple(_operand(binding, item) for item in argument)

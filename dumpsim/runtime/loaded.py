@@ -11,14 +11,13 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.event import Event
 from dumpsim.device.injector import matches
-from dumpsim.device.memory import Buffer
-from dumpsim.device.space import BLOCK_RULES
 from dumpsim.device.task import Task, TaskIds, TaskKind
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.kernel import Kernels
-from dumpsim.runtime.place import Place
-from dumpsim.runtime.plan import Argument, Call, GraphPlan, is_dynamic, plan_graph
+from dumpsim.runtime.plan import Call, GraphPlan, is_dynamic, plan_graph
+from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
 
@@ -37,7 +36,7 @@ class Lifetime:
     owner : str
         Full name of the producing node, or parameter name.
     kind : str
-        As in `Place.kind`.
+        As in `Slot.kind`.
     slot : int
         Output slot of the producer.
     address, nbytes : int
@@ -91,98 +90,94 @@ class LoadedGraph:
         self.model_name = f"kernel_graph{kernel_graph.graph_id}" if model_id else ""
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
-        self.plan: GraphPlan | None = None
+        self.binding: Binding | None = None
         self._device = device
         self._options = options
         self._weights = weights
         self._kernels = kernels
         self._find = find
         self._dynamic = is_dynamic(kernel_graph)
-        self._plans: dict[tuple[tuple[int, ...], ...], GraphPlan] = {}
-        self._workspace: Buffer | None = None
+        self._bindings: dict[tuple[tuple[int, ...], ...], Binding] = {}
         self._owner = f"kernel graph {kernel_graph.graph_id}"
+
+    @property
+    def plan(self) -> GraphPlan | None:
+        """The plan of the last run; None before the first run of a graph with open shapes."""
+        return None if self.binding is None else self.binding.plan
 
     # ------------------------------------------------------------- memory
     def reserve(self) -> None:
         """Take the memory that lasts, and see whether the workspace fits; open shapes wait for the first run."""
         if not self._dynamic:
-            self.plan = self._load(())
+            self.binding = self._load(())
+            plan = self.binding.plan
             try:
-                self._device.memory.require(self.plan.workspace, owner=self._owner)
+                self._device.memory.require(plan.workspace, owner=self._owner)
             except DeviceError as error:
-                raise self._with_largest(error, self.plan) from None
+                raise self._with_largest(error, plan) from None
 
     def release(self) -> None:
         """Give all memory back; weights stay."""
         self.unclaim()
-        for shapes in list(self._plans):
+        for shapes in list(self._bindings):
             self._unload(shapes)
-        self.plan = None
+        self.binding = None
 
     def unclaim(self) -> None:
         """Give the workspace back."""
-        if self._workspace is not None:
-            self._device.memory.free(self._workspace, dead=self._device.clock.now_ns)
-            self._workspace = None
+        workspace = None if self.binding is None else self.binding.unclaim()
+        if workspace is not None:
+            self._device.memory.free(workspace, dead=self._device.clock.now_ns)
 
-    def _load(self, shapes: tuple[tuple[int, ...], ...]) -> GraphPlan:
+    def _load(self, shapes: tuple[tuple[int, ...], ...]) -> Binding:
         """Plan the graph for these argument shapes, and put its constants on the device."""
-        found = self._plans.get(shapes)
+        found = self._bindings.get(shapes)
         if found is not None:
             return found
-        if len(self._plans) >= _PLANS:
-            self._unload(next(iter(self._plans)))
-        chip = self._device.chip
-        plan = plan_graph(self.kernel_graph, chip, self._options, self._find, shapes if self._dynamic else None)
-        plan.model_name, plan.model_id = self.model_name, self.model_id
-        for place in plan.weights:
-            self._weights.bind(place)
+        if len(self._bindings) >= _PLANS:
+            self._unload(next(iter(self._bindings)))
+        memory = self._device.memory
+        plan = plan_graph(
+            self.kernel_graph, self._device.chip, self._options, self._find, shapes if self._dynamic else None
+        )
+        binding = Binding(plan, memory, model_name=self.model_name, model_id=self.model_id)
+        for slot in plan.weights:
+            self._weights.bind(binding, slot)
         try:
-            for place in plan.constants:
-                assert place.value is not None
-                owner = f"{self._owner} {place.name}"
-                place.buffer = self._device.memory.allocate(place.nbytes, owner=owner, kind="constant", fill=False)
-                place.put(place.value)
+            for slot in plan.constants:
+                owner = f"{self._owner} {slot.name}"
+                binding.fix(slot, memory.allocate(slot.nbytes, owner=owner, kind="constant", fill=False))
+                assert slot.value is not None
+                binding.put(slot, slot.value)
         except DeviceError:
-            _free_constants(plan)
+            self._free_constants(binding)
             raise
-        self._plans[shapes] = plan
-        return plan
+        self._bindings[shapes] = binding
+        return binding
 
     def _unload(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        _free_constants(self._plans.pop(shapes))
+        self._free_constants(self._bindings.pop(shapes))
 
-    def _claim(self, plan: GraphPlan) -> None:
+    def _free_constants(self, binding: Binding) -> None:
+        for slot in binding.plan.constants:
+            buffer = binding.unfix(slot)
+            if buffer is not None:
+                self._device.memory.free(buffer)
+
+    def _claim(self, binding: Binding) -> None:
         """Give a plan its workspace."""
-        if plan is not self.plan:
+        if binding is not self.binding:
             self.unclaim()
-            self.plan = plan
-        if self._workspace is not None or not plan.planned:
+            self.binding = binding
+        plan = binding.plan
+        if binding.workspace is not None or not plan.planned:
             return
         memory = self._device.memory
         try:
             workspace = memory.allocate(plan.workspace, owner=self._owner, kind="workspace", fill=False)
         except DeviceError as error:
             raise self._with_largest(error, plan) from None
-        self._workspace = workspace
-        rule = BLOCK_RULES[plan.rule]
-        for place in plan.planned:
-            place.forget()
-            address = workspace.address + place.offset
-            if place.buffer is None:
-                place.buffer = Buffer(
-                    memory=memory,
-                    address=address,
-                    size=place.nbytes,
-                    alloc_size=rule.block(place.nbytes),
-                    owner=place.name,
-                    kind=place.kind,
-                    born=place.born,
-                )
-            place.buffer.address = address
-            place.buffer.fresh = workspace.fresh
-            place.buffer.dead = place.dead if place.born >= 0 else None
-            workspace.parts.append(place.buffer)
+        binding.claim(workspace)
 
     def _with_largest(self, error: DeviceError, plan: GraphPlan) -> DeviceError:
         """The error with the tensors that make the workspace large."""
@@ -196,31 +191,31 @@ class LoadedGraph:
         """Upload, launch, wait, copy back; the workspace stays claimed."""
         device = self._device
         prices = device.chip.prices
-        plan = self._load(tuple(value.shape for value in arguments) if self._dynamic else ())
-        self._claim(plan)
-        for place in plan.weights:
-            self._weights.upload(place)
-        for place, value in zip(plan.inputs, arguments, strict=True):
-            self._kernels.begin(place)
-            if value.shape != place.shape:
-                raise BadInputError(f"the argument has shape {value.shape}", where=place.name, allowed=[place.shape])
-            device.clock.advance(prices.copy_duration_ns(place.nbytes))
-            place.put(value.astype(place.device_dtype.numpy, copy=False))
-        self._launch(plan)
+        binding = self._load(tuple(value.shape for value in arguments) if self._dynamic else ())
+        self._claim(binding)
+        for slot in binding.plan.weights:
+            self._weights.upload(binding, slot)
+        for slot, value in zip(binding.plan.inputs, arguments, strict=True):
+            binding.begin(slot)
+            if value.shape != slot.shape:
+                raise BadInputError(f"the argument has shape {value.shape}", where=slot.name, allowed=[slot.shape])
+            device.clock.advance(prices.copy_duration_ns(slot.nbytes))
+            binding.put(slot, value.astype(slot.numpy, copy=False))
+        self._launch(binding)
         device.synchronize()
-        return [self._result(argument) for argument in plan.results]
+        return [self._result(binding, slot) for slot in binding.plan.results]
 
-    def _launch(self, plan: GraphPlan) -> None:
+    def _launch(self, binding: Binding) -> None:
         """Put the tasks on their streams; a model counts its tasks, events too, anew in each run."""
         device = self._device
         ids = TaskIds() if self.model_id else None
         if ids is not None:
-            self._kernels.observers.data(plan, device.clock.now_ns)
+            self._kernels.observers.data(binding, device.clock.now_ns)
         if not self.kernel_graph.launches:
-            for call in plan.calls:
-                device.stream(COMPUTE_STREAM).launch(self._task(plan, call), ids)
+            for call in binding.plan.calls:
+                device.stream(COMPUTE_STREAM).launch(self._task(binding, call), ids)
             return
-        calls = {id(call.node): call for call in plan.calls}
+        calls = {id(call.node): call for call in binding.plan.calls}
         events: dict[int, Event] = {}
         for launch in self.kernel_graph.launches:
             stream = device.stream(launch.stream)
@@ -230,59 +225,53 @@ class LoadedGraph:
             elif launch.wait is not None:
                 stream.wait(events[launch.wait], ids)
             elif id(launch.node) in calls:
-                stream.launch(self._task(plan, calls[id(launch.node)]), ids)
+                stream.launch(self._task(binding, calls[id(launch.node)]), ids)
 
-    def _task(self, plan: GraphPlan, call: Call) -> Task:
+    def _task(self, binding: Binding, call: Call) -> Task:
         return Task(
             kind=TaskKind.of_engine(call.engine),
             name=call.node.full_name,
-            work=partial(self._kernels.run, plan, call),
+            work=partial(self._kernels.run, binding, call),
             cost_ns=call.cost_ns,
         )
 
-    def _result(self, argument: Argument) -> HostArray:
-        assert isinstance(argument, Place)
-        self._device.clock.advance(self._device.chip.prices.copy_duration_ns(argument.nbytes))
+    def _result(self, binding: Binding, slot: Slot) -> HostArray:
+        self._device.clock.advance(self._device.chip.prices.copy_duration_ns(binding.nbytes(slot)))
         if not self._device.memory.backed:
-            return Unknown(argument.name, argument.dtype.numpy, argument.shape)
-        return np.array(argument.array(), dtype=argument.dtype.numpy)
+            return Unknown(slot.name, slot.dtype.numpy, binding.shape(slot))
+        return np.array(binding.array(slot), dtype=slot.dtype.numpy)
 
     # ------------------------------------------------------------- reports
-    def locate(self, pattern: str, slot: int) -> Buffer | None:
-        """The buffer of an operator's output or of a parameter."""
-        if self.plan is None:
+    def locate(self, pattern: str, slot: int) -> int | None:
+        """The address of an operator's output or of a parameter."""
+        binding = self.binding
+        if binding is None:
             return None
-        for call in self.plan.calls:
+        for call in binding.plan.calls:
             if matches(pattern, call.node.op_type, call.node.full_name):
                 for output in call.outputs:
-                    if output.slot == slot and output.root.buffer is not None:
-                        return output.memory()
-        return next((p.buffer for p in self.plan.parameters if p.name == pattern and p.buffer is not None), None)
+                    if output.slot == slot and binding.address(output):
+                        return binding.address(output)
+        return next((binding.address(p) or None for p in binding.plan.parameters if p.name == pattern), None)
 
     def lifetimes(self) -> Iterator[Lifetime]:
         """Life times of the tensors in the workspace of the last plan, in the order of their births."""
-        plan = self.plan
-        if plan is None:
+        binding = self.binding
+        if binding is None:
             return
+        calls = binding.plan.calls
 
         def name(position: int) -> str:
-            return plan.calls[position].node.full_name if 0 <= position < len(plan.calls) else ""
+            return calls[position].node.full_name if 0 <= position < len(calls) else ""
 
-        for place in sorted(plan.planned, key=lambda p: (p.born, p.offset)):
+        for slot in sorted(binding.plan.planned, key=lambda s: (s.born, s.offset)):
             yield Lifetime(
                 graph_id=self.kernel_graph.graph_id,
-                owner=place.name,
-                kind=place.kind,
-                slot=place.slot,
-                address=place.buffer.address if place.buffer is not None else 0,
-                nbytes=place.nbytes,
-                born=name(place.born),
-                dead=name(place.dead),
+                owner=slot.name,
+                kind=slot.kind,
+                slot=slot.slot,
+                address=binding.address(slot),
+                nbytes=binding.nbytes(slot),
+                born=name(slot.born),
+                dead=name(slot.dead),
             )
-
-
-def _free_constants(plan: GraphPlan) -> None:
-    for place in plan.constants:
-        if place.buffer is not None:
-            place.buffer.memory.free(place.buffer)
-            place.buffer = None

@@ -11,15 +11,16 @@ from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
-from dumpsim.device.memory import Bytes
+from dumpsim.device.memory import Buffer, Bytes
 from dumpsim.device.task import UNKNOWN_TASK_ID, Task
 from dumpsim.graph.graph import Node
 from dumpsim.graph.program import KernelGraph
+from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.buildinfo import with_build_info
-from dumpsim.runtime.place import PLAIN, Array, Place
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+from dumpsim.runtime.slot import PLAIN, Array, Slot
 
-__all__ = ["Observers", "bytes_ref", "host_array", "host_ref", "operand_refs", "place_ref"]
+__all__ = ["Observers", "bytes_ref", "host_array", "host_ref"]
 
 _NOTHING = np.zeros(0, np.uint8)
 _BYTE = dtype("uint8")
@@ -77,13 +78,13 @@ class Observers:
             if tap.wants(event):
                 tap.run_begin(event)
 
-    def run_end(self, kernel_graph: KernelGraph, plan: GraphPlan | None, run_count: int, kind: str) -> None:
+    def run_end(self, kernel_graph: KernelGraph, binding: Binding | None, run_count: int, kind: str) -> None:
         """Tell that a root graph has ended a run; its parameters are there to be read."""
         event = self._run(kernel_graph, run_count, kind)
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
-            parameters = plan.parameters if plan is not None else ()
-            refs = tuple(place_ref(place, slot) for slot, place in enumerate(parameters))
+            parameters = binding.plan.parameters if binding is not None else ()
+            refs = tuple(slot_ref(binding, slot, at) for at, slot in enumerate(parameters) if binding is not None)
             event = replace(event, parameters=refs)
             for tap in wanting:
                 tap.run_end(event)
@@ -98,17 +99,17 @@ class Observers:
         )
 
     def task(
-        self, plan: GraphPlan, call: Call, task: Task, defer: Callable[[Callable[[], None]], None] | None = None
+        self, binding: Binding, call: Call, task: Task, defer: Callable[[Callable[[], None]], None] | None = None
     ) -> Wanted | None:
         """The taps that want the event of a task and its fields, None where none does."""
         if not self.taps:
             return None
-        node = call.node
+        node, graph = call.node, binding.plan.kernel_graph
         fields: dict[str, Any] = {  # an event is made of them up to three times, which is cheaper than `replace`
             "op_type": node.op_type,
             "full_name": node.full_name,
-            "graph_id": plan.kernel_graph.graph_id,
-            "root_graph_id": plan.kernel_graph.root_graph_id,
+            "graph_id": graph.graph_id,
+            "root_graph_id": graph.root_graph_id,
             "operands": (),
             "outputs": (),
             "attrs": {**call.attrs, "dump": node.dump_mark} if node.dump_mark is not None else call.attrs,
@@ -116,8 +117,8 @@ class Observers:
             "stream_id": task.stream_id,
             "time_ns": task.end_ns,
             "rank": self.rank,
-            "model_name": plan.model_name,
-            "model_id": plan.model_id,
+            "model_name": binding.model_name,
+            "model_id": binding.model_id,
             "original_names": _originals(node),
             "defer": defer,
         }
@@ -125,28 +126,29 @@ class Observers:
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if not wanting:
             return None
-        return wanting, {**fields, **_tensors(plan, call), "arguments": _arguments(call)}
+        return wanting, {**fields, **_tensors(binding, call), "arguments": _arguments(call)}
 
-    def data(self, plan: GraphPlan, time_ns: int) -> None:
+    def data(self, binding: Binding, time_ns: int) -> None:
         """Tell of the inputs of a model: nodes of type Data, which no task runs, so that their ids are unknown."""
-        for place in plan.parameters if self.taps else ():
+        graph = binding.plan.kernel_graph
+        for slot in binding.plan.parameters if self.taps else ():
             event = TaskEvent(
                 op_type="Data",
-                full_name=place.name,
-                graph_id=plan.kernel_graph.graph_id,
-                root_graph_id=plan.kernel_graph.root_graph_id,
+                full_name=slot.name,
+                graph_id=graph.graph_id,
+                root_graph_id=graph.root_graph_id,
                 operands=(),
                 outputs=(),
                 task_id=UNKNOWN_TASK_ID,
                 stream_id=UNKNOWN_TASK_ID,
                 time_ns=time_ns,
                 rank=self.rank,
-                model_name=plan.model_name,
-                model_id=plan.model_id,
+                model_name=binding.model_name,
+                model_id=binding.model_id,
             )
             wanting = [tap for tap in self.taps if tap.wants(event)]
             if wanting:
-                event = replace(event, outputs=(place_ref(place, 0),))
+                event = replace(event, outputs=(slot_ref(binding, slot, 0),))
                 for tap in wanting:
                     tap.before_task(event)
                 for tap in wanting:
@@ -192,18 +194,18 @@ class Observers:
         for tap in taps:
             tap.before_task(event)
 
-    def after(self, wanted: Wanted, call: Call, plan: GraphPlan, **changes: Any) -> None:
+    def after(self, wanted: Wanted, call: Call, binding: Binding, **changes: Any) -> None:
         """Tell that a kernel has run; the versions of what it wrote are new."""
         taps, fields = wanted
-        event = TaskEvent(**{**fields, **_tensors(plan, call), **changes})
+        event = TaskEvent(**{**fields, **_tensors(binding, call), **changes})
         for tap in taps:
             tap.after_task(event)
 
 
-def _tensors(plan: GraphPlan, call: Call) -> dict[str, Any]:
+def _tensors(binding: Binding, call: Call) -> dict[str, Any]:
     """References to a call's tensors as they are now."""
-    outputs = tuple(place_ref(output, output.slot) for output in call.outputs)
-    return {"operands": _operands(plan, call), "outputs": outputs}
+    outputs = tuple(slot_ref(binding, output, output.slot) for output in call.outputs)
+    return {"operands": _operands(binding, call), "outputs": outputs}
 
 
 def _originals(node: Node) -> tuple[str, ...]:
@@ -213,59 +215,52 @@ def _originals(node: Node) -> tuple[str, ...]:
     return (node.original_name,) if node.original_name else ()
 
 
-def place_ref(place: Place, slot: int, *, is_root: bool = True, is_own: bool = True) -> TensorRef:
+def slot_ref(binding: Binding, slot: Slot, number: int, *, is_root: bool = True, is_own: bool = True) -> TensorRef:
     """The reference to a tensor in device memory."""
-    buffer = place.memory()
-    kind = place.root.kind
+    buffer = binding.buffer(slot)
+    kind = slot.root.kind
     origin = "device"
     if kind == "constant":
         origin = "constant"
     elif (kind == "input" and not is_root) or (kind == "weight" and not is_own):  # [observed 2.10]
         origin = "segment"
+    shown = binding.shown_shape(slot)
+    nbytes = binding.shown_nbytes(slot)
     return TensorRef(
-        slot=slot,
-        dtype=place.dtype,
-        shape=place.shown_shape,
-        device_dtype=place.device_dtype,
-        device_format=place.device_format,
-        device_shape=place.shown_shape if place.transparent or place.largest is not None else place.device_shape,
+        slot=number,
+        dtype=slot.dtype,
+        shape=shown,
+        device_dtype=slot.device_dtype,
+        device_format=slot.device_format,
+        device_shape=shown if slot.transparent or slot.largest is not None else binding.device_shape(slot),
         address=buffer.address,
-        nbytes=place.shown_nbytes,
-        read=_reader(place),
+        nbytes=nbytes,
+        read=_reader(buffer, nbytes),
         version=buffer.version,
-        groups=place.groups,
+        groups=slot.groups,
         origin=origin,
-        producer="" if kind == "constant" else place.name,
-        name=place.name if kind in ("input", "weight") and not place.is_element else "",
+        producer="" if kind == "constant" else slot.name,
+        name=slot.name if kind in ("input", "weight") and not slot.is_element else "",
     )
 
 
-def _operands(plan: GraphPlan, call: Call) -> tuple[TensorRef, ...]:
-    """References to a call's operands; numbers, texts and types are attributes in a model, not operands."""
-    kept = list(enumerate(call.arguments))
-    if plan.model_id:
-        kept = [(at, a) for at, a in kept if not isinstance(a, HostValue) or isinstance(a.abstract, TupleType)]
-    written = [number for number, (at, _) in enumerate(kept) if at in call.definition.updates]
-    graph = plan.kernel_graph
-    return operand_refs([a for _, a in kept], is_root=graph.is_root, is_own=graph.is_own, written=written)
+def _operands(binding: Binding, call: Call) -> tuple[TensorRef, ...]:
+    """References to a call's operands, tuples of tensors take one slot per tensor.
 
-
-def operand_refs(
-    arguments: Sequence[Argument], *, is_root: bool = True, is_own: bool = True, written: Sequence[int] = ()
-) -> tuple[TensorRef, ...]:
-    """References to a kernel's operands; operands that are tuples of tensors take one slot per tensor.
-
-    `written` are the arguments that the kernel writes.
+    Numbers, texts and types are attributes in a model, not operands.
     """
+    graph = binding.plan.kernel_graph
     refs: list[TensorRef] = []
-    for at, argument in enumerate(arguments):
+    for at, argument in enumerate(call.arguments):
+        if binding.model_id and isinstance(argument, HostValue) and not isinstance(argument.abstract, TupleType):
+            continue
+        written = at in call.definition.updates
         for item in _flat((argument,)):
-            slot = len(refs)
-            if isinstance(item, Place):
-                ref = place_ref(item, slot, is_root=is_root, is_own=is_own)
-                refs.append(replace(ref, written=True) if at in written else ref)
+            if isinstance(item, Slot):
+                ref = slot_ref(binding, item, len(refs), is_root=graph.is_root, is_own=graph.is_own)
+                refs.append(replace(ref, written=True) if written else ref)
             else:
-                refs.append(host_ref(host_array(item.value, item.abstract), slot))
+                refs.append(host_ref(host_array(item.value, item.abstract), len(refs)))
     return tuple(refs)
 
 
@@ -337,7 +332,7 @@ def _arguments(call: Call) -> dict[str, Any]:
     }
 
 
-def _flat(arguments: Sequence[Argument]) -> Iterator[Place | HostValue]:
+def _flat(arguments: Sequence[Argument]) -> Iterator[Slot | HostValue]:
     for argument in arguments:
         if isinstance(argument, tuple):
             yield from _flat(argument)
@@ -345,12 +340,9 @@ def _flat(arguments: Sequence[Argument]) -> Iterator[Place | HostValue]:
             yield argument
 
 
-def _reader(place: Place) -> Callable[[], Bytes]:
-    buffer = place.memory()
-    memory, address, nbytes = buffer.memory, buffer.address, place.shown_nbytes
-
+def _reader(buffer: Buffer, nbytes: int) -> Callable[[], Bytes]:
     def read() -> Bytes:
-        view = memory.view(address, nbytes)
+        view = buffer.bytes()[:nbytes]
         view.flags.writeable = False
         return view
 

@@ -1,7 +1,7 @@
 """The plan of a kernel graph before it runs: operands and outputs of kernels, how tensors lie, when memory is whose."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias, Union
 
@@ -18,20 +18,20 @@ from dumpsim.core.abstract import (
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import Chip
-from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
+from dumpsim.device.space import BLOCK_RULES
 from dumpsim.graph.engine import engine_of
 from dumpsim.graph.graph import Constant, Layout, Node, Parameter, Value, definition_of, topological
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.place import PLAIN, Place
+from dumpsim.runtime.slot import PLAIN, Slot
+from dumpsim.runtime.workspace import Span, Use, arrange
 
-__all__ = ["Argument", "Call", "GraphPlan", "HostValue", "is_dynamic", "places_of", "plan_graph"]
+__all__ = ["Argument", "Call", "GraphPlan", "HostValue", "is_dynamic", "plan_graph", "slots_of"]
 
 # nodes that hand a value on or order side effects; no kernel stands behind them
 _FIRST = frozenset({"Load", "Depend", "StopGradient"})
 _TUPLES = frozenset({"MakeTuple", "MakeList"})
 _ITEMS = frozenset({"TupleGetItem", "ListGetItem"})
-_ENDLESS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,10 @@ class HostValue:
 
 
 # what an operand is: a tensor, a host value, a tuple of these, or an ordering token (None)
-Argument: TypeAlias = Union[Place, HostValue, tuple["Argument", ...], None]  # noqa: UP007 (it names itself)
+Argument: TypeAlias = Union[Slot, HostValue, tuple["Argument", ...], None]  # noqa: UP007 (it names itself)
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Call:
     """One kernel of the graph.
 
@@ -56,7 +56,7 @@ class Call:
         What is run.
     arguments : tuple of Argument
         Operands in order, ordering tokens left out.
-    outputs : tuple of Place
+    outputs : tuple of Slot
     stored : tuple of bool
         Whether the kernel's result has to be written to the output; False where the kernel wrote it in place.
     attrs : mapping
@@ -65,58 +65,56 @@ class Call:
         What runs it, as in `OpDef.engine`.
     stream : int
         Where it runs.
+    births, deaths : tuple of Slot
+        What begins to live before it, and what nobody needs after it.
     """
 
     node: Node
     definition: OpDef
     arguments: tuple[Argument, ...]
-    outputs: tuple[Place, ...]
+    outputs: tuple[Slot, ...]
     stored: tuple[bool, ...]
     attrs: Mapping[str, Any]
     engine: str
     cost_ns: int
     stream: int = 0
-    births: list[Place] = field(default_factory=list)
-    deaths: list[Place] = field(default_factory=list)
+    births: tuple[Slot, ...] = ()
+    deaths: tuple[Slot, ...] = ()
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True, weakref_slot=True)
 class GraphPlan:
-    """A kernel graph, ready to run.
+    """A kernel graph, ready to run in any rank.
 
     Attributes
     ----------
     calls : tuple of Call
         In execution order.
-    parameters : tuple of Place
+    parameters : tuple of Slot
         Of the graph's parameters, in order.
-    inputs : tuple of Place
+    inputs : tuple of Slot
         Of the parameters that are not weights.
-    constants, weights : tuple of Place
-    planned : tuple of Place
+    constants, weights : tuple of Slot
+    planned : tuple of Slot
         Everything that lies in the workspace.
-    results : tuple of Argument
+    results : tuple of Slot
         The graph's output tensors.
     workspace : int
         Bytes of the workspace.
     rule : str
         Block rule of the tensors in it.
-    model_name, model_id
-        The model that the graph was loaded as (O2); "" and 0 elsewhere.
     """
 
     kernel_graph: KernelGraph
     calls: tuple[Call, ...]
-    parameters: tuple[Place, ...]
-    inputs: tuple[Place, ...]
-    constants: tuple[Place, ...]
-    weights: tuple[Place, ...]
-    planned: tuple[Place, ...]
-    results: tuple[Argument, ...]
+    parameters: tuple[Slot, ...]
+    inputs: tuple[Slot, ...]
+    constants: tuple[Slot, ...]
+    weights: tuple[Slot, ...]
+    planned: tuple[Slot, ...]
+    results: tuple[Slot, ...]
     workspace: int
     rule: str
-    model_name: str = ""
-    model_id: int = 0
 
 
 def is_dynamic(kernel_graph: KernelGraph) -> bool:
@@ -174,8 +172,9 @@ class _Planner:
         for parameter, shape in zip(kernel_graph.arguments, shapes or (), strict=False):
             self.inferred[id(parameter)] = replace(parameter.abstract, shape=shape)
         self.calls: dict[int, Call] = {}
-        self.constants: list[Place] = []
-        self.planned: list[Place] = []
+        self.slots: list[Slot] = []
+        self.constants: list[Slot] = []
+        self.planned: list[Slot] = []
         self.streams = {id(launch.node): launch.stream for launch in kernel_graph.launches}
 
     def plan(self) -> GraphPlan:
@@ -192,19 +191,70 @@ class _Planner:
                 self.known[id(node)] = self._structural(node)
         calls = tuple(self.calls[id(node)] for node in order if id(node) in self.calls)
         results = tuple(_tensors(self._argument(graph.output))) if graph.output is not None else ()
-        workspace = self._lifetimes(calls, results)
+        uses = [
+            Use(
+                reads=tuple(slot for argument in call.arguments for slot in slots_of(argument)),
+                writes=call.outputs,
+                stream=call.stream,
+                engine=call.engine,
+            )
+            for call in calls
+        ]
+        spans, workspace = arrange(self.planned, uses, results, self.rule, reuse=self.reuse)
+        return self._finished(calls, parameters, results, spans, workspace)
+
+    def _finished(
+        self,
+        calls: Sequence[Call],
+        parameters: Sequence[Slot],
+        results: Sequence[Slot],
+        spans: Mapping[int, Span],
+        workspace: int,
+    ) -> GraphPlan:
+        """The plan, with slots that know their life times and offsets."""
+        done: list[Slot] = []
+        for slot in self.slots:  # bases come first
+            base = None if slot.base is None else done[slot.base.index]
+            span = spans.get(slot.index)
+            if span is not None:
+                slot = replace(slot, base=base, born=span.born, dead=span.dead, offset=span.offset)
+            elif base is not None:
+                slot = replace(slot, base=base)
+            done.append(slot)
+
+        planned = tuple(done[slot.index] for slot in self.planned)
+        births: dict[int, list[Slot]] = {}
+        deaths: dict[int, list[Slot]] = {}
+        for slot in planned:
+            births.setdefault(slot.born, []).append(slot)
+            deaths.setdefault(slot.dead, []).append(slot)
         return GraphPlan(
             kernel_graph=self.kernel_graph,
-            calls=calls,
-            parameters=parameters,
-            inputs=tuple(p for p in parameters if p.kind == "input"),
-            constants=tuple(self.constants),
-            weights=tuple(p for p in parameters if p.kind == "weight"),
-            planned=tuple(self.planned),
-            results=results,
+            calls=tuple(
+                replace(
+                    call,
+                    arguments=tuple(_final(argument, done) for argument in call.arguments),
+                    outputs=tuple(done[slot.index] for slot in call.outputs),
+                    births=tuple(births.get(position, ())),
+                    deaths=tuple(deaths.get(position, ())),
+                )
+                for position, call in enumerate(calls)
+            ),
+            parameters=tuple(done[slot.index] for slot in parameters),
+            inputs=tuple(done[slot.index] for slot in parameters if slot.kind == "input"),
+            constants=tuple(done[slot.index] for slot in self.constants),
+            weights=tuple(done[slot.index] for slot in parameters if slot.kind == "weight"),
+            planned=planned,
+            results=tuple(done[slot.index] for slot in results),
             workspace=workspace,
             rule=self.rule.name,
         )
+
+    def _new(self, **fields: Any) -> Slot:
+        """The next slot of the plan."""
+        slot = Slot(index=len(self.slots), **fields)
+        self.slots.append(slot)
+        return slot
 
     # -------------------------------------------------------------- types
     def _abstract(self, value: Value) -> Abstract:
@@ -230,10 +280,10 @@ class _Planner:
         self.inferred[id(node)] = inferred
 
     # ------------------------------------------------------------- values
-    def _parameter(self, parameter: Parameter) -> Place:
+    def _parameter(self, parameter: Parameter) -> Slot:
         abstract = self._abstract(parameter)
         assert isinstance(abstract, TensorType)
-        place = Place(
+        slot = self._new(
             name=parameter.name,
             kind="weight" if parameter.is_weight else "input",
             dtype=abstract.dtype,
@@ -242,10 +292,10 @@ class _Planner:
             storage=parameter.storage,
             is_element=parameter.is_element,
         )
-        self.known[id(parameter)] = place
+        self.known[id(parameter)] = slot
         if not parameter.is_weight:
-            self.planned.append(place)
-        return place
+            self.planned.append(slot)
+        return slot
 
     def _argument(self, value: Value) -> Argument:
         if id(value) in self.known:
@@ -265,7 +315,7 @@ class _Planner:
             return None
         if isinstance(abstract, TensorType):
             value = np.ascontiguousarray(constant.value, dtype=abstract.dtype.numpy).reshape(abstract.shape)
-            place = Place(
+            slot = self._new(
                 name=f"data-{len(self.constants)}",
                 kind="constant",
                 dtype=abstract.dtype,
@@ -273,8 +323,8 @@ class _Planner:
                 device_dtype=abstract.dtype,
                 value=value,
             )
-            self.constants.append(place)
-            return place
+            self.constants.append(slot)
+            return slot
         return HostValue(value=constant.value, abstract=abstract)
 
     def _structural(self, node: Node) -> Argument:
@@ -302,16 +352,17 @@ class _Planner:
             where=self._where(),
         )
 
-    def _view(self, node: Node) -> Place:
+    def _view(self, node: Node, *, transparent: bool = False) -> Slot:
         operand = self._argument(node.operands[0])
         abstract = self._abstract(node)
-        assert isinstance(operand, Place)
+        assert isinstance(operand, Slot)
         assert isinstance(abstract, TensorType)
         if not operand.plain:
             raise UnsupportedError(
                 f"{node.full_name} gives another shape to a tensor in {operand.device_format}", where=self._where()
             )
-        return Place(
+        return self._new(
+            transparent=transparent,
             name=operand.name,
             kind=operand.kind,
             dtype=operand.device_dtype if self.whole else abstract.dtype,
@@ -345,34 +396,39 @@ class _Planner:
 
     def _no_compute(self, node: Node, definition: OpDef) -> None:
         """A task that computes nothing: its output is the operand's memory. [spec observed 1.2]"""
-        place = self._view(node)
-        place.transparent = self.chip.target == "CPU"
+        slot = self._view(node, transparent=self.chip.target == "CPU")
         arguments = tuple(a for a in (self._argument(value) for value in node.operands) if a is not None)
-        assert place.base is not None
+        assert slot.base is not None
         self.calls[id(node)] = Call(
             node=node,
             definition=definition,
-            arguments=(place.base, *arguments[1:]),
-            outputs=(place,),
+            arguments=(slot.base, *arguments[1:]),
+            outputs=(slot,),
             stored=(False,),
             attrs={**definition.attrs, **node.attrs},
             engine=definition.engine,
             cost_ns=0,
         )
-        self.known[id(node)] = place
+        self.known[id(node)] = slot
 
     def _outputs(
         self, node: Node, definition: OpDef, arguments: Sequence[Argument]
-    ) -> tuple[tuple[Place, ...], tuple[bool, ...]]:
-        outputs: list[Place] = []
+    ) -> tuple[tuple[Slot, ...], tuple[bool, ...]]:
+        outputs: list[Slot] = []
         stored: list[bool] = []
         for slot, abstract in enumerate(_leaves(self._abstract(node))):
             layout = node.layouts[slot] if node.layouts else Layout(dtype=abstract.dtype)
             shape = abstract.shape if isinstance(abstract, TensorType) else ()
             base = arguments[definition.alias[slot]] if slot in definition.alias else None
-            shared = isinstance(base, Place) and base.plain and layout.format == PLAIN
-            device = base.device_dtype if shared and isinstance(base, Place) else layout.dtype
-            place = Place(
+            shared = isinstance(base, Slot) and base.plain and layout.format == PLAIN
+            device = base.device_dtype if shared and isinstance(base, Slot) else layout.dtype
+            bound = max(-prod(shape), 1) * sum(
+                s.nbytes // s.device_dtype.itemsize for a in arguments for s in slots_of(a)
+            )
+            largest = None
+            if shape.count(-1) == 1 and self.chip.target == "CPU":
+                largest = tuple(bound // max(-prod(shape), 1) if dim == -1 else dim for dim in shape)
+            output = self._new(
                 name=node.full_name,
                 kind="activation",
                 dtype=device if self.whole else abstract.dtype,  # GE's graph knows no other type than the device's
@@ -382,114 +438,51 @@ class _Planner:
                 groups=layout.groups,
                 slot=slot,
                 scalar=isinstance(abstract, ScalarType),
-                base=base if shared and isinstance(base, Place) else None,
-                bound=max(-prod(shape), 1)
-                * sum(p.nbytes // p.device_dtype.itemsize for a in arguments for p in places_of(a)),
+                base=base if shared and isinstance(base, Slot) else None,
+                bound=bound,
+                largest=largest,
             )
-            if shape.count(-1) == 1 and self.chip.target == "CPU":
-                place.largest = tuple(place.bound // max(-prod(shape), 1) if dim == -1 else dim for dim in shape)
-            outputs.append(place)
+            outputs.append(output)
             stored.append(not (shared and definition.alias[slot] in definition.updates))
             if not shared:
-                self.planned.append(place)
+                self.planned.append(output)
         return tuple(outputs), tuple(stored)
 
-    def _cost(self, node: Node, definition: OpDef, arguments: Sequence[Argument], outputs: Sequence[Place]) -> int:
-        places = [*outputs, *(p for a in arguments for p in places_of(a))]
+    def _cost(self, node: Node, definition: OpDef, arguments: Sequence[Argument], outputs: Sequence[Slot]) -> int:
+        slots = [*outputs, *(s for a in arguments for s in slots_of(a))]
         if definition.flops is not None:
             operands = [self._abstract(value) for value in node.operands]
             flops = definition.flops(operands, {**definition.attrs, **node.attrs})
         else:
-            flops = sum(p.nbytes // max(1, p.device_dtype.itemsize) for p in outputs)
-        return self.chip.prices.kernel_ns(flops, sum(p.nbytes for p in places))
-
-    # ----------------------------------------------------------- lifetimes
-    def _lifetimes(self, calls: Sequence[Call], results: Sequence[Argument]) -> int:
-        """Born, dead and offset of everything in the workspace; returns the size of the workspace."""
-        end = len(calls)
-        for place in self.planned:
-            if place.kind == "input":
-                place.dead = end  # `Parameter` files are written after the last kernel
-        for position, call in enumerate(calls):
-            for output in call.outputs:
-                if output.base is None:
-                    output.born = output.dead = position
-                else:
-                    _use(output, position)
-            for argument in call.arguments:
-                for place in places_of(argument):
-                    _use(place, position)
-        for argument in results:
-            for place in places_of(argument):
-                _use(place, end)
-        apart = self._apart(calls, end)
-        space = Space(_ENDLESS, reuse=self.reuse)
-        births: dict[int, list[Place]] = {}
-        deaths: dict[int, list[Place]] = {}
-        for place in self.planned:
-            births.setdefault(place.born, []).append(place)
-            deaths.setdefault(place.dead, []).append(place)
-        for position in range(-1, end + 1):
-            for place in births.get(position, ()):
-                if id(place) not in apart:
-                    offset = space.take(self.rule.block(place.nbytes), self.rule.align)
-                    assert offset is not None
-                    place.offset = offset
-            if 0 <= position < end:
-                calls[position].births = births.get(position, [])
-                calls[position].deaths = deaths.get(position, [])
-            for place in deaths.get(position, ()):
-                if id(place) not in apart:
-                    space.give(place.offset)
-        size = space.peak
-        for place in self.planned:
-            if id(place) in apart:
-                place.offset = size + apart[id(place)].guard
-                size += apart[id(place)].block(place.nbytes)
-        return size
-
-    def _apart(self, calls: Sequence[Call], end: int) -> dict[int, BlockRule]:
-        """The tensors that another stream than the computing one touches: alive to the end, in memory of their own.
-
-        The order of launch says nothing of when another stream is done with them. Those of collectives have guards on
-        both sides. [spec parallel 4.3]
-        """
-        apart: dict[int, BlockRule] = {}
-        for call in calls:
-            if call.stream:
-                rule = BLOCK_RULES["communication"] if call.engine == "hccl" else self.rule
-                for place in (*call.outputs, *(place for a in call.arguments for place in places_of(a))):
-                    if apart.get(id(place.root), rule).guard <= rule.guard:
-                        apart[id(place.root)] = rule
-        for place in self.planned:
-            if id(place) in apart:
-                place.dead = end
-        return apart
+            flops = sum(s.nbytes // max(1, s.device_dtype.itemsize) for s in outputs)
+        return self.chip.prices.kernel_ns(flops, sum(s.nbytes for s in slots))
 
     def _where(self) -> str:
         return f"kernel graph {self.kernel_graph.graph_id}"
 
 
-def _use(place: Place, position: int) -> None:
-    """Keep a tensor alive until `position`."""
-    place.root.dead = max(place.root.dead, position)
+def _final(argument: Argument, done: Sequence[Slot]) -> Argument:
+    """An argument with the finished slots."""
+    if isinstance(argument, Slot):
+        return done[argument.index]
+    return tuple(_final(item, done) for item in argument) if isinstance(argument, tuple) else argument
 
 
-def places_of(argument: Argument) -> Iterator[Place]:
+def slots_of(argument: Argument) -> Iterator[Slot]:
     """The tensors of an argument, tuples flattened."""
-    if isinstance(argument, Place):
+    if isinstance(argument, Slot):
         yield argument
     elif isinstance(argument, tuple):
         for item in argument:
-            yield from places_of(item)
+            yield from slots_of(item)
 
 
-def _tensors(argument: Argument) -> Iterator[Argument]:
+def _tensors(argument: Argument) -> Iterator[Slot]:
     """The tensors and constants of a graph's output, tuples flattened, tokens left out."""
     if isinstance(argument, tuple):
         for item in argument:
             yield from _tensors(item)
-    elif isinstance(argument, Place) and not argument.scalar:
+    elif isinstance(argument, Slot) and not argument.scalar:
         yield argument
 
 
@@ -504,7 +497,7 @@ def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
         raise UnsupportedError(f"a kernel cannot give a {type(abstract).__name__}")
 
 
-def _shaped(abstract: Abstract, outputs: Iterator[Place]) -> Argument:
+def _shaped(abstract: Abstract, outputs: Iterator[Slot]) -> Argument:
     """The outputs of a kernel in the structure of its type."""
     if isinstance(abstract, TupleType):
         return tuple(_shaped(item, outputs) for item in abstract.items)

@@ -221,6 +221,8 @@ class Session:
             self._context_target = chip_for(target).target
             if self.target != before and self._device is not None:
                 self._device.synchronize()
+                if self._weights is not None:
+                    self._weights.retire()
                 self._device = self._weights = None
                 self._executors.clear()
         if jit_level is not None:
@@ -366,6 +368,10 @@ class Session:
             device = self.device
             runs = self._eager_runs.get(definition.name, 0)
             self._eager_runs[definition.name] = runs + 1
+            if definition.updates and self._weights is not None:
+                operands = list(operands)
+                for at in definition.updates:
+                    operands[at] = self._weights.writable(operands[at])
             results = run_op(
                 device,
                 self.engine,

@@ -4,22 +4,29 @@ A Parameter holds its value in ``_array``. Before a run the executor looks at it
 that the last upload put there, the host has set a new value, and it is uploaded. After an upload ``_array`` *is* device
 memory, so that what a graph updates is seen by the host without a copy. A front end therefore replaces ``_array`` to
 set a value, and hands out copies of it (`is_device_memory` tells), never the array itself.
+
+Each rank has a value of its own. A rank that finds another rank's device memory in ``_array`` takes the value that the
+host had set, which every view that is put there remembers. Ranks that upload equal bytes share them (`Replicas`) until
+one of them writes: a kernel's update, a fault, or an operator of PYNATIVE.
 """
 
 import mmap
 import weakref
 from dataclasses import dataclass
-from typing import Any, Protocol
+from hashlib import blake2b
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from dumpsim.core.dtype import DType
 from dumpsim.core.errors import BadInputError
 from dumpsim.device.device import Device
-from dumpsim.device.memory import Buffer
-from dumpsim.runtime.place import Array, Place
+from dumpsim.device.memory import Buffer, Bytes
+from dumpsim.runtime.binding import Binding
+from dumpsim.runtime.slot import Array, Slot
 from dumpsim.runtime.unknown import HostArray, Unknown, shape_of
 
-__all__ = ["Storage", "Weights", "is_device_memory"]
+__all__ = ["Replicas", "Storage", "Weights", "is_device_memory"]
 
 
 class Storage(Protocol):
@@ -28,14 +35,71 @@ class Storage(Protocol):
     _array: Any  # numpy array in host layout and of the Parameter's number type
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+class Replicas:
+    """Bytes that ranks have uploaded, each content once, while anybody uses it.
+
+    Examples
+    --------
+    >>> replicas = Replicas()
+    >>> one = replicas.share(np.zeros(4, np.uint8))
+    >>> replicas.share(np.zeros(4, np.uint8)) is one, one.flags.writeable
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakValueDictionary[bytes, Bytes] = weakref.WeakValueDictionary()
+
+    def share(self, content: Bytes) -> Bytes:
+        """Return read-only bytes equal to `content`, which nobody else writes from now on."""
+        digest = blake2b(content.data, digest_size=32).digest()
+        found = self._known.get(digest)
+        if found is None:
+            content.flags.writeable = False
+            found = self._known[digest] = content
+        return found
+
+
+@dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
 class _Weight:
+    """A weight in one rank."""
+
     storage: Any  # keeps the Parameter, or is a weak reference to it
     buffer: Buffer
-    view: HostArray | None = None
+    dtype: DType
+    shape: tuple[int, ...]
+    host: HostArray | None = None  # the value that was uploaded
+    view: HostArray | None = None  # what the host sees
 
     def alive(self) -> bool:
         return not isinstance(self.storage, weakref.ref) or self.storage() is not None
+
+    def publish(self) -> None:
+        """Show the host the bytes that the device has now."""
+        storage = self.storage() if isinstance(self.storage, weakref.ref) else self.storage
+        if storage is not None:
+            raw: Bytes = np.asarray(_Published(self))
+            view = raw.view(self.dtype.numpy)
+            self.view = storage._array = view if self.dtype.bits == 1 else view.reshape(self.shape)
+
+
+class _Published:
+    """The owner of an array that shows a weight in a rank: an array's `base` leads to it."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "host", "raw", "weight")
+
+    def __init__(self, weight: _Weight) -> None:
+        self.raw = weight.buffer.bytes()
+        self.host = weight.host
+        self.weight = weakref.ref(weight)
+        self.__array_interface__ = self.raw.__array_interface__
+
+
+def _base(array: Any) -> Any:
+    """What owns the bytes of an array."""
+    base = getattr(array, "base", None)
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base.obj if isinstance(base, memoryview) else base
 
 
 def is_device_memory(array: Array) -> bool:
@@ -46,23 +110,26 @@ def is_device_memory(array: Array) -> bool:
     >>> is_device_memory(np.ones(3))
     False
     """
-    base = array.base
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, memoryview):
-        base = base.obj
-    return isinstance(base, mmap.mmap)
+    return isinstance(_base(array), (mmap.mmap, _Published))
 
 
 class Weights:
-    """The weights of one device."""
+    """The weights of one rank on its device.
 
-    def __init__(self, device: Device) -> None:
+    Parameters
+    ----------
+    device : Device
+    replicas : Replicas, optional
+        Shared with ranks that have equal weights.
+    """
+
+    def __init__(self, device: Device, replicas: Replicas | None = None) -> None:
         self._device = device
+        self._replicas = replicas
         self._held: dict[int, _Weight] = {}
 
-    def bind(self, place: Place) -> None:
-        """Give the place of a weight its memory.
+    def bind(self, binding: Binding, slot: Slot) -> _Weight:
+        """Give a weight its memory.
 
         Raises
         ------
@@ -71,44 +138,80 @@ class Weights:
         OutOfMemoryError
             Where the device has no room.
         """
-        storage = place.storage
+        storage = slot.storage
         if getattr(storage, "_array", None) is None:
-            raise BadInputError("the weight has no value on the host", where=place.name, code="DS-DEV-005")
+            raise BadInputError("the weight has no value on the host", where=slot.name, code="DS-DEV-005")
         weight = self._held.get(id(storage))
-        if weight is not None and (not weight.alive() or weight.buffer.size != place.nbytes):
+        if weight is not None and (not weight.alive() or weight.buffer.size != slot.nbytes):
             self._drop(id(storage))
             weight = None
         if weight is None:
             buffer = self._device.memory.allocate(
-                place.nbytes, owner=place.name, kind="weight", born=self._device.clock.now_ns, fill=False
+                slot.nbytes, owner=slot.name, kind="weight", born=self._device.clock.now_ns, fill=False
             )
             try:
                 held: Any = weakref.ref(storage)
             except TypeError:
                 held = storage
-            weight = self._held[id(storage)] = _Weight(storage=held, buffer=buffer)
-        place.buffer = weight.buffer
+            weight = self._held[id(storage)] = _Weight(
+                storage=held, buffer=buffer, dtype=slot.device_dtype, shape=slot.shape
+            )
+            buffer.on_own = weight.publish
+        binding.fix(slot, weight.buffer)
+        return weight
 
-    def upload(self, place: Place) -> None:
+    def upload(self, binding: Binding, slot: Slot) -> None:
         """Copy the host's value to the device where the host has set a new one."""
-        storage = place.storage
+        storage = slot.storage
         weight = self._held.get(id(storage))
-        if weight is None or place.buffer is not weight.buffer:
-            self.bind(place)
-            weight = self._held[id(storage)]
+        if weight is None or not binding.is_fixed(slot, weight.buffer):
+            weight = self.bind(binding, slot)
         host = storage._array
         if host is weight.view:
             return
-        if shape_of(host) != place.shape:
-            raise BadInputError(
-                f"the weight's value has shape {shape_of(host)}", where=place.name, allowed=[place.shape]
-            )
-        self._device.clock.advance(self._device.chip.prices.copy_duration_ns(place.nbytes))
-        if self._device.memory.backed:
-            place.put(np.asarray(host).astype(place.device_dtype.numpy, copy=False))
-            weight.view = storage._array = place.device_array()
-        else:  # the host must not take its old value for that of the device
-            weight.view = storage._array = Unknown(place.name, place.dtype.numpy, place.shape)
+        shown = _base(host)
+        if isinstance(shown, _Published) and shown.weight() is not weight:
+            host = shown.host  # another rank has run since
+        if weight.view is not None and host is weight.host:
+            weight.publish()
+            return
+        if shape_of(host) != slot.shape:
+            raise BadInputError(f"the weight's value has shape {shape_of(host)}", where=slot.name, allowed=[slot.shape])
+        self._device.clock.advance(self._device.chip.prices.copy_duration_ns(slot.nbytes))
+        if not self._device.memory.backed:  # the host must not take its old value for that of the device
+            weight.view = storage._array = Unknown(slot.name, slot.dtype.numpy, slot.shape)
+            return
+        values = np.asarray(host).astype(slot.numpy, copy=False)
+        weight.host = cast(Array, host)
+        if self._replicas is None or slot.device_dtype.bits < 8:
+            binding.put(slot, values)
+        else:
+            self._share(weight, values, self._replicas)
+            binding.fix(slot, weight.buffer)
+        weight.publish()
+
+    def _share(self, weight: _Weight, values: Array, replicas: Replicas) -> None:
+        """Upload a value that other ranks may have uploaded too."""
+        buffer = weight.buffer
+        buffer.shared = replicas.share(np.array(values, order="C").reshape(-1).view(np.uint8))
+        buffer.touch()
+        weight.host = buffer.shared.view(weight.dtype.numpy).reshape(weight.shape)
+
+    def writable(self, array: HostArray) -> HostArray:
+        """The array that an operator of PYNATIVE can write instead of `array`, which may be shared."""
+        shown = _base(array)
+        weight = shown.weight() if isinstance(shown, _Published) else None
+        if weight is None or weight.view is None or array is not weight.view:
+            return array
+        weight.buffer.own()
+        return weight.view
+
+    def retire(self) -> None:
+        """Give the host copies of all values: the rank goes on with another device."""
+        for weight in self._held.values():
+            storage = weight.storage() if isinstance(weight.storage, weakref.ref) else weight.storage
+            if storage is not None and weight.view is not None and storage._array is weight.view:
+                storage._array = weight.view.copy()
 
     def touch(self) -> None:
         """End the versions of all weights: somebody wrote them through the host's views."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import chip
 from dumpsim.graph.ge.streams import schedule
-from dumpsim.runtime.plan import places_of, plan_graph
+from dumpsim.runtime.plan import plan_graph, slots_of
 
 programs = st.lists(
     st.tuples(
@@ -57,7 +57,7 @@ def test_tensors_that_live_together_never_share_bytes(net, operators, compile_gr
     # whatever a kernel touches is alive at that moment
     for position, call in enumerate(plan.calls):
         for argument in (*call.arguments, *call.outputs):
-            for place in places_of(argument):
+            for place in slots_of(argument):
                 root = place.root
                 assert root.kind in ("weight", "constant") or root.born <= position <= root.dead
 

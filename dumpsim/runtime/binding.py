@@ -1,0 +1,245 @@
+"""A plan in a rank: which memory its tensors have there, and what a run has made of them."""
+
+from dumpsim.core.errors import DeviceError
+from dumpsim.device.memory import Buffer, Memory
+from dumpsim.device.packed import pack, unpack
+from dumpsim.device.space import BLOCK_RULES
+from dumpsim.runtime.plan import Argument, GraphPlan, slots_of
+from dumpsim.runtime.slot import Array, Slot
+from dumpsim.runtime.unknown import HostArray, Unknown
+
+__all__ = ["Binding"]
+
+
+class Binding:
+    """The tensors of one plan in one rank.
+
+    What a tensor of the workspace needs (its buffer, views, converted copies) is made when its life begins and dropped
+    when it ends, so that a plan at rest costs a rank nothing for each tensor.
+
+    Parameters
+    ----------
+    plan : GraphPlan
+    memory : Memory
+        Of the rank's device.
+    model_name, model_id
+        The model that the graph was loaded as (O2); "" and 0 elsewhere.
+
+    Attributes
+    ----------
+    plan : GraphPlan
+    base : int
+        Address of the workspace in the last run; 0 before the first one.
+    workspace : Buffer or None
+    """
+
+    __slots__ = (
+        "_alive",
+        "_converted",
+        "_fixed",
+        "_settled",
+        "_views",
+        "base",
+        "memory",
+        "model_id",
+        "model_name",
+        "plan",
+        "workspace",
+    )
+
+    def __init__(self, plan: GraphPlan, memory: Memory, *, model_name: str = "", model_id: int = 0) -> None:
+        self.plan = plan
+        self.model_name = model_name
+        self.model_id = model_id
+        self.memory = memory
+        self.base = 0
+        self.workspace: Buffer | None = None
+        self._fixed: dict[int, Buffer] = {}  # of weights and constants
+        self._alive: dict[int, Buffer] = {}  # of the tensors in the workspace
+        self._views: dict[int, Array] = {}
+        self._converted: dict[int, tuple[int, Array]] = {}  # by the version of the bytes
+        self._settled: dict[int, tuple[int, ...]] = {}  # shapes that kernels decided
+
+    # ------------------------------------------------------------- workspace
+    def claim(self, workspace: Buffer | None) -> None:
+        """Put the planned tensors into a workspace."""
+        self.workspace = workspace
+        if workspace is not None:
+            self.base = workspace.address
+            self._alive = workspace.parts
+
+    def unclaim(self) -> Buffer | None:
+        """Drop everything that belongs to a run; returns the workspace."""
+        workspace, self.workspace = self.workspace, None
+        self._alive = {}
+        self._views.clear()
+        self._converted.clear()
+        return workspace
+
+    def begin(self, slot: Slot, *, untouched: bool = False) -> None:
+        """Begin the life of a planned tensor; `untouched`: no kernel will write it, a fresh block shows its pattern."""
+        workspace = self.workspace
+        assert workspace is not None, slot.name
+        size = BLOCK_RULES[self.plan.rule].block(slot.nbytes)
+        buffer = self._alive[slot.index] = Buffer(
+            memory=self.memory,
+            address=self.base + slot.offset,
+            size=slot.nbytes,
+            alloc_size=size,
+            owner=slot.name,
+            kind=slot.kind,
+            born=slot.born,
+        )
+        if workspace.fresh:
+            self.memory.fill(buffer.end, size - slot.nbytes)
+            if untouched:
+                self.memory.fill(buffer.address, slot.nbytes)
+                buffer.touch()
+
+    def end(self, slot: Slot) -> Buffer:
+        """End the life of a planned tensor; its bytes stay until the memory is used again."""
+        self._views.pop(slot.index, None)
+        self._converted.pop(slot.index, None)
+        return self._alive.pop(slot.index)
+
+    # --------------------------------------------------------------- buffers
+    def fix(self, slot: Slot, buffer: Buffer) -> None:
+        """Give a weight or a constant its memory."""
+        self._fixed[slot.index] = buffer
+        self._views.clear()
+
+    def is_fixed(self, slot: Slot, buffer: Buffer) -> bool:
+        """Whether a weight has this memory."""
+        return self._fixed.get(slot.index) is buffer
+
+    def unfix(self, slot: Slot) -> Buffer | None:
+        """Take a constant's memory away; returns its buffer."""
+        return self._fixed.pop(slot.index, None)
+
+    def own(self, argument: Argument) -> None:
+        """Give the tensors of an argument bytes of their own, before a kernel writes them in place."""
+        for slot in slots_of(argument):
+            if slot.root.offset < 0:
+                self.buffer(slot).own()
+
+    def buffer(self, slot: Slot) -> Buffer:
+        """The buffer that holds the bytes of a tensor that is alive."""
+        index = slot.root.index
+        found = self._alive.get(index)
+        return self._fixed[index] if found is None else found
+
+    def address(self, slot: Slot) -> int:
+        """The address of a tensor's bytes, alive or not; 0 where the workspace was never claimed."""
+        root = slot.root
+        if root.offset < 0:
+            return self._fixed[root.index].address
+        return self.base + root.offset if self.base else 0
+
+    # ---------------------------------------------------------------- shapes
+    def settle(self, slot: Slot, shape: tuple[int, ...]) -> None:
+        """Take the shape that the kernel has decided in this run.
+
+        Raises
+        ------
+        DeviceError
+            The result is larger than planned.
+        """
+        count = 1
+        for dim in shape:
+            count *= dim
+        if count > slot.bound:
+            raise DeviceError(f"a result of shape {shape} needs more than {slot.bound} elements", where=slot.name)
+        self._settled[slot.index] = shape
+        self._views.pop(slot.index, None)
+        if slot.largest is not None:
+            self.memory.view(self.address(slot), self.shown_nbytes(slot))[:] = 0
+
+    def shape(self, slot: Slot) -> tuple[int, ...]:
+        """The shape on the host: that of the last run where kernels decide it."""
+        return self._settled.get(slot.index, slot.shape) if slot.settles else slot.shape
+
+    def device_shape(self, slot: Slot) -> tuple[int, ...]:
+        """The shape on the device."""
+        return self._settled.get(slot.index, slot.device_shape) if slot.settles else slot.device_shape
+
+    def nbytes(self, slot: Slot) -> int:
+        """Logical bytes on the device."""
+        shape = self._settled.get(slot.index) if slot.settles else None
+        if shape is None:
+            return slot.nbytes
+        count = 1
+        for dim in shape:
+            count *= dim
+        return slot.device_dtype.nbytes(count)
+
+    def shown_shape(self, slot: Slot) -> tuple[int, ...]:
+        """The shape that listeners see. [spec observed 1.2]"""
+        if slot.largest is not None:
+            return slot.largest
+        return self.shown_shape(slot.base) if slot.transparent and slot.base is not None else self.shape(slot)
+
+    def shown_nbytes(self, slot: Slot) -> int:
+        """The bytes that listeners see."""
+        return slot.device_dtype.nbytes(slot.bound) if slot.largest is not None else self.nbytes(slot)
+
+    # ---------------------------------------------------------------- values
+    def device_array(self, slot: Slot) -> Array:
+        """The bytes as an array of device type and device shape (uint1: in one dimension): a view of memory."""
+        view = self._views.get(slot.index)
+        if view is None:
+            root = slot.root
+            fixed = self._fixed[root.index] if root.offset < 0 else None
+            if fixed is None:
+                view = self.memory.view(self.base + root.offset, self.nbytes(slot)).view(slot.numpy)
+            else:
+                view = fixed.bytes()[: self.nbytes(slot)].view(slot.numpy)
+            if slot.device_dtype.bits != 1:
+                view = view.reshape(self.device_shape(slot))
+            if fixed is None or fixed.shared is None:
+                self._views[slot.index] = view
+        return view
+
+    def array(self, slot: Slot) -> Array:
+        """The values in host layout, in the device's number type; a view of memory where the layout is plain.
+
+        A private layout is converted, and bits are unpacked, once per version of the buffer.
+        """
+        if slot.plain and slot.device_dtype.bits != 1:
+            return self.device_array(slot)
+        version = self.buffer(slot).version
+        found = self._converted.get(slot.index)
+        if found is None or found[0] != version:
+            found = self._converted[slot.index] = version, self._host_array(slot)
+        return found[1]
+
+    def _host_array(self, slot: Slot) -> Array:
+        if slot.plain:
+            return unpack(self.device_array(slot), slot.device_dtype.name, self.shape(slot))
+        from dumpsim.tensor.layout import to_host
+
+        return to_host(self.device_array(slot), slot.device_format, self.shape(slot), groups=slot.groups)
+
+    def put(self, slot: Slot, values: HostArray) -> None:
+        """Write values (host layout, device number type) to memory, and end the version of the buffer."""
+        buffer = self.buffer(slot)
+        if not self.memory.backed:
+            buffer.touch()
+            return
+        assert not isinstance(values, Unknown)
+        buffer.own()
+        target = self.device_array(slot)
+        if slot.device_dtype.bits == 1:
+            target[...] = pack(values, slot.device_dtype.name)
+            buffer.touch()
+        elif slot.plain:
+            target[...] = values.reshape(self.shape(slot))
+            buffer.touch()
+        else:
+            from dumpsim.tensor.layout import to_device
+
+            values, view = values.reshape(self.shape(slot)), values.base is not None
+            to_device(values, slot.device_format, groups=slot.groups, out=target)
+            buffer.touch()
+            self._converted.pop(slot.index, None)
+            if not view:  # a view may show memory that somebody writes later
+                self._converted[slot.index] = buffer.version, values

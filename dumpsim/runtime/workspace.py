@@ -1,0 +1,124 @@
+"""The workspace of a plan: when its tensors live, and where they lie."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
+from dumpsim.runtime.slot import Slot
+
+__all__ = ["Span", "Use", "arrange"]
+
+_ENDLESS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What one kernel touches.
+
+    Attributes
+    ----------
+    reads, writes : tuple of Slot
+    stream : int
+    engine : str
+    """
+
+    reads: tuple[Slot, ...]
+    writes: tuple[Slot, ...]
+    stream: int = 0
+    engine: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Span:
+    """When a tensor lives, as positions in the execution order, and its offset in the workspace."""
+
+    born: int = -1
+    dead: int = -1
+    offset: int = -1
+
+
+def arrange(
+    planned: Sequence[Slot], uses: Sequence[Use], results: Sequence[Slot], rule: BlockRule, *, reuse: bool
+) -> tuple[Mapping[int, Span], int]:
+    """Give every planned tensor its life time and its offset.
+
+    Returns
+    -------
+    mapping of int to Span
+        By the index of the slot.
+    int
+        Bytes of the workspace.
+    """
+    end = len(uses)
+    spans = {slot.index: Span() for slot in planned}
+    for slot in planned:
+        if slot.kind == "input":
+            spans[slot.index].dead = end  # `Parameter` files are written after the last kernel
+    for position, use in enumerate(uses):
+        for slot in use.writes:
+            if slot.base is None:
+                spans[slot.index].born = position
+        for slot in (*use.writes, *use.reads):
+            _keep(spans, slot, position)
+    for slot in results:
+        _keep(spans, slot, end)
+    apart = _apart(uses, rule)
+    for index in apart:
+        if index in spans:
+            spans[index].dead = end
+    return spans, _place(planned, spans, apart, rule, Space(_ENDLESS, reuse=reuse), end)
+
+
+def _keep(spans: Mapping[int, Span], slot: Slot, position: int) -> None:
+    """Keep a tensor alive until `position`."""
+    span = spans.get(slot.root.index)
+    if span is not None:
+        span.dead = max(span.dead, position)
+
+
+def _apart(uses: Sequence[Use], rule: BlockRule) -> dict[int, BlockRule]:
+    """The tensors that another stream than the computing one touches: alive to the end, in memory of their own.
+
+    The order of launch says nothing of when another stream is done with them. Those of collectives have guards on
+    both sides. [spec parallel 4.3]
+    """
+    apart: dict[int, BlockRule] = {}
+    for use in uses:
+        if use.stream:
+            wanted = BLOCK_RULES["communication"] if use.engine == "hccl" else rule
+            for slot in (*use.writes, *use.reads):
+                index = slot.root.index
+                if apart.get(index, wanted).guard <= wanted.guard:
+                    apart[index] = wanted
+    return apart
+
+
+def _place(
+    planned: Sequence[Slot],
+    spans: Mapping[int, Span],
+    apart: Mapping[int, BlockRule],
+    rule: BlockRule,
+    space: Space,
+    end: int,
+) -> int:
+    """Take an offset at the birth of each tensor and give it back at its death; returns the size of the workspace."""
+    births: dict[int, list[Slot]] = {}
+    deaths: dict[int, list[Slot]] = {}
+    for slot in planned:
+        births.setdefault(spans[slot.index].born, []).append(slot)
+        deaths.setdefault(spans[slot.index].dead, []).append(slot)
+    for position in range(-1, end + 1):
+        for slot in births.get(position, ()):
+            if slot.index not in apart:
+                offset = space.take(rule.block(slot.nbytes), rule.align)
+                assert offset is not None
+                spans[slot.index].offset = offset
+        for slot in deaths.get(position, ()):
+            if slot.index not in apart:
+                space.give(spans[slot.index].offset)
+    size = space.peak
+    for slot in planned:
+        if slot.index in apart:
+            spans[slot.index].offset = size + apart[slot.index].guard
+            size += apart[slot.index].block(slot.nbytes)
+    return size

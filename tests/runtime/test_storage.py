@@ -1,0 +1,44 @@
+"""Weights in ranks: a value for each rank, and bytes that ranks share until one of them writes."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.settings import RunSettings
+from dumpsim.runtime.session import Session
+
+ONE = np.ones(3, np.float32)
+
+
+@pytest.fixture
+def counter(net):
+    """A program that adds its argument to a weight, and the weight."""
+    b = net()
+    w, m = b.weight("w", np.zeros(3, np.float32)), b.weight("m", np.zeros(3, np.float32))
+    return b.program(b.op("ApplyMomentum", w, m, -1.0, b.input("g", (3,)), 0.0)), w.storage
+
+
+def test_each_session_has_its_own_value_of_a_weight(counter, operators):
+    program, _ = counter
+    sessions = [Session(RunSettings(), rank=rank, environment={}, find=operators) for rank in range(3)]
+    for run in (1, 2):
+        for session in sessions:
+            assert session.execute(program, [ONE])[0].tolist() == [run] * 3
+
+
+def test_a_value_that_the_host_sets_reaches_every_session(counter, operators):
+    program, weight = counter
+    sessions = [Session(RunSettings(), rank=rank, environment={}, find=operators) for rank in range(2)]
+    for session in sessions:
+        session.execute(program, [ONE])
+    weight._array = np.full(3, 5, np.float32)
+    assert [s.execute(program, [ONE])[0].tolist() for s in sessions] == [[6] * 3] * 2
+    assert [s.execute(program, [ONE])[0].tolist() for s in sessions] == [[7] * 3] * 2
+
+
+def test_a_script_that_changes_its_target_takes_its_weights_along(counter, operators):
+    program, weight = counter
+    session = Session(RunSettings(), environment={}, find=operators)
+    session.execute(program, [ONE])
+    session.configure(target="CPU")
+    assert weight._array.tolist() == [1] * 3
+    assert session.execute(program, [ONE])[0].tolist() == [2] * 3
