@@ -1,22 +1,32 @@
-"""Which operators of two dumps are the same: by provenance, then by name, then by order and shape."""
+"""Which operators of two dumps are the same: by provenance, then by name, then by order and shape.
+
+Calls of two API dumps are aligned by `callgroup`, as `api_dump_compare` aligns them.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
 
+from dumpsim.analysis.callgroup import Call
+from dumpsim.analysis.callgroup import align as align_calls
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.meaning import meaning
+from dumpsim.analysis.namemap import Names
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.sequence import Floats, increasing, pair
+from dumpsim.codecs.apidump import LAYER
 from dumpsim.core.errors import DumpsimError
+from dumpsim.core.record import Record
 
-__all__ = ["PUT_IN", "Match", "align"]
+__all__ = ["NO_NAMES", "PUT_IN", "Match", "align"]
 
 
-_LAYERS = {"conv2d": "conv2d", "matmul": "dense"}  # what a layer with a bias begins with in a graph
+_LAYERS = {"conv2d": ("conv2d", "biasadd"), "dense": ("matmul", "biasadd")}  # what a graph makes of a layer
 PUT_IN = ("transdata", "cast", "tensormove")  # by compilers, in places of their own, under names that say nothing
+NO_NAMES = Names({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +38,7 @@ class Match:
     left, right : tuple of Operator
         In the order of execution; one of the two is empty for what has no counterpart.
     by : str
-        ``line`` (the same line of the script), ``scope`` (the same module), ``name``, ``order`` (place and shapes),
-        ``fusion``, or empty.
+        ``line`` (the same line of the script), ``name``, ``order`` (place and shapes), ``fusion``, or empty.
     """
 
     left: tuple[Operator, ...]
@@ -37,29 +46,37 @@ class Match:
     by: str = ""
 
 
-def align(left: Sequence[Operator], right: Sequence[Operator]) -> list[Match]:
+def align(left: Sequence[Operator], right: Sequence[Operator], names: Names = NO_NAMES) -> list[Match]:
     """Match the operators of an iteration of two dumps.
 
     Near linear in their number; no recursion. Where the same operator ran another number of times, values (maximum,
     minimum, norm of the last output) tell which runs belong together.
+
+    Parameters
+    ----------
+    left, right : sequence of Operator
+    names : Names
+        What calls of an API dump on the left are called on the right.
 
     Returns
     -------
     list of Match
         Every operator is in exactly one; in the order of `left`, those of `right` alone where they ran.
     """
+    apis = [any(one.api for one in side) for side in (left, right)]
+    if all(apis):
+        state = _State(left, right)
+        state.calls(names)
+        return state.matches()
+    if apis[0] and names.pairs:
+        left = [replace(one, meant=names.words(*one.call)) for one in left]
     state = _State(left, right)
-    calls = any(one.api for one in left) or any(one.api for one in right)
-    if not calls:
+    if not any(apis):
         state.groups(_provenance, "line")
         state.groups(_named, "name")
         state.fused()
     else:
-        state.composed()
-        state.groups(_module, "scope")
         state.layers()
-        state.gaps(lambda one: not one.backward)
-        state.backward()
     state.gaps(lambda one: one.word not in PUT_IN)
     return state.matches()
 
@@ -139,50 +156,47 @@ class _State:
                 self.taken[other].update(found)
                 self.whole.append(((n,), tuple(found)) if side == 0 else (tuple(found), (n,)))
 
-    def composed(self) -> None:
-        """A call belongs to those that are said to do its work together, and that end in the same shape."""
-        wholes = [i for i in self.free(0) if len(self.left[i].meant) > 1 and not self.left[i].backward]
-        for count in sorted({len(self.left[i].meant) for i in wholes}, reverse=True):
-            free = [j for j in self.free(1) if not self.right[j].backward and self.right[j].word not in PUT_IN]
-            runs = [free[n : n + count] for n in range(len(free) - count + 1)]
-            ours = [i for i in wholes if len(self.left[i].meant) == count]
-            keys = (
-                [(self.left[i].meant, self.left[i].shapes[1][:1]) for i in ours],
-                [(tuple(self.right[j].word for j in run), self.right[run[-1]].shapes[1][:1]) for run in runs],
-            )
-            for n, at in pair(*keys):
-                if self.taken[1].isdisjoint(runs[at]):
-                    self.taken[0].add(ours[n])
-                    self.taken[1].update(runs[at])
-                    self.whole.append(((ours[n],), tuple(runs[at])))
-
     def layers(self) -> None:
-        """A call of a layer in an API dump belongs to the two operators that a graph makes of it."""
-        calls = [i for i in self.free(0) if self.left[i].api], [j for j in self.free(1) if self.right[j].api]
-        for side, (whole, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
-            if not calls[side] or calls[1 - side]:
-                continue
-            free = [n for n in self.free(1 - side) if parts[n].word not in PUT_IN]
-            twos = [two for two in pairwise(free) if _layer(*(parts[n] for n in two))]
-            keys = [_first_result(whole[n]) for n in calls[side]], [_layer(*(parts[n] for n in two)) for two in twos]
-            for n, at in pair(*keys):
-                one, two = (calls[side][n],), twos[at]
-                self.taken[side].update(one)
-                self.taken[1 - side].update(two)
-                self.whole.append((one, two) if side == 0 else (two, one))
+        """A call in an API dump belongs to the operators that a graph makes of it, and that end in the same shape."""
+        for side, (calls, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
+            ways = {n: way for n in self.free(side) if calls[n].api and (way := _parts(calls[n]))}
+            for count in sorted({len(way) for way in ways.values()}, reverse=True):
+                free = [n for n in self.free(1 - side) if parts[n].word not in PUT_IN]
+                runs = [free[n : n + count] for n in range(len(free) - count + 1)]
+                ours = [n for n, way in ways.items() if len(way) == count]
+                keys = (
+                    [(ways[n], calls[n].shapes[1][:1]) for n in ours],
+                    [(tuple(parts[n].word for n in run), parts[run[-1]].shapes[1][:1]) for run in runs],
+                )
+                for n, at in pair(*keys):
+                    if self.taken[1 - side].isdisjoint(runs[at]):
+                        one, many = (ours[n],), tuple(runs[at])
+                        self.belong(*((one, many) if side == 0 else (many, one)))
 
-    def backward(self) -> None:
-        """A call's backward belongs to the backward of its forward's counterpart."""
-        theirs = {self.right[j].op_name: j for j in self.free(1)}
-        pairs = [(self.left[i].op_name, self.right[j].op_name, self.how[i]) for i, j in self.partner.items()]
-        pairs += [(self.left[i].op_name, self.right[j].op_name, "fusion") for (*_, i), (*_, j) in self.whole]
-        forward = {one: (other, how) for one, other, how in pairs}
-        for i in self.free(0):
-            call = self.left[i].op_name.removesuffix("_backward")
-            other, how = forward.get(f"{call}_forward", ("", ""))
-            j = theirs.get(f"{other.removesuffix('_forward')}_backward")
-            if j is not None and j not in self.back:
-                self.match(i, j, how)
+    def belong(self, ours: tuple[int, ...], theirs: tuple[int, ...], how: str = "order") -> None:
+        """Match operators of both sides, of which one may be the work of several."""
+        if len(ours) == len(theirs) == 1:
+            self.match(ours[0], theirs[0], how)
+        elif ours and theirs:
+            self.taken[0].update(ours)
+            self.taken[1].update(theirs)
+            self.whole.append((ours, theirs))
+
+    def calls(self, names: Names) -> None:
+        """Match the calls of two API dumps, and the backward of a call with that of its counterpart."""
+        framework = self.right[0].entries[0].place.api
+        sides = _calls(self.left, names, framework), _calls(self.right, NO_NAMES, framework)
+        at = [{one.op_name: n for n, one in enumerate(side)} for side in (self.left, self.right)]
+        values = _ends(self.left, at[0]), _ends(self.right, at[1])
+        for group in align_calls(sides[0], sides[1], values, names.compounds(framework)):
+            members = group.origin, group.target
+            words = [[call.meaning.word for call in side] for side in members]
+            for direction in ("forward", "backward"):
+                found = [
+                    tuple(at[n][name] for call in side if (name := f"{call.name}_{direction}") in at[n])
+                    for n, side in enumerate(members)
+                ]
+                self.belong(found[0], found[1], "name" if words[0] == words[1] else "order")
 
     def gaps(self, wanted: Callable[[Operator], bool]) -> None:
         """Between what is matched: by type and shapes, then a single one by its shapes."""
@@ -298,11 +312,6 @@ def _named(one: Operator) -> Hashable:
     return (one.stem, one.op_type == "Parameter")
 
 
-def _module(one: Operator) -> Hashable | None:
-    """The module whose forward an API dump told of, and its class."""
-    return (one.module, one.word) if one.module and not one.backward else None
-
-
 def _call(one: Operator) -> Hashable:
     """Type and shapes."""
     return (one.word, one.backward, one.shapes)
@@ -318,12 +327,57 @@ def _first_result(one: Operator) -> Hashable | None:
     return (one.word, one.backward, one.shapes[1][0]) if one.shapes[1] else None
 
 
-def _layer(one: Operator, bias: Operator) -> Hashable | None:
-    """What `_first_result` says of the layer that two operators are, None where they are none."""
-    name = _LAYERS.get(one.word, "")
-    if not name or bias.word != "biasadd" or not one.shapes[1] or one.shapes[1] != bias.shapes[1]:
-        return None
-    return (name, False, bias.shapes[1][0])
+def _parts(one: Operator) -> tuple[str, ...]:
+    """The operations that do the work of a call together, as a name map or a graph has them."""
+    return one.meant if len(one.meant) > 1 else _LAYERS.get(one.word, ())
+
+
+def _calls(side: Sequence[Operator], names: Names, framework: str) -> list[Call[Record]]:
+    """The calls of an API dump and the modules around them, under the names that `framework` has for them."""
+    found: list[Call[Record]] = []
+    seen = set()
+    backwards = [one for one in side if one.backward]
+    for one in (*(one for one in side if not one.backward), *backwards[::-1]):
+        found += [_call_of(name, LAYER, name.removeprefix(f"{LAYER}_"), one, names, framework) for name in one.modules]
+        name = one.op_name.removesuffix("_forward").removesuffix("_backward")
+        if name not in seen:
+            seen.add(name)
+            found.append(_call_of(name, *one.call, one, names, framework))
+    return found
+
+
+def _call_of(name: str, kind: str, api: str, one: Operator, names: Names, framework: str) -> Call[Record]:
+    arrays = () if kind == LAYER or one.backward else one.entries
+    return Call(
+        name=name,
+        kind=kind,
+        api=api,
+        meaning=names.meaning((kind, api), framework) or meaning(one.entries[0].place.api, kind, api),
+        inputs=tuple(entry.name for entry in arrays if entry.io == "input"),
+        outputs=tuple(entry.name for entry in arrays if entry.io == "output"),
+    )
+
+
+def _ends(side: Sequence[Operator], at: Mapping[str, int]) -> Callable[[Call[Record]], Sequence[float]]:
+    """Six numbers of a call: statistics of its first input and its last output."""
+
+    def signature(call: Call[Record]) -> Sequence[float]:
+        one = side[at[name]] if (name := f"{call.name}_forward") in at else None
+        ends = (one.inputs[:1], one.outputs[-1:]) if one is not None else ((), ())
+        return [value for end in ends for value in (_range(end[0]) if end else (0.0, 0.0, 0.0))]
+
+    return signature
+
+
+def _range(entry: Entry) -> tuple[float, ...]:
+    """Maximum, minimum and average; NaN for what is not known."""
+    names = ("max", "min", "avg")
+    try:
+        if not any(name in entry.row for name in names):
+            return tuple(nan if (value := entry.statistic(name)) is None else float(value) for name in names)
+    except (DumpsimError, OSError):
+        return (nan, nan, nan)
+    return tuple(float(entry.row.get(name, nan)) for name in names)
 
 
 def _fingerprint(one: Operator) -> tuple[float, float, float]:

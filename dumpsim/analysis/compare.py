@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.analysis.align import align
-from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.frame import frames
+from dumpsim.analysis.namemap import NameMap
 from dumpsim.analysis.pairing import Accuracy, Pair, idle, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Tolerance, rule
@@ -37,7 +37,7 @@ class Row:
     op_type, op_name, io, slot, dtype, shape, path
         Of the first dump; empty or None for a tensor of the second alone.
     matched_by : str
-        ``line``, ``scope``, ``name``, ``order`` or ``fusion`` (see `Match`), empty for a tensor of one dump alone.
+        ``line``, ``name``, ``order`` or ``fusion`` (see `Match`), empty for a tensor of one dump alone.
     verdict : str
         ``equal``, ``close``, ``differs``, ``shape``, ``unknown``, ``unreadable``, ``only_a`` or ``only_b``.
     basis : str
@@ -381,7 +381,7 @@ def prepare(
         own = left if left is not None else right
         assert own is not None
         accuracy = Accuracy(rules)
-        for found in align(left.operators if left else (), right.operators if right else ()):
+        for found in align(left.operators if left else (), right.operators if right else (), both.names):
             for pair in pairs_of(found):
                 tolerance = accuracy.of(pair.left, pair.right) if pair.left and pair.right else None
                 lines.append(_Line(rank=own.rank, iteration=own.iteration, by=found.by, pair=pair, tolerance=tolerance))

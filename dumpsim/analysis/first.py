@@ -5,9 +5,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.finding import Finding
+from dumpsim.analysis.namemap import NameMap
 from dumpsim.analysis.pairing import MATCHING, flags
 from dumpsim.analysis.scan import INTENDED, Scan
 from dumpsim.analysis.stream import Group, of_one, of_two

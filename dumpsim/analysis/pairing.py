@@ -2,17 +2,17 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
 
 from dumpsim.analysis.align import Match
-from dumpsim.analysis.apicompare.namemap import Names, read_names
-from dumpsim.analysis.apicompare.options import NameMap
+from dumpsim.analysis.callgroup import align_arrays
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.namemap import NameMap, Names, read_names
 from dumpsim.analysis.operator import Operator, Series, series, squeezed
 from dumpsim.analysis.tolerance import Rule, Tolerance, usual
 from dumpsim.core.errors import BadInputError, DumpsimError, nearest
@@ -73,6 +73,8 @@ class Together:
     unreadable : list of str
         What is wrong with files that say which tensors there are; reading an operator's line may add to it.
     roots : tuple of Path
+    names : Names
+        What the calls of the first dump are called in the second.
     unused : tuple of str
         What is wrong with names that no call of the first dump has, in words.
     """
@@ -80,6 +82,7 @@ class Together:
     pairs: list[tuple[Series | None, Series | None]]
     unreadable: list[str]
     roots: tuple[Path, ...]
+    names: Names
     unused: tuple[str, ...] = ()
 
     @property
@@ -140,20 +143,15 @@ def together(
     left, right = (list(series(one)) for one in dumps)
     calls = {one.call for found in left for one in found.operators if one.api} if names.pairs else set()
     unused = tuple(f"no call in A is of {name!r}" for name in names.unused(calls))
-    if calls:
-        left = [_meant(one, names) for one in left]
     ranks = {one.rank for one in left}, {one.rank for one in right}
     same = len(ranks[0]) == len(ranks[1]) == 1
     ours, theirs = (_keyed(side, 0 if same else None, match) for side in (left, right))
     keys = [*ours, *(key for key in theirs if key not in ours)]
     order = sorted(keys, key=lambda key: (key[0], key[1] is not None, key[1] or 0))
     pairs = [(ours.get(key), theirs.get(key)) for key in order]
-    return Together(pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps), unused=unused)
-
-
-def _meant(one: Series, names: Names) -> Series:
-    """The same with what its calls are said to be."""
-    return replace(one, operators=tuple(replace(call, meant=names.words(*call.call)) for call in one.operators))
+    return Together(
+        pairs=pairs, unreadable=unreadable, roots=tuple(one.root for one in dumps), names=names, unused=unused
+    )
 
 
 def _keyed(side: Sequence[Series], rank: int | None, match: str) -> dict[tuple[int, int | None], Series]:
@@ -170,10 +168,30 @@ def pairs_of(match: Match) -> list[Pair]:
     if not match.left or not match.right:
         alone = [entry for one in (*match.left, *match.right) for entry in one.entries]
         return [Pair(left=one if match.left else None, right=None if match.left else one) for one in alone]
+    if match.left[0].api and match.right[0].api:
+        return _calls(match.left, match.right)
     if len(match.left) == len(match.right) == 1:
         one, other = match.left[0], match.right[0]
         return [*_side_by_side(one.inputs, other.inputs), *_side_by_side(one.outputs, other.outputs)]
     return _fused(match.left, match.right)
+
+
+def _calls(left: Sequence[Operator], right: Sequence[Operator]) -> list[Pair]:
+    """Calls of two API dumps: the inputs of the first ones, the results of the last ones, by shape; the rest alone."""
+    backward = left[-1].backward  # gradients of results, which only the last calls share
+    ends = [(left[-1].inputs, right[-1].inputs)]
+    if not backward:
+        ends = [(left[0].inputs, right[0].inputs), (left[-1].outputs, right[-1].outputs)]
+    pairs = [
+        Pair(left=one, right=other)
+        for ours, theirs in ends
+        for one, other in align_arrays(ours, theirs, lambda entry: entry.name.shape)
+    ]
+    seen = {id(entry) for pair in pairs for entry in (pair.left, pair.right)}
+    inner = [[entry for one in side for entry in one.entries if id(entry) not in seen] for side in (left, right)]
+    pairs += [Pair(left=entry, right=None, note=f"inside {right[-1].op_name}") for entry in inner[0]]
+    pairs += [Pair(left=None, right=entry, note=f"inside {left[-1].op_name}") for entry in inner[1]]
+    return pairs
 
 
 def _side_by_side(left: Sequence[Entry], right: Sequence[Entry]) -> list[Pair]:

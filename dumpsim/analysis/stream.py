@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from dumpsim.analysis.align import Match, align
-from dumpsim.analysis.apicompare.options import NameMap
 from dumpsim.analysis.condition import Condition, conditions
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Run, Tensor
+from dumpsim.analysis.namemap import NameMap
 from dumpsim.analysis.operator import Operator, Series, series
 from dumpsim.analysis.pairing import Accuracy, idle, lenient, pairs_of, together
 from dumpsim.analysis.scan import Scan
@@ -135,7 +135,7 @@ def of_two(
         for left, right in every:
             group = Group(rank=left.rank, iteration=left.iteration, operators=left.operators)
             accuracy = Accuracy(rules)
-            for matches in _cut(align(left.operators, right.operators)):
+            for matches in _cut(align(left.operators, right.operators, dumps.names)):
                 piece = [(one, _pairs(one)) for one in matches]
                 tasks = [_task(own, other, accuracy) for _, pairs in piece for own, other in pairs]
                 asked.append((group, piece, tasks))

@@ -168,7 +168,8 @@ def test_a_call_is_what_the_user_says_it_is(tmp_path, form):
         (tmp_path / "names.yaml").write_text("NN.Mine: [Torch.matmul, Torch.add]\nNN.Other: NN.Linear\n")
         names = tmp_path / "names.yaml"
     plain = dumpsim.compare(a, b)
-    assert "only_a" in plain.counts
+    assert plain.counts == {"equal": 8, "only_b": 4}  # the shapes between the calls tell it too
+    assert "name" not in {row.matched_by for row in plain if row.op_type == "Mine"}
     found = dumpsim.compare(a, b, name_map=names)
     assert found.idle == ("no call in A is of 'NN_Other'",)
     pairs = [(row.op_name, row.other_name, row.io) for row in found if row.verdict == "equal"]
@@ -195,7 +196,10 @@ def test_one_name_stands_for_another(tmp_path):
         return api(tmp_path / name, records)
 
     a, b = tree("a", "mine"), tree("b", "lgamma", "mish")
-    assert dumpsim.compare(a, b).counts == {"only_a": 2, "only_b": 4}
+    plain = dumpsim.compare(a, b)
+    assert plain.counts == {"equal": 2, "only_b": 2}
+    assert [row.other_name for row in plain if row.op_name] == ["Torch_lgamma_0_forward", "Torch_mish_0_forward"]
+    assert {row.matched_by for row in plain if row.op_name} == {"fusion"}
     found = dumpsim.compare(a, b, name_map={"Torch.mine": "Torch.mish"})
     mine = [row for row in found if row.op_name == "Torch_mine_0_forward"]
     assert [(row.other_name, row.verdict) for row in mine] == [("Torch_mish_0_forward", "equal")] * 2
@@ -562,7 +566,7 @@ def test_nan_on_both_sides_is_counted_and_agrees_if_it_may(tmp_path, dtype, size
 
 
 def test_work_grows_with_the_number_of_gaps_and_not_with_its_square(tmp_path, monkeypatch):
-    """Between any two calls that match there is one in each dump that nothing answers."""
+    """Between any two operators that match there is one in each dump that nothing answers."""
     handled = []
 
     def counted(pairs):
@@ -574,13 +578,19 @@ def test_work_grows_with_the_number_of_gaps_and_not_with_its_square(tmp_path, mo
     for count in (50, 200):
         trees = []
         for name, width in (("foo", 4), ("bar", 6)):
-            records = []
-            for n in range(count):
-                for kind, size in (("relu", 2), (name, width)):
-                    value = np.full(size, float(n), np.float32)
-                    records += [(f"Torch_{kind}_{n}_forward_{io}", value) for io in ("input.0", "output")]
-            trees.append(api(tmp_path / name / str(count), records, npy=False))
+            operators = [
+                (kind, f"{kind}_{n}", np.full(size, float(n), np.float32))
+                for n in range(count)
+                for kind, size in (("relu", 2), (name, width))
+            ]
+            root = tmp_path / name / str(count)
+            if name == "foo":
+                records = [(f"Torch_{one}_forward_{io}", v) for _, one, v in operators for io in ("input.0", "output")]
+                trees.append(api(root, records, npy=False))
+            else:
+                trees.append(write(root, [(kind, f"Default/{one}", [v], [v]) for kind, one, v in operators]))
         handled.clear()
         assert dumpsim.compare(*trees).counts == {"equal": 2 * count, "only_a": 2 * count, "only_b": 2 * count}
+        assert handled
         work.append(sum(handled))
     assert work[1] <= 5 * work[0]

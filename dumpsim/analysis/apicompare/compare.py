@@ -10,15 +10,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from dumpsim.analysis.apicompare.align import align
 from dumpsim.analysis.apicompare.convinced import convinced_groups
-from dumpsim.analysis.apicompare.namemap import Names, read_names
-from dumpsim.analysis.apicompare.options import NameMap, Options
+from dumpsim.analysis.apicompare.options import Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
-from dumpsim.analysis.apicompare.source import Call, Dump, Group, info_files, open_dump, ranks
+from dumpsim.analysis.apicompare.source import ApiCall, ApiGroup, Dump, info_files, open_dump, ranks
 from dumpsim.analysis.apicompare.table import Table
+from dumpsim.analysis.callgroup import align
+from dumpsim.analysis.namemap import NameMap, Names, read_names
 from dumpsim.core.errors import UnreadableError
 
 __all__ = ["api_dump_compare", "compare_api_dumps"]
@@ -225,19 +225,20 @@ def _steps(
 
 
 def _groups(
-    origin: Sequence[Call], target: Sequence[Call], dumps: tuple[Dump, Dump], options: Options, names: Names
-) -> list[Group]:
+    origin: Sequence[ApiCall], target: Sequence[ApiCall], dumps: tuple[Dump, Dump], options: Options, names: Names
+) -> list[ApiGroup]:
     """Which calls are which: our way, or one of the real tool's."""
     if options.method is not None:
         return convinced_groups(origin, target, options.method, (dumps[0].framework, dumps[1].framework))
     framework = dumps[1].framework
     signatures = _signature(dumps[0]), _signature(dumps[1])
-    return align(names.applied(origin, framework), target, signatures, names.compounds(framework))
+    called = [replace(call, meaning=names.meaning((call.kind, call.api), framework) or call.meaning) for call in origin]
+    return align(called, target, signatures, names.compounds(framework))
 
 
 def _step(
     number: int,
-    groups: Sequence[Group],
+    groups: Sequence[ApiGroup],
     wants: tuple[bool, bool],
     dumps: tuple[Dump, Dump],
     style: Style,
@@ -262,10 +263,10 @@ def _step(
     )
 
 
-def _signature(dump: Dump) -> Callable[[Call], Sequence[float]]:
+def _signature(dump: Dump) -> Callable[[ApiCall], Sequence[float]]:
     """Six numbers of a call: statistics of its first input and its last output."""
 
-    def signature(call: Call) -> Sequence[float]:
+    def signature(call: ApiCall) -> Sequence[float]:
         ends = (call.inputs[:1], call.outputs[-1:])
         return [v for end in ends for v in (dump.statistics(end[0].record) if end else _NOTHING)]
 

@@ -1,19 +1,16 @@
 """What api_dump_compare may be asked, checked as the real tool does. [spec api_dump 1.10, 2]"""
 
-import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.analysis.apicompare.convinced import METHODS
 from dumpsim.analysis.apicompare.difference import Tolerance
+from dumpsim.analysis.namemap import NameMap
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 
-__all__ = ["EXACT", "NameMap", "Options"]
+__all__ = ["EXACT", "Options"]
 
 EXACT = "1.0.17"
-
-NameMap = Mapping[str, str | Sequence[str]] | str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from dumpsim.analysis.apicompare.align import align_items
 from dumpsim.analysis.apicompare.difference import (
     ArrayDifference,
     StatisticsDifference,
@@ -21,9 +20,10 @@ from dumpsim.analysis.apicompare.difference import (
     percent,
     truncated,
 )
-from dumpsim.analysis.apicompare.meaning import Framework
-from dumpsim.analysis.apicompare.source import Call, Dump, Group, Item
+from dumpsim.analysis.apicompare.source import ApiCall, ApiGroup, Dump, Item
 from dumpsim.analysis.apicompare.table import Row, Table
+from dumpsim.analysis.callgroup import align_arrays
+from dumpsim.analysis.meaning import Framework
 from dumpsim.codecs.apidump import HOMES
 
 __all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
@@ -39,7 +39,7 @@ _BEFORE_NUMBER = re.compile(r"_(?=\d)")
 _FIRST_NUMBER = re.compile(r"(.*?)_(\d)(.?)")
 
 Pair = tuple[Item | None, Item | None]
-Middle = Callable[[Call], Iterable[Item]]
+Middle = Callable[[ApiCall], Iterable[Item]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Style:
 _DIFFS = "max, min, mean diffs"
 
 
-def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
+def mapping_table(groups: Iterable[ApiGroup], style: Style, step: int) -> Table:
     """Which calls are which; several calls of one group share a cell."""
     rows = (
         Row(tuple("\n".join(call.name for call in side) for side in (group.origin, group.target)))
@@ -133,7 +133,7 @@ def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
     return Table(title=title, header=style.sides, rows=tuple(rows), ruled=True)
 
 
-def paired(groups: Sequence[Group], direction: str, dumps: tuple[Dump, Dump], style: Style) -> list[Pair]:
+def paired(groups: Sequence[ApiGroup], direction: str, dumps: tuple[Dump, Dump], style: Style) -> list[Pair]:
     """The arrays of all groups side by side, in the order of the table."""
     if direction == "forward":
         middles = (dumps[0].as_listed, dumps[1].as_listed) if style.exact and style.arrays else (_in_turn, _in_turn)
@@ -142,17 +142,17 @@ def paired(groups: Sequence[Group], direction: str, dumps: tuple[Dump, Dump], st
     return [pair for group in groups for pair in backward(group)][::-1]
 
 
-def _forward(group: Group, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
+def _forward(group: ApiGroup, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
     """First inputs against first inputs, last outputs against last outputs; what is between stands alone."""
     between = [_between(side, middle) for side, middle in zip((group.origin, group.target), middles, strict=True)]
-    yield from align_items(_inputs(group.origin[:1]), _inputs(group.target[:1]))
+    yield from _aligned(_inputs(group.origin[:1]), _inputs(group.target[:1]))
     for origin, target in zip(*between, strict=True):
         yield from ((item, None) for item in origin)
         yield from ((None, item) for item in target)
-    yield from align_items(_outputs(group.origin[-1:]), _outputs(group.target[-1:]))
+    yield from _aligned(_outputs(group.origin[-1:]), _outputs(group.target[-1:]))
 
 
-def _backward(group: Group) -> Iterator[Pair]:
+def _backward(group: ApiGroup) -> Iterator[Pair]:
     """Gradients of the last outputs against each other; the rest alone."""
     if not group.origin or not group.target:
         yield from ((item, None) for call in group.origin for item in call.grads)
@@ -160,38 +160,43 @@ def _backward(group: Group) -> Iterator[Pair]:
         return
     yield from ((item, None) for call in group.origin[:-1] for item in call.grads)
     yield from ((None, item) for call in group.target[:-1] for item in call.grads)
-    yield from align_items(group.origin[-1].grads, group.target[-1].grads)
+    yield from _aligned(group.origin[-1].grads, group.target[-1].grads)
 
 
-def _backward_of_heads(group: Group) -> Iterator[Pair]:
+def _backward_of_heads(group: ApiGroup) -> Iterator[Pair]:
     """As 1.0.17 does: gradients of the first calls against each other, though those of the last are their peers."""
     sides = group.origin, group.target
     parts = [(side[:1], side[1:-1], side[1:][-1:]) for side in sides]
     heads, *others = (
         [[item for call in calls for item in call.grads] for calls in part] for part in zip(*parts, strict=True)
     )
-    yield from align_items(*heads)
+    yield from _aligned(*heads)
     for origin, target in others:
         yield from ((item, None) for item in origin)
         yield from ((None, item) for item in target)
 
 
-def _inputs(calls: Sequence[Call]) -> list[Item]:
+def _aligned(origin: Sequence[Item], target: Sequence[Item]) -> list[Pair]:
+    """Arrays side by side, by shape."""
+    return align_arrays(origin, target, lambda item: item.shape)
+
+
+def _inputs(calls: Sequence[ApiCall]) -> list[Item]:
     return [item for call in calls for item in call.inputs]
 
 
-def _outputs(calls: Sequence[Call]) -> list[Item]:
+def _outputs(calls: Sequence[ApiCall]) -> list[Item]:
     return [item for call in calls for item in call.outputs]
 
 
-def _between(calls: Sequence[Call], middle: Middle) -> tuple[list[Item], list[Item], list[Item]]:
+def _between(calls: Sequence[ApiCall], middle: Middle) -> tuple[list[Item], list[Item], list[Item]]:
     """Outputs of the first call, arrays of those in the middle, inputs of the last."""
     if len(calls) < 2:
         return [], [], []
     return _outputs(calls[:1]), [item for call in calls[1:-1] for item in middle(call)], _inputs(calls[-1:])
 
 
-def _in_turn(call: Call) -> Iterator[Item]:
+def _in_turn(call: ApiCall) -> Iterator[Item]:
     """Inputs and outputs of one index beside each other."""
     for pair in zip_longest(call.inputs, call.outputs):
         yield from (item for item in pair if item is not None)

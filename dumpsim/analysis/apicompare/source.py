@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.analysis.apicompare.meaning import Framework, Meaning, meaning
+from dumpsim.analysis.callgroup import Call, Group
+from dumpsim.analysis.meaning import Framework, meaning
 from dumpsim.codecs import apidump, npy
 from dumpsim.codecs.apidump import ApiName, ApiRecord
 from dumpsim.core.errors import BadInputError, UnreadableError
 
-__all__ = ["Call", "Dump", "Group", "Item", "Step", "info_files", "open_dump", "ranks"]
+__all__ = ["ApiCall", "ApiGroup", "Dump", "Item", "Step", "info_files", "open_dump", "ranks"]
 
 # Of several dumps in one directory the first of these is compared. [spec api_dump 2]
 _FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
@@ -30,44 +31,22 @@ class Item:
     record: ApiRecord
     name: ApiName
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One call of an API: what went in, what came out, and the gradients of what came out."""
-
-    name: str
-    kind: str
-    api: str
-    meaning: Meaning
-    inputs: tuple[Item, ...]
-    outputs: tuple[Item, ...]
-    grads: tuple[Item, ...] = ()
-
     @property
-    def is_layer(self) -> bool:
-        """Whether this only says that a module was called."""
-        return self.kind == apidump.LAYER
+    def shape(self) -> tuple[int, ...]:
+        """The shape in the info file."""
+        return self.record.shape
 
-    @property
-    def key(self) -> tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-        """What two calls of one API on tensors of the same shapes share."""
-        return (self.meaning.word, shapes(self.inputs), shapes(self.outputs))
+
+ApiCall = Call[Item]
+ApiGroup = Group[Item]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """The calls from one forward run, with the gradients of the backward run that follows it."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ApiCall, ...]
     has_backward: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Calls of the origin and calls of the target that do the same work; one side may be empty."""
-
-    origin: tuple[Call, ...]
-    target: tuple[Call, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +85,7 @@ class Dump:
         """Whether there are npy files."""
         return bool(self.arrays)
 
-    def as_listed(self, call: Call) -> list[Item]:
+    def as_listed(self, call: ApiCall) -> list[Item]:
         """The arrays of a call by index, and then as their directory lists the files. [1.0.17: seen]"""
         found = [item for item in (*call.inputs, *call.outputs) if item.record.name in self._places]
         return sorted(found, key=lambda item: (_first_two(item.name.index), self._places[item.record.name]))
@@ -175,11 +154,6 @@ def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
             raise
         raise UnreadableError(error.what, where=os.fspath(info), code=error.code) from None
     return Dump(framework=framework, rank_dir=directory, steps=steps)
-
-
-def shapes(items: Iterable[Item]) -> tuple[tuple[int, ...], ...]:
-    """Shapes of some arrays."""
-    return tuple(item.record.shape for item in items)
 
 
 def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
@@ -253,13 +227,13 @@ def _step(framework: Framework, forward: list[Item], backward: list[Item]) -> St
     return Step(calls=tuple(calls), has_backward=bool(backward))
 
 
-def _merged(calls: Sequence[Call]) -> tuple[Call, ...]:
+def _merged(calls: Sequence[ApiCall]) -> tuple[ApiCall, ...]:
     """Without modules that stand beside themselves."""
     again = (call.is_layer and at and calls[at - 1].name == call.name for at, call in enumerate(calls))
     return tuple(call for call, same in zip(calls, again, strict=True) if not same)
 
 
-def _call(framework: Framework, name: str, items: list[Item], grads: dict[str, Item]) -> Call:
+def _call(framework: Framework, name: str, items: list[Item], grads: dict[str, Item]) -> ApiCall:
     """One call from its lines."""
     first = (items or list(grads.values()))[0].name
     return Call(

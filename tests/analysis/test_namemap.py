@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
-from dumpsim.analysis.apicompare.namemap import read_names
 from dumpsim.analysis.apicompare.options import Options
+from dumpsim.analysis.namemap import read_names
 from dumpsim.core.errors import BadInputError, ScriptValueError
 from tests.apifiles import call, dump, mapping, ramp
 

@@ -36,7 +36,7 @@ _SPELLINGS = MappingProxyType({"CELU": "CELU", "SELU": "SeLU"})  # listed as CeL
 
 
 @lru_cache(maxsize=4096)
-def meaning(framework: Framework, kind: str, api: str) -> Meaning:
+def meaning(framework: str, kind: str, api: str) -> Meaning:
     """The meaning of an API as the dump of a framework names it.
 
     Parameters

@@ -4,22 +4,22 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from dumpsim.analysis.apicompare.meaning import Framework, Meaning, meaning
-from dumpsim.analysis.apicompare.source import Call
 from dumpsim.analysis.apiname import COMPOUNDS, canonical
+from dumpsim.analysis.meaning import Meaning, meaning
 from dumpsim.core.errors import BadInputError
 
-__all__ = ["Names", "read_names"]
+__all__ = ["NameMap", "Names", "read_names"]
 
 _KINDS = ("NN", "Functional", "Tensor", "Torch", "VF")
 _NAME = re.compile(rf"(?P<kind>{'|'.join(_KINDS)})[._](?P<api>\w+)", re.ASCII)
 _LINE = re.compile(r"(?P<quote>[\"']?)(?P<key>[\w.]+)(?P=quote)\s*:\s*(?P<value>.*)", re.ASCII)
 _MAX_FILE = 1 << 24
 
+NameMap = Mapping[str, str | Sequence[str]] | str | os.PathLike[str]
 Api = tuple[str, str]
 
 
@@ -29,25 +29,22 @@ class Names:
 
     pairs: Mapping[Api, tuple[Api, ...]]
 
-    def applied(self, calls: Sequence[Call], target: Framework) -> tuple[Call, ...]:
-        """The calls of the origin under the names of their counterparts."""
-        means = {api: self._meaning(api, target) for api in self.pairs}
-        return tuple(
-            replace(call, meaning=means[call.kind, call.api]) if (call.kind, call.api) in means else call
-            for call in calls
-        )
+    def meaning(self, api: Api, target: str) -> Meaning | None:
+        """Meaning of an API of the origin: that of its counterpart in `target`; None for an API without a pair.
+
+        Several counterparts make a word that no other API has.
+        """
+        if api not in self.pairs:
+            return None
+        first, *more = self.pairs[api]
+        own = "=" + "_".join(api)
+        return meaning(target, *first) if not more else Meaning(word=own, sense=own, rank=3)
 
     def words(self, kind: str, api: str) -> tuple[str, ...]:
         """The operations that do the work of an API of the origin, in canonical words; empty where nothing is said."""
         return tuple(canonical(name) for _, name in self.pairs.get((kind, api), ()))
 
-    def _meaning(self, api: Api, target: Framework) -> Meaning:
-        """Of one counterpart; several make a word that no other API has."""
-        first, *more = self.pairs[api]
-        own = "=" + "_".join(api)
-        return meaning(target, *first) if not more else Meaning(word=own, sense=own, rank=3)
-
-    def compounds(self, target: Framework) -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    def compounds(self, target: str) -> Mapping[str, tuple[tuple[str, ...], ...]]:
         """What one call does where the other net takes several, these pairs included."""
         own = {
             "=" + "_".join(api): (tuple(meaning(target, *part).sense for part in parts),)
@@ -61,7 +58,7 @@ class Names:
         return ["_".join(api) for api in self.pairs if api not in seen]
 
 
-def read_names(source: "Mapping[str, str | Sequence[str]] | str | os.PathLike[str] | None") -> Names:
+def read_names(source: NameMap | None) -> Names:
     """The pairs of a dict, or of a file: JSON, or the YAML of one ``Kind.api: Kind.api`` or ``: [.., ..]`` a line.
 
     Raises

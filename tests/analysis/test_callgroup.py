@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumpsim.analysis.apicompare.align import align, gap_groups
-from dumpsim.analysis.apicompare.distance import name_distances
-from dumpsim.analysis.apicompare.meaning import meaning
-from dumpsim.analysis.apicompare.source import Call, Item
+from dumpsim.analysis.apicompare.source import Item
 from dumpsim.analysis.apiname import RENAMES
+from dumpsim.analysis.callgroup import Call, align, gap_groups
+from dumpsim.analysis.meaning import meaning
+from dumpsim.analysis.namedistance import name_distances
 from dumpsim.codecs.apidump import ApiRecord, parse_name
 
 
@@ -161,10 +161,8 @@ def test_repeated_blocks_of_which_one_is_missing():
 
 def test_thousands_of_others_take_seconds(monkeypatch):
     # names beyond the window are not measured against each other, which took minutes
-    monkeypatch.setattr("dumpsim.analysis.apicompare.align.WINDOW", 64)
-    monkeypatch.setattr(
-        "dumpsim.analysis.apicompare.align.name_distances", lambda names: pytest.fail("all names measured")
-    )
+    monkeypatch.setattr("dumpsim.analysis.callgroup.WINDOW", 64)
+    monkeypatch.setattr("dumpsim.analysis.callgroup.name_distances", lambda names: pytest.fail("all names measured"))
     sides = [[call(f"{side}{at}", at=at) for at in range(300)] for side in "ab"]
     assert sizes(align(*sides, NO_VALUES)) == [(1, 1)] * 300
 

@@ -5,23 +5,25 @@ values agree. What is left between two pairs is cut where the tensors that pass 
 shapes on both sides, so that a linear layer meets a product and a sum.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dumpsim.analysis.apicompare.distance import name_distances
-from dumpsim.analysis.apicompare.source import Call, Group, Item, shapes
 from dumpsim.analysis.apiname import COMPOUNDS
 from dumpsim.analysis.chain import WINDOW, Row, heaviest_chain
+from dumpsim.analysis.meaning import Meaning
+from dumpsim.analysis.namedistance import name_distances
 from dumpsim.analysis.sequence import landmarks
+from dumpsim.codecs.apidump import LAYER
 
-__all__ = ["align", "align_items", "gap_groups"]
+__all__ = ["Array", "Call", "Group", "align", "align_arrays", "gap_groups", "shapes"]
 
 Compounds = Mapping[str, tuple[tuple[str, ...], ...]]
 Span = tuple[int, int]
-Signature = Callable[[Call], Sequence[float]]
 
 _SENSE = 0.9  # of the weight of equal names: the same operation under another kind or word
 _NAME_COST = 0.05  # how much the names count against the shapes between two calls [spec api_dump 2.2]
@@ -29,12 +31,73 @@ _AGREEMENT_FLOOR = 0.25  # a relative difference of 1% or more says nothing abou
 _SMALL = 1e-3
 
 
+class Array(Protocol):
+    """What the alignment reads of an array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+A = TypeVar("A", bound=Array)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[A]):
+    """One call of an API: what went in, what came out, and the gradients of what came out.
+
+    Attributes
+    ----------
+    name : str
+        ``NN_Linear_0``.
+    kind, api : str
+        ``NN`` and ``Linear``.
+    meaning : Meaning
+    inputs, outputs, grads : tuple
+    """
+
+    name: str
+    kind: str
+    api: str
+    meaning: Meaning
+    inputs: tuple[A, ...]
+    outputs: tuple[A, ...]
+    grads: tuple[A, ...] = ()
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether this only says that a module was called."""
+        return self.kind == LAYER
+
+    @property
+    def key(self) -> tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+        """What two calls of one API on tensors of the same shapes share."""
+        return (self.meaning.word, shapes(self.inputs), shapes(self.outputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Generic[A]):
+    """Calls of the origin and calls of the target that do the same work; one side may be empty."""
+
+    origin: tuple[Call[A], ...]
+    target: tuple[Call[A], ...]
+
+
+Signature = Callable[[Call[A]], Sequence[float]]
+Calls = Sequence[Call[A]]
+
+
+def shapes(arrays: Iterable[Array]) -> tuple[tuple[int, ...], ...]:
+    """Shapes of some arrays."""
+    return tuple(array.shape for array in arrays)
+
+
 def align(
-    origin: Sequence[Call],
-    target: Sequence[Call],
-    signatures: tuple[Signature, Signature],
+    origin: Calls[A],
+    target: Calls[A],
+    signatures: tuple[Signature[A], Signature[A]],
     compounds: Compounds = COMPOUNDS,
-) -> list[Group]:
+) -> list[Group[A]]:
     """The groups of two steps, in the order of the calls.
 
     Parameters
@@ -47,7 +110,7 @@ def align(
         Senses of calls to the senses of those that do the same together.
     """
     pairs = _pairs(origin, target, signatures)
-    groups: list[Group] = []
+    groups: list[Group[A]] = []
     at_i = at_j = 0
     for i, j in [*pairs, (len(origin), len(target))]:
         groups += gap_groups(origin[at_i:i], target[at_j:j], compounds)
@@ -57,9 +120,7 @@ def align(
     return groups
 
 
-def _pairs(
-    origin: Sequence[Call], target: Sequence[Call], signatures: tuple[Signature, Signature]
-) -> list[tuple[int, int]]:
+def _pairs(origin: Calls[A], target: Calls[A], signatures: tuple[Signature[A], Signature[A]]) -> list[tuple[int, int]]:
     """The calls of one meaning and equal shapes that keep the order."""
     keys = [call.key for call in origin], [call.key for call in target]
     if keys[0] == keys[1]:
@@ -130,7 +191,7 @@ def _codes(codes: dict[Hashable, int], keys: Sequence[Hashable]) -> NDArray[np.i
     return np.array([codes.setdefault(key, len(codes)) for key in keys], np.int64)
 
 
-def _values(calls: Sequence[Call], signature: Signature) -> NDArray[np.float64]:
+def _values(calls: Calls[A], signature: Signature[A]) -> NDArray[np.float64]:
     """The signatures of all calls of a side."""
     return np.array([signature(call) for call in calls], np.float64).reshape(len(calls), -1)
 
@@ -151,13 +212,13 @@ def _agreement(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[n
     return np.where(mean < _AGREEMENT_FLOOR, 0.0, mean)
 
 
-def gap_groups(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds = COMPOUNDS) -> list[Group]:
+def gap_groups(origin: Calls[A], target: Calls[A], compounds: Compounds = COMPOUNDS) -> list[Group[A]]:
     """Groups of the calls between two pairs: several for one where that is known, else cut where shapes tell."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
     if any(call.is_layer for call in origin) != any(call.is_layer for call in target):
         return _without_layers(origin, target, compounds)
-    groups: list[Group] = []
+    groups: list[Group[A]] = []
     at_i = at_j = 0
     for (i, stop_i), (j, stop_j) in _compound_pairs(origin, target, compounds):
         groups += _cut_groups(origin[at_i:i], target[at_j:j])
@@ -166,7 +227,7 @@ def gap_groups(origin: Sequence[Call], target: Sequence[Call], compounds: Compou
     return groups + _cut_groups(origin[at_i:], target[at_j:])
 
 
-def _compound_pairs(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[tuple[Span, Span]]:
+def _compound_pairs(origin: Calls[A], target: Calls[A], compounds: Compounds) -> list[tuple[Span, Span]]:
     """Calls of one side with the several of the other that do the same and end in the same shapes; none cross."""
     sides = origin, target
     ended = [_ended(side, compounds) for side in sides]  # at each call: how many calls do what one of a sense does
@@ -195,7 +256,7 @@ def _compound_pairs(origin: Sequence[Call], target: Sequence[Call], compounds: C
     return found
 
 
-def _ended(calls: Sequence[Call], compounds: Compounds) -> list[dict[str, int]]:
+def _ended(calls: Calls[A], compounds: Compounds) -> list[dict[str, int]]:
     """For each call the senses whose parts end with it, and how many parts that are."""
     by_last: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     for sense, ways in compounds.items():
@@ -212,7 +273,7 @@ def _ended(calls: Sequence[Call], compounds: Compounds) -> list[dict[str, int]]:
     ]
 
 
-def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
+def _cut_groups(origin: Calls[A], target: Calls[A]) -> list[Group[A]]:
     """Cut where the same shapes pass from call to call."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
@@ -223,10 +284,10 @@ def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
     return groups
 
 
-def _without_layers(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[Group]:
+def _without_layers(origin: Calls[A], target: Calls[A], compounds: Compounds) -> list[Group[A]]:
     """Modules of the side that names them take no part; they are put back where they were."""
     work = [[call for call in side if not call.is_layer] for side in (origin, target)]
-    groups: list[Group] = []
+    groups: list[Group[A]] = []
     swapped = any(call.is_layer for call in target)
     side = list(target if swapped else origin)
     at = 0
@@ -244,14 +305,14 @@ def _without_layers(origin: Sequence[Call], target: Sequence[Call], compounds: C
     return groups + _alone(side[at:], swapped)
 
 
-def _alone(calls: Sequence[Call], swapped: bool) -> list[Group]:
+def _alone(calls: Calls[A], swapped: bool) -> list[Group[A]]:
     """Calls that nothing answers."""
     if not calls:
         return []
     return [Group((), tuple(calls)) if swapped else Group(tuple(calls), ())]
 
 
-def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int]]:
+def _cuts(origin: Calls[A], target: Calls[A]) -> list[tuple[int, int]]:
     """Calls after which both sides are cut."""
     codes: dict[Hashable, int] = {}
     edges = [
@@ -278,25 +339,27 @@ def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int
     return heaviest_chain(len(edges[0]), len(edges[1]), row, prefer_match=True)
 
 
-def _api(call: Call) -> str:
+def _api(call: Call[A]) -> str:
     """The name that is compared: MindSpore's word without its kind."""
     return call.meaning.word.partition("_")[2]
 
 
-def align_items(origin: Sequence[Item], target: Sequence[Item]) -> list[tuple[Item | None, Item | None]]:
+def align_arrays(
+    origin: Sequence[T], target: Sequence[T], shape: Callable[[T], tuple[int, ...]]
+) -> list[tuple[T | None, T | None]]:
     """Arrays of one call beside those of another: equal shapes in order, the rest alone."""
-    wanted = shapes(origin), shapes(target)
+    wanted = [[shape(array) for array in side] for side in (origin, target)]
     if wanted[0] == wanted[1]:
         return list(zip(origin, target, strict=True))
 
     def row(i: int, lo: int, hi: int) -> NDArray[np.float64]:
-        return np.array([float(shape == wanted[0][i]) for shape in wanted[1][lo:hi]])
+        return np.array([float(other == wanted[0][i]) for other in wanted[1][lo:hi]])
 
-    rows: list[tuple[Item | None, Item | None]] = []
+    rows: list[tuple[T | None, T | None]] = []
     at_i = at_j = 0
     for i, j in [*heaviest_chain(len(origin), len(target), row), (len(origin), len(target))]:
-        rows += [(None, item) for item in target[at_j:j]]
-        rows += [(item, None) for item in origin[at_i:i]]
+        rows += [(None, array) for array in target[at_j:j]]
+        rows += [(array, None) for array in origin[at_i:i]]
         if i < len(origin):
             rows.append((origin[i], target[j]))
         at_i, at_j = i + 1, j + 1
