@@ -26,7 +26,7 @@ from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.core.record import Record
 
-__all__ = ["StackIndex", "api_entries"]
+__all__ = ["StackIndex", "api_entries", "dtype_of", "measured", "statistics_of"]
 
 _TITLES = {row.title: row.name for row in DTYPES.values()}
 _SCALARS = {"int": "int64", "float": "float64", "bool": "bool"}  # of Python [spec api_dump 1.4]
@@ -93,7 +93,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             records.append((record, _name(record, info, number)))
     except UnreadableError as error:
         damage = error
-    measured = _measured(record for record, name in records if name.kind != LAYER)
+    asked = measured(record for record, name in records if name.kind != LAYER)
     arrays = _arrays(place.path / stem)
     stacks = StackIndex(place.path / f"{stem}_stack.json", broken)
     slots = _slots([name for _, name in records])
@@ -109,11 +109,11 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             op_name=f"{name.call}_{name.direction}",
             io=name.io,
             slot=slots[name],
-            dtype=_dtype(record.dtype),
+            dtype=dtype_of(record.dtype),
             shape=record.shape,
             timestamp=number,
         )
-        row = _row(record, measured=measured) if name.kind != LAYER else {}
+        row = statistics_of(record, measured=asked) if name.kind != LAYER else {}
         yield Entry(name=told, place=here, path=path, row=row, graphs=stacks)
     if damage is not None:
         raise damage
@@ -148,7 +148,7 @@ def _slots(names: Sequence[ApiName]) -> dict[ApiName, int]:
     return slots
 
 
-def _dtype(text: str) -> str:
+def dtype_of(text: str) -> str:
     """``torch.float32``, ``Float32`` and ``<class 'int'>`` as names of ours."""
     if text.startswith("<class '"):
         return _SCALARS.get(text[8:-2], text[8:-2])
@@ -156,7 +156,7 @@ def _dtype(text: str) -> str:
     return _TITLES.get(word, word.lower())
 
 
-def _measured(records: Iterable[ApiRecord]) -> frozenset[str]:
+def measured(records: Iterable[ApiRecord]) -> frozenset[str]:
     """Which statistics were asked for: NaN stands in every line for one that was not. [spec api_dump 1.4]"""
     found: set[str] = set()
     for record in records:
@@ -166,7 +166,7 @@ def _measured(records: Iterable[ApiRecord]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _row(record: ApiRecord, *, measured: frozenset[str]) -> dict[str, Any]:
+def statistics_of(record: ApiRecord, *, measured: frozenset[str]) -> dict[str, Any]:
     """The statistics of a line; empty where it has none, which NaN says too."""
     if is_statistics_free(record) and ("loat" not in record.dtype or 0 in record.shape):
         measured = frozenset()

@@ -22,7 +22,7 @@ from dumpsim.tensor.layout import to_host
 from dumpsim.tensor.metrics import Distance, distance
 from dumpsim.tensor.stats import statistics
 
-__all__ = ["AGREEING", "FINDINGS", "Outcome", "Side", "Task", "judge", "judge_all", "side_of"]
+__all__ = ["AGREEING", "FINDINGS", "Outcome", "Side", "Task", "judge", "judge_all", "judge_arrays", "side_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -131,6 +131,11 @@ class Outcome:
     distance: Distance | None = None
     note: str = ""
 
+    @property
+    def agrees(self) -> bool:
+        """Whether the two are equal or close."""
+        return self.verdict in AGREEING
+
 
 def judge_all(tasks: Sequence[Task]) -> list[Outcome]:
     """Judge pairs one after the other."""
@@ -146,6 +151,13 @@ def judge(task: Task) -> Outcome:
         return _by_statistics(task)
     except (DumpsimError, OSError) as error:
         return Outcome(verdict="unreadable", dtypes=(left.dtype, right.dtype), note=str(error))
+
+
+def judge_arrays(own: Array, other: Array, tolerance: Tolerance, *, equal_nan: bool) -> Outcome:
+    """Compare two arrays of which nothing else is known."""
+    side = Side(path=None, binary=False, io="", slot=0, format="", dtype="", shape=(), row={})
+    task = Task(left=side, right=side, tolerance=tolerance, equal_nan=equal_nan, measures=False)
+    return _by_values(task, own, other)
 
 
 def _by_values(task: Task, own: Array, other: Array) -> Outcome:

@@ -167,6 +167,7 @@ def compare_api_dumps(
         frameworks=(dumps[0].framework, dumps[1].framework),
         arrays=dumps[0].has_arrays and dumps[1].has_arrays,
         tolerance=options.tolerance,
+        equal_nan=bool(options.equal_nan),
         exact=options.exact,
     )
     counts = [len(dump.steps) for dump in dumps]
@@ -310,7 +311,7 @@ def _parameters(dumps: tuple[Dump, Dump], style: Style) -> tuple[Callable[[], Ta
     paths = [dump.rank_dir / PARAMETER_FILES[dump.framework] for dump in dumps]
     if not all(path.is_file() for path in paths):
         return None, [_NO_MODELS.format(dumps[0].rank_dir, dumps[1].rank_dir)]
-    return lambda: compare_parameters(paths[0], paths[1], style.tolerance), []
+    return lambda: compare_parameters(paths[0], paths[1], style.tolerance, equal_nan=style.equal_nan), []
 
 
 def _bar(total: int, shown: bool) -> "AbstractContextManager[Callable[[], None]]":

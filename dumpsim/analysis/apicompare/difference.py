@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.analysis.tolerance import Tolerance
+from dumpsim.analysis.verdict import Outcome, judge_arrays
+
 __all__ = [
     "ArrayDifference",
     "StatisticsDifference",
-    "Tolerance",
     "compare_arrays",
     "compare_statistics",
     "mean_max_min",
@@ -23,34 +25,13 @@ _BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerance:
-    """When numbers count as equal: ``|a - b| <= atol + rtol * |b|``."""
-
-    rtol: float = 1e-4
-    atol: float = 1e-4
-    equal_nan: bool = False
-
-    def close(self, origin: Any, target: Any) -> Any:
-        """Element by element."""
-        with np.errstate(all="ignore"):
-            return np.isclose(origin, target, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan)
-
-    def close_numbers(self, origin: float, target: float) -> bool:
-        """Two statistics; what neither side knows does not differ."""
-        if origin == target or (math.isnan(origin) and math.isnan(target)):
-            return True
-        apart = abs(origin - target)
-        return apart <= self.atol + self.rtol * abs(target) and math.isfinite(apart)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayDifference:
-    """What is said about two arrays.
+    """How far two arrays are apart, as the tables show it.
 
     Attributes
     ----------
-    close : bool
-        Whether all elements are close.
+    outcome : Outcome
+        Whether they agree.
     ratio : float
         Part of the elements that are close.
     cosine : float
@@ -60,7 +41,7 @@ class ArrayDifference:
     same_shape : bool
     """
 
-    close: bool
+    outcome: Outcome
     ratio: float
     cosine: float
     mean: float
@@ -70,15 +51,17 @@ class ArrayDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsDifference:
-    """Absolute differences of maximum, minimum and mean, and whether all three are close."""
+    """Absolute differences of maximum, minimum and mean."""
 
-    close: bool
+    outcome: Outcome
     max: float
     min: float
     mean: float
 
 
-def compare_arrays(origin: Array, target: Array, tolerance: Tolerance, *, exact: bool = False) -> ArrayDifference:
+def compare_arrays(
+    origin: Array, target: Array, tolerance: Tolerance, *, equal_nan: bool = False, exact: bool = False
+) -> ArrayDifference:
     """Compare two arrays.
 
     Parameters
@@ -86,38 +69,49 @@ def compare_arrays(origin: Array, target: Array, tolerance: Tolerance, *, exact:
     origin, target : ndarray
         Bools and integers count as float64, narrow floats as float32, complex numbers as pairs.
     tolerance : Tolerance
+    equal_nan : bool
     exact : bool
         Number by number what 1.0.17 says on this machine: sums of numpy's BLAS, narrow floats and their overflow as
         they are, real parts alone.
     """
     if origin.shape != target.shape:
+        outcome = judge_arrays(origin, target, tolerance, equal_nan=equal_nan)
         nan = math.nan
-        return ArrayDifference(close=False, ratio=0.0, cosine=nan, mean=nan, max=nan, same_shape=False)
+        return ArrayDifference(outcome=outcome, ratio=0.0, cosine=nan, mean=nan, max=nan, same_shape=False)
     one, other = (_floats(array, exact=exact) for array in (origin, target))
+    if exact:
+        outcome = _outcome_of_1_0_17(one, other, tolerance, equal_nan=equal_nan)
+    else:
+        outcome = judge_arrays(origin, target, tolerance, equal_nan=equal_nan)
     differs = one != other
     if not differs.any():
-        return ArrayDifference(close=True, ratio=1.0, cosine=1.0, mean=0.0, max=0.0)
-    close = tolerance.close(one, other)
+        return ArrayDifference(outcome=outcome, ratio=1.0, cosine=1.0, mean=0.0, max=0.0)
     with np.errstate(all="ignore"):
         apart = np.abs(one[differs] - other[differs])
         mean = apart.mean()
     return ArrayDifference(
-        close=bool(close.all()),
-        ratio=float(np.count_nonzero(close)) / close.size,
+        outcome=outcome,
+        ratio=(outcome.count - outcome.outside) / outcome.count,
         cosine=(_blas_cosine if exact else _cosine)(one, other),
         mean=mean,
         max=apart.max(),
     )
 
 
+def _outcome_of_1_0_17(one: Array, other: Array, tolerance: Tolerance, *, equal_nan: bool) -> Outcome:
+    """As `judge_arrays`, in the number type of the arrays."""
+    with np.errstate(all="ignore"):
+        close = np.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=equal_nan)
+    outside = int(close.size - np.count_nonzero(close))
+    return Outcome(verdict="differs" if outside else "close", outside=outside, count=close.size, tolerance=tolerance)
+
+
 def compare_statistics(
-    origin: tuple[float, float, float], target: tuple[float, float, float], tolerance: Tolerance
+    origin: tuple[float, float, float], target: tuple[float, float, float], outcome: Outcome
 ) -> StatisticsDifference:
-    """Compare maximum, minimum and mean."""
-    pairs = list(zip(origin, target, strict=True))
-    apart = [abs(a - b) for a, b in pairs]  # equal infinities: NaN, as the tables have it
-    close = all(tolerance.close_numbers(a, b) for a, b in pairs)
-    return StatisticsDifference(close=close, max=apart[0], min=apart[1], mean=apart[2])
+    """Differences of maximum, minimum and mean."""
+    apart = [abs(a - b) for a, b in zip(origin, target, strict=True)]  # equal infinities: NaN, as the tables have it
+    return StatisticsDifference(outcome=outcome, max=apart[0], min=apart[1], mean=apart[2])
 
 
 def truncated(value: Any, digits: int = 5) -> str:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.analysis.apicompare.convinced import METHODS
-from dumpsim.analysis.apicompare.difference import Tolerance
 from dumpsim.analysis.namemap import NameMap
+from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 
 __all__ = ["EXACT", "Options"]
@@ -74,7 +74,7 @@ class Options:
     @property
     def tolerance(self) -> Tolerance:
         """When numbers are close."""
-        return Tolerance(rtol=self.rtol, atol=self.atol, equal_nan=bool(self.equal_nan))
+        return Tolerance(rtol=self.rtol, atol=self.atol)
 
 
 def _check(name: str, value: Any, wanted: type) -> None:

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dumpsim.analysis.apicompare.difference import Tolerance, compare_arrays, percent, truncated
+from dumpsim.analysis.apicompare.difference import compare_arrays, percent, truncated
 from dumpsim.analysis.apicompare.table import Row, Table
+from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.core.errors import UnreadableError, UnsupportedError
 
 __all__ = ["PARAMETER_FILES", "compare_parameters"]
@@ -24,7 +25,7 @@ _HEADER = (
 
 
 def compare_parameters(
-    origin: "str | os.PathLike[str]", target: "str | os.PathLike[str]", tolerance: Tolerance
+    origin: "str | os.PathLike[str]", target: "str | os.PathLike[str]", tolerance: Tolerance, *, equal_nan: bool = False
 ) -> Table:
     """Compare two files of state_dicts, name by name; names that only one file has stand alone.
 
@@ -36,7 +37,7 @@ def compare_parameters(
         For a file that is not a dict of tensors. Files are read with ``weights_only=True``: nothing in them is run.
     """
     one, other = _load(Path(origin)), _load(Path(target))
-    rows = [_row(name, one[name], other.get(name), tolerance) for name in one]
+    rows = [_row(name, one[name], other.get(name), tolerance, equal_nan) for name in one]
     rows += [Row((None, name, None, str(other[name].shape), *_ALONE)) for name in other if name not in one]
     return Table(title="The parameters of the two networks", header=_HEADER, rows=tuple(rows))
 
@@ -44,14 +45,14 @@ def compare_parameters(
 _ALONE = ("False", "0.00%", "nan", "nan, nan")
 
 
-def _row(name: str, one: Any, other: Any, tolerance: Tolerance) -> Row:
+def _row(name: str, one: Any, other: Any, tolerance: Tolerance, equal_nan: bool) -> Row:
     """One parameter."""
     if other is None:
         return Row((name, None, str(one.shape), None, *_ALONE))
-    found = compare_arrays(one, other, tolerance)
+    found = compare_arrays(one, other, tolerance, equal_nan=equal_nan)
     cells = (
         (
-            str(found.close),
+            str(found.outcome.agrees),
             percent(found.ratio),
             truncated(found.cosine),
             f"{truncated(found.mean)}, {truncated(found.max)}",
@@ -59,7 +60,9 @@ def _row(name: str, one: Any, other: Any, tolerance: Tolerance) -> Row:
         if found.same_shape
         else ("Shape is inconsistent",) * 4
     )
-    return Row((name, name, str(one.shape), str(other.shape), *cells), frozenset() if found.close else frozenset({4}))
+    return Row(
+        (name, name, str(one.shape), str(other.shape), *cells), frozenset() if found.outcome.agrees else frozenset({4})
+    )
 
 
 def _load(path: Path) -> dict[str, Any]:

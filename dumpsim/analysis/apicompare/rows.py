@@ -13,7 +13,6 @@ from typing import Any
 from dumpsim.analysis.apicompare.difference import (
     ArrayDifference,
     StatisticsDifference,
-    Tolerance,
     compare_arrays,
     compare_statistics,
     mean_max_min,
@@ -22,8 +21,11 @@ from dumpsim.analysis.apicompare.difference import (
 )
 from dumpsim.analysis.apicompare.source import ApiCall, ApiGroup, Dump, Item
 from dumpsim.analysis.apicompare.table import Row, Table
+from dumpsim.analysis.apitree import dtype_of, statistics_of
 from dumpsim.analysis.callgroup import align_arrays
 from dumpsim.analysis.meaning import Framework
+from dumpsim.analysis.tolerance import Tolerance
+from dumpsim.analysis.verdict import Side, Task, judge
 from dumpsim.codecs.apidump import HOMES
 
 __all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
@@ -72,8 +74,9 @@ class Finding:
 
     @property
     def passes(self) -> bool | None:
-        """Whether the two are close; None where nothing answers."""
-        return None if self.difference is None else self.difference.close
+        """Whether the two agree; None where nothing answers, or nothing is known of one."""
+        found = None if self.difference is None else self.difference.outcome
+        return None if found is None or found.verdict == "unknown" else found.agrees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,8 @@ class Style:
     frameworks: tuple[Framework, Framework]
     arrays: bool
     exact: bool = False
-    tolerance: Tolerance = field(default_factory=Tolerance)
+    tolerance: Tolerance = field(default=Tolerance(rtol=1e-4, atol=1e-4))
+    equal_nan: bool = False
 
     @property
     def mindtorch(self) -> bool:
@@ -221,11 +225,27 @@ def _finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Finding:
     difference = None
     if records[0] is not None and records[1] is not None:
         values = [(record.max, record.min, record.mean) for record in records if record is not None]
-        difference = compare_statistics(values[0], values[1], style.tolerance)
+        sides = [_side(item, dump) for item, dump in zip(pair, dumps, strict=True) if item is not None]
+        task = Task(left=sides[0], right=sides[1], tolerance=style.tolerance, equal_nan=style.equal_nan)
+        difference = compare_statistics(values[0], values[1], judge(task))
     shown = [None if record is None else list(record.shape) for record in records]
     types = [None if record is None else record.dtype for record in records]
     return Finding(
         origin=origin, target=target, difference=difference, shapes=(shown[0], shown[1]), dtypes=(types[0], types[1])
+    )
+
+
+def _side(item: Item, dump: Dump) -> Side:
+    """What is judged where one of the dumps has no arrays."""
+    return Side(
+        path=dump.arrays.get(item.record.name),
+        binary=False,
+        io=item.name.io,
+        slot=0,
+        format="",
+        dtype=dtype_of(item.record.dtype),
+        shape=item.shape,
+        row=statistics_of(item.record, measured=dump.measured),
     )
 
 
@@ -239,7 +259,7 @@ def _array_finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Findin
     difference: ArrayDifference | None = None
     values: tuple[tuple[Any, Any], ...] = ()
     if one is not None and other is not None:
-        difference = compare_arrays(one, other, style.tolerance, exact=style.exact)
+        difference = compare_arrays(one, other, style.tolerance, equal_nan=style.equal_nan, exact=style.exact)
         if style.mindtorch:
             values = tuple(zip(*(mean_max_min(array, exact=style.exact) for array in (one, other)), strict=True))
     shown = [
@@ -261,7 +281,7 @@ def compare_table(
     found: Sequence[Finding], direction: str, style: Style, step: int, *, ignore_unmatched: bool
 ) -> Table:
     """The forward or backward table."""
-    kept = [finding for finding in found if finding.is_layer or finding.passes is not None or not ignore_unmatched]
+    kept = [finding for finding in found if finding.is_layer or finding.difference is not None or not ignore_unmatched]
     if ignore_unmatched:
         kept = [f for f in kept if not f.is_layer or (f.origin is not None and f.target is not None)]
     rows: list[Row] = []
@@ -303,7 +323,7 @@ def _array_cells(finding: Finding) -> tuple[str, ...]:
     if not found.same_shape:
         return (_INCONSISTENT,) * 4
     return (
-        str(found.close),
+        str(found.outcome.agrees),
         percent(found.ratio),
         truncated(found.cosine),
         f"{truncated(found.mean)}, {truncated(found.max)}",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.analysis.apitree import measured
 from dumpsim.analysis.callgroup import Call, Group
 from dumpsim.analysis.meaning import Framework, meaning
 from dumpsim.codecs import apidump, npy
@@ -100,6 +101,11 @@ class Dump:
             for call in step.calls:
                 if not call.is_layer:
                     yield from (*call.inputs, *call.outputs, *call.grads)
+
+    @cached_property
+    def measured(self) -> frozenset[str]:
+        """Which statistics the dump was asked for."""
+        return measured(item.record for item in self.items())
 
     @cached_property
     def has_statistics(self) -> bool:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
-from dumpsim.analysis.apicompare.difference import Tolerance
+from dumpsim.analysis.apicompare.difference import compare_arrays
+from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError, UnsupportedError
 from tests.apifiles import call, dump, linears, mapping, ramp
 
@@ -450,8 +451,13 @@ def test_complex_arrays_have_no_greatest(tmp_path):
 @settings(deadline=None, max_examples=200)
 @given(st.floats(width=32), st.floats(width=32), st.sampled_from([0.0, 1e-4, 0.5]), st.sampled_from([0.0, 1e-4, 2.0]))
 def test_close_numbers_are_numpys(origin, target, rtol, atol):
-    tolerance = Tolerance(rtol=rtol, atol=atol, equal_nan=True)
-    assert tolerance.close_numbers(origin, target) == bool(tolerance.close(origin, target))
+    one, other = (np.array([value], np.float32) for value in (origin, target))
+    for exact in (False, True):
+        found = compare_arrays(one, other, Tolerance(rtol=rtol, atol=atol), equal_nan=True, exact=exact)
+        kind = np.float32 if exact else np.float64
+        with np.errstate(all="ignore"):
+            close = np.isclose(one.astype(kind), other.astype(kind), rtol=rtol, atol=atol, equal_nan=True)
+        assert found.outcome.agrees == bool(close[0])
 
 
 class Terminal(io.StringIO):
