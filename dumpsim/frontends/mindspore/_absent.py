@@ -1,5 +1,6 @@
 """What happens when a script asks for a name that the emulation does not have."""
 
+from collections.abc import Mapping
 from functools import cache
 
 from dumpsim.core.errors import UnsupportedError, nearest
@@ -9,16 +10,24 @@ __all__ = ["absent", "vendor_names"]
 
 @cache
 def vendor_names(module: str) -> frozenset[str]:
-    """The public names of a module of the real MindSpore 2.10.
+    """Return the public names of a module of the real MindSpore 2.10.
 
     Examples
     --------
     >>> "Dense" in vendor_names("mindspore.nn")
     True
     """
-    from dumpsim.frontends.mindspore._vendor_names import VENDOR_NAMES
+    return _all_vendor_names().get(module, frozenset())
 
-    return frozenset(VENDOR_NAMES.get(module, "").split())
+
+@cache
+def _all_vendor_names() -> Mapping[str, frozenset[str]]:
+    """Names by module; file and readers are loaded where a name is missing."""
+    import json
+    from importlib.resources import files
+
+    text = files("dumpsim.frontends.mindspore").joinpath("vendor_names.json").read_text("utf-8")
+    return {module: frozenset(names) for module, names in json.loads(text).items()}
 
 
 def absent(module: str, name: str) -> Exception:
