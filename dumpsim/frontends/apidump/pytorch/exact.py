@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,10 +20,8 @@ from dumpsim.frontends.apidump.pytorch.catalogue import Api
 from dumpsim.frontends.apidump.pytorch.early import Early
 from dumpsim.frontends.apidump.pytorch.interception import Interception, Mode
 from dumpsim.frontends.apidump.pytorch.naming import caller
+from dumpsim.frontends.apidump.pytorch.recorder import Layer, Recorder
 from dumpsim.frontends.apidump.selection import Memory
-
-if TYPE_CHECKING:
-    from dumpsim.frontends.apidump.pytorch.session import Layer, Session
 
 __all__ = ["Carried", "ExactInterception"]
 
@@ -64,7 +62,7 @@ class _NetHook:
 
     __slots__ = ("_carried", "_what")
 
-    def __init__(self, carried: Carried | None, what: "Layer | Api | None") -> None:
+    def __init__(self, carried: Carried | None, what: Layer | Api | None) -> None:
         self._carried = carried
         self._what = what
 
@@ -85,12 +83,12 @@ class ExactInterception(Interception):
 
     Parameters
     ----------
-    session : Session
+    session : Recorder
     net : nn.Module
     carried : Carried
     """
 
-    def __init__(self, session: "Session", net: nn.Module, carried: Carried) -> None:
+    def __init__(self, session: Recorder, net: nn.Module, carried: Carried) -> None:
         super().__init__(session)
         self._carried = carried
         carried.begin(self)
@@ -157,7 +155,7 @@ class ExactInterception(Interception):
         session.touch()
         return session.call(gate, api, made, args, kwargs, frame, given, named)
 
-    def finished(self, what: "Layer | Api | None", args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
+    def finished(self, what: Layer | Api | None, args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
         """A module with a hook of ours has returned."""
         session = self._session()
         if session is None or what is None or not self._active or os.getpid() != self._pid:
@@ -168,7 +166,7 @@ class ExactInterception(Interception):
             session.skip(f"record: {type(error).__name__}")
 
     def _finish(
-        self, session: "Session", what: "Layer | Api", args: tuple[Any, ...], result: Any, frame: FrameType | None
+        self, session: Recorder, what: Layer | Api, args: tuple[Any, ...], result: Any, frame: FrameType | None
     ) -> None:
         with torch._C.DisableTorchFunction():
             session.touch()
@@ -180,7 +178,7 @@ class ExactInterception(Interception):
         if self._active and not self._threads.gate.pushed and os.getpid() == self._pid:
             self._push()
 
-    def _is_covered(self, session: "Session", frame: FrameType) -> bool:
+    def _is_covered(self, session: Recorder, frame: FrameType) -> bool:
         """Whether a listed module or an optimizer is around the call: then only that one is seen."""
         outer: FrameType | None = frame
         while outer is not None:
@@ -203,7 +201,7 @@ class ExactInterception(Interception):
         return inspect.unwrap(type(optimizer).step).__code__ is not frame.f_code
 
     def _is_early(
-        self, session: "Session", api: Api | None, function: Callable[..., Any], frame: FrameType | None
+        self, session: Recorder, api: Api | None, function: Callable[..., Any], frame: FrameType | None
     ) -> bool:
         if frame is None or api is None:
             return False

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode, has_torch_function
@@ -20,9 +20,7 @@ from dumpsim.frontends.apidump.pytorch.catalogue import Api, transparent
 from dumpsim.frontends.apidump.pytorch.eager import Eager
 from dumpsim.frontends.apidump.pytorch.naming import Naming, caller
 from dumpsim.frontends.apidump.pytorch.newcomers import Newcomers
-
-if TYPE_CHECKING:
-    from dumpsim.frontends.apidump.pytorch.session import Session
+from dumpsim.frontends.apidump.pytorch.recorder import Recorder
 
 __all__ = ["Interception", "Mode"]
 
@@ -61,11 +59,11 @@ class Interception:
 
     Parameters
     ----------
-    session : Session
+    session : Recorder
         Asked what to record, and given what was called.
     """
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: Recorder) -> None:
         self._session = weakref.ref(session)
         self._naming = Naming(session.catalogue)
         self._gates: weakref.WeakSet[Mode] = weakref.WeakSet()
@@ -141,7 +139,7 @@ class Interception:
 
     def _pass(
         self,
-        session: "Session",
+        session: Recorder,
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -167,7 +165,7 @@ class Interception:
         with gate:
             return body(*args, **kwargs)
 
-    def _is_hidden(self, session: "Session", frame: FrameType | None, gate: Mode) -> bool:
+    def _is_hidden(self, session: Recorder, frame: FrameType | None, gate: Mode) -> bool:
         """Calls of optimizers and of hooks of listed modules; those made again in backward (checkpointing)."""
         if frame is not None and _OPTIMIZERS in frame.f_code.co_filename:
             return True
@@ -177,7 +175,7 @@ class Interception:
             gate.behind = None
         return self._is_aside(session, frame)
 
-    def _is_aside(self, session: "Session", frame: FrameType | None) -> bool:
+    def _is_aside(self, session: Recorder, frame: FrameType | None) -> bool:
         """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
         if not session.exact and _graph_task() != -1 and _is_made_again(frame):
             session.skip("recomputed in backward")
@@ -218,17 +216,17 @@ class Interception:
                     session.skip(f"arguments: {type(error).__name__}")
         gate.open.append((module, inputs, sys.exc_info()[1], left))
 
-    def _is_closed(self, session: "Session", module: torch.nn.Module) -> bool:
+    def _is_closed(self, session: Recorder, module: torch.nn.Module) -> bool:
         """Whether nothing inside of a module is for us: torch's own code, no other modules, nothing that drops."""
         own = module.__dict__
         drops = "p" in own or "dropout" in own
         return type(module) in session.catalogue.classes and not own["_modules"] and not drops
 
-    def _may_overwrite(self, session: "Session", module: torch.nn.Module) -> bool:
+    def _may_overwrite(self, session: Recorder, module: torch.nn.Module) -> bool:
         """Whether a module's inputs are taken before its call: it works in place, or its forward is the user's."""
         return bool(module.__dict__.get("inplace")) or type(module) not in session.catalogue.classes
 
-    def _visit(self, session: "Session") -> None:
+    def _visit(self, session: Recorder) -> None:
         """A module is called where the mode is not: it comes for as long as that call lasts."""
         gate = self._threads.gate
         gate.stays = self._push()
@@ -268,7 +266,7 @@ class Interception:
 
     def _finished(
         self,
-        session: "Session",
+        session: Recorder,
         module: torch.nn.Module,
         api: Api | None,
         inputs: Any,

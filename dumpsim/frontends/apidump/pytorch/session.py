@@ -16,10 +16,11 @@ from dumpsim.frontends.apidump.pytorch.catalogue import Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
 from dumpsim.frontends.apidump.pytorch.interception import Interception
+from dumpsim.frontends.apidump.pytorch.recorder import Layer
 from dumpsim.frontends.apidump.pytorch.tensors import TENSORS, Measured, Skip, is_data, measure, outlines, scalar
 from dumpsim.frontends.apidump.selection import Memory, Request
 from dumpsim.frontends.apidump.session import ApiSession
-from dumpsim.frontends.apidump.stack import Stacks, layer_key
+from dumpsim.frontends.apidump.stack import Stacks
 
 __all__ = ["Coverage", "Session"]
 
@@ -30,17 +31,6 @@ _LAYER_TAILS = tuple(tail_of("torch.float32", (1,), (value,) * 3) for value in (
 _NUMBERS = frozenset({bool, int, float})
 _NO_DATA = frozenset({type(None), str, torch.dtype, torch.device, torch.layout, torch.memory_format})
 Captured = list[tuple[str, Measured, torch.Tensor | None]]
-
-
-class Layer:
-    """A module of the network: its name, and how its records and its stack are called."""
-
-    __slots__ = ("key", "name", "record")
-
-    def __init__(self, name: str) -> None:
-        self.name = f"LAYER_{name}"
-        self.record = f"LAYER_{name}_forward_input"
-        self.key = layer_key(name)
 
 
 class Session(ApiSession, TensorRecorder):
