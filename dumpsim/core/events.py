@@ -66,7 +66,7 @@ class TensorRef:
 class GraphEvent:
     """A kernel graph was compiled; `first_constant` is the number of constants of its compilation before its own."""
 
-    doc: IrDoc
+    doc: IrDoc | None  # None where the compiler makes no IR text
     graph_id: int
     root_graph_id: int
     is_root: bool

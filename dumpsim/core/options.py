@@ -19,42 +19,29 @@ class CompileOptions:
         ``Ascend``, ``GPU`` or ``CPU``.
     jit_level : str
         ``O0``, ``O1`` or ``O2``.
-    private_formats : bool
-        Convolutions and matmuls in NC1HWC0, FRACTAL_Z, FRACTAL_NZ and float16 (910A at O0/O1, every chip at O2).
-        [decisions]
+    pipeline : str
+        Name of the passes that compile a network, see `dumpsim.graph.pipeline.PIPELINES`.
     cube_ops : frozenset of str
         Operators of the matrix unit.
     cube_dtype : str or None
-        Its number type for float32 operands where `private_formats`; None keeps float32.
-    fusion : bool
-        Operators are fused and split as GE does (O2).
-    streams : bool
-        Independent engines work on their own streams, and the order of tasks is the model's (O2).
+        Its number type for float32 operands in private formats; None keeps float32.
     ge_graph : str
         ``DUMP_GE_GRAPH``: how much of the graph the text of each stage of compilation shows; "" makes no text.
     ge_level : str
         ``DUMP_GRAPH_LEVEL``: of which stages.
     memory_reuse : bool
         Buffers of dead tensors are used again; synchronous dump turns it off. [spec mindspore 12.1]
-    expanders : bool
-        Composite operators are expanded (``Expand/_SumExt/ReduceSum``), as 2.7 and 2.10 do. [spec observed 0]
     backward_graphs : bool
         The gradient of what ran op by op (PYNATIVE) is a compiled graph; where not, it runs op by op, too.
-    reserve_class_name : bool
-        Scopes carry the class (``fc1-Dense``) or not (``fc1``). [spec observed 1.2]
     """
 
     release: str = "seed"
     target: str = "Ascend"
     jit_level: str = "O0"
-    private_formats: bool = False
+    pipeline: str = "kernel-by-kernel"
     cube_ops: frozenset[str] = frozenset()
     cube_dtype: str | None = None
-    fusion: bool = False
-    streams: bool = False
     ge_graph: str = ""
     ge_level: str = "2"
     memory_reuse: bool = True
-    expanders: bool = True
     backward_graphs: bool = False
-    reserve_class_name: bool = True

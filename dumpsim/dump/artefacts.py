@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dumpsim.archive.sink import Sink
@@ -11,7 +11,7 @@ from dumpsim.codecs import irproto, irtext
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.errors import DumpConfigError
 from dumpsim.core.events import GraphEvent, RunEvent, TensorRef
-from dumpsim.core.irdoc import IrDoc
+from dumpsim.core.irdoc import IrNode
 from dumpsim.dump.info import Log
 from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.tensorfiles import TensorFiles
@@ -81,13 +81,14 @@ def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: byte
 def write_graph(sink: Sink, tree: Tree, event: GraphEvent) -> None:
     """A kernel graph's IR in both forms, and its kernels in execution order. [spec mindspore 8]"""
     number = event.graph_id
-    sink.write(tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()])
-    sink.write(tree.graphs, tree.pb(number), [irproto.encode(event.doc, first_constant=event.first_constant)])
+    if event.doc is not None:
+        sink.write(tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()])
+        sink.write(tree.graphs, tree.pb(number), [irproto.encode(event.doc, first_constant=event.first_constant)])
     order = "".join(f"{line}\n" for line in (_ORDER_TITLE, *event.execution_order))
     sink.write(tree.execution_order, tree.order(number), [order.encode()])
 
 
-def check_types(doc: IrDoc) -> None:
+def check_types(nodes: Iterable[IrNode]) -> None:
     """Refuse a graph with complex tensors, as the releases' exporter does on a CPU. [spec mindspore 8.2]
 
     Raises
@@ -95,7 +96,7 @@ def check_types(doc: IrDoc) -> None:
     DumpConfigError
         Naming the node.
     """
-    for node in doc.nodes:
+    for node in nodes:
         abstracts = (*node.operand_types, *((node.output,) if node.output is not None else ()))
         for abstract in abstracts:
             if any(tensor.dtype.kind == "complex" for tensor in tensors_of(abstract)):
@@ -107,7 +108,7 @@ def check_types(doc: IrDoc) -> None:
                 )
 
 
-def check_target(doc: IrDoc, target: str) -> None:
+def check_target(nodes: Iterable[IrNode], target: str) -> None:
     """Refuse a graph whose operators run on several kinds of devices. [seed 001]
 
     Raises
@@ -115,7 +116,7 @@ def check_target(doc: IrDoc, target: str) -> None:
     DumpConfigError
         Naming the node.
     """
-    for node in doc.nodes:
+    for node in nodes:
         for name, value in (*node.primitive_attrs, *node.node_attrs):
             if name == "primitive_target" and value != target:
                 raise DumpConfigError(
@@ -128,7 +129,7 @@ def check_target(doc: IrDoc, target: str) -> None:
 
 def tensor_constants(event: GraphEvent) -> tuple[TensorRef, ...]:
     """The constants of a graph that are tensors; numbers, tuples and strings leave no file. [seed 001]"""
-    found = enumerate(irproto.constants(event.doc), event.first_constant)
+    found = enumerate(irproto.constants(event.doc) if event.doc is not None else (), event.first_constant)
     kinds = {f"data-{number}": constant.abstract for number, constant in found}
     return tuple(ref for ref in event.constants if isinstance(kinds.get(ref.name), TensorType))
 

@@ -212,14 +212,15 @@ class DumpService:
 
     def graph_compiled(self, event: GraphEvent) -> None:
         """Write the graph's files."""
+        nodes = event.doc.nodes if event.doc is not None else ()
         if self.profile.complex_numbers == "error":
-            check_types(event.doc)
+            check_types(nodes)
         if self.profile.heterogeneous == "error":
-            check_target(event.doc, self.profile.target)
+            check_target(nodes, self.profile.target)
         if self._files is not None:
             self._files.graph(event, self._tensors)
         if self.config.dump_mode != 0:
-            marks = {node.full_name: dict((*node.primitive_attrs, *node.node_attrs)) for node in event.doc.nodes}
+            marks = {node.full_name: dict((*node.primitive_attrs, *node.node_attrs)) for node in nodes}
             for name in event.execution_order:
                 if decide.is_selected(self.config, name, marks.get(name, {})):
                     self._layers[name] = None

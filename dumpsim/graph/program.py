@@ -12,7 +12,19 @@ from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter
 
-__all__ = ["Branch", "Keep", "KernelGraph", "Launch", "Loop", "Move", "Program", "Repeat", "Restore", "Run", "Step"]
+__all__ = [
+    "Branch",
+    "Keep",
+    "KernelGraph",
+    "Launch",
+    "Loop",
+    "Move",
+    "Program",
+    "Repeat",
+    "Restore",
+    "Run",
+    "Step",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,8 +49,8 @@ class KernelGraph:
         Number of the graph in the process.
     order : tuple of Node
         Kernels in execution order; Load, Depend, MakeTuple and their like are in the graph but not here.
-    doc : IrDoc
-        What IR text and protobuf show.
+    doc : IrDoc or None
+        What IR text and protobuf show; None where the pipeline makes no text.
     is_root : bool
         The first graph of its network: runs count on it, `Parameter` files come from it. [spec observed 1.6]
     root_graph_id : int
@@ -50,17 +62,22 @@ class KernelGraph:
         The tasks in the order of their launch where more than one stream works; else all kernels in order.
     stages : tuple of (str, str)
         Stages of a whole graph's compilation, and the graph at each as text, where somebody asked for it.
+    model_name : str
+    model_id : int
+        Name and number in the process of the model that a device holds whole; "" and 0 where it does not.
     """
 
     graph: Graph
     graph_id: int
     order: tuple[Node, ...]
-    doc: IrDoc
+    doc: IrDoc | None
     is_root: bool
     root_graph_id: int
     is_own: bool = True
     launches: tuple[Launch, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()
+    model_name: str = ""
+    model_id: int = 0
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:

@@ -22,8 +22,6 @@ class Binding:
     plan : GraphPlan
     memory : Memory
         Of the rank's device.
-    model_name, model_id
-        The model that the graph was loaded as (O2); "" and 0 elsewhere.
 
     Attributes
     ----------
@@ -41,16 +39,12 @@ class Binding:
         "_views",
         "base",
         "memory",
-        "model_id",
-        "model_name",
         "plan",
         "workspace",
     )
 
-    def __init__(self, plan: GraphPlan, memory: Memory, *, model_name: str = "", model_id: int = 0) -> None:
+    def __init__(self, plan: GraphPlan, memory: Memory) -> None:
         self.plan = plan
-        self.model_name = model_name
-        self.model_id = model_id
         self.memory = memory
         self.base = 0
         self.workspace: Buffer | None = None

@@ -37,8 +37,6 @@ class Executor:
         Computes the kernels.
     find : callable
         The definition of an operator type.
-    first_model : int
-        Number of the first model where graphs run whole (O2): each kernel graph is a model; 0 elsewhere.
     skipped : collection of str
         Kernels that are not launched, see `Kernels`.
 
@@ -66,7 +64,6 @@ class Executor:
         observers: Observers,
         engine: Engine,
         find: Callable[[str], OpDef],
-        first_model: int = 0,
         skipped: Collection[str] = (),
     ) -> None:
         self.program = program
@@ -76,8 +73,7 @@ class Executor:
         self._kernels = Kernels(device, engine, observers, memory_reuse=options.memory_reuse, skipped=skipped)
         self._stacks: list[list[Any]] = []  # what loops keep for their gradients
         self.graphs = tuple(
-            LoadedGraph(graph, device, options, weights, self._kernels, find, first_model and first_model + at)
-            for at, graph in enumerate(program.kernel_graphs)
+            LoadedGraph(graph, device, options, weights, self._kernels, find) for graph in program.kernel_graphs
         )
         try:
             for graph in self.graphs:
@@ -89,9 +85,7 @@ class Executor:
     def announce(self) -> None:
         """Tell the taps of the kernel graphs."""
         for graph in self.graphs:
-            self._observers.graph_compiled(
-                graph.kernel_graph, graph.nodes, graph.plan, model_name=graph.model_name, model_id=graph.model_id
-            )
+            self._observers.graph_compiled(graph.kernel_graph, graph.nodes, graph.plan)
 
     def release(self) -> None:
         """Give the memory of constants back; the program cannot run again."""

@@ -29,10 +29,10 @@ class Ids:
         self.next_graph += 1
         return self.next_graph - 1
 
-    def models(self, count: int) -> int:
-        """The first of `count` numbers for models: graphs that the device holds whole."""
-        self.next_model += count
-        return self.next_model - count
+    def model(self) -> int:
+        """The next number of a model: a graph that the device holds whole."""
+        self.next_model += 1
+        return self.next_model - 1
 
     def op(self, scope: str, op_type: str) -> int:
         """The next number of an operator type in a scope: the N of ``-opN``."""

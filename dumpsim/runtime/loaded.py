@@ -67,13 +67,6 @@ class LoadedGraph:
     kernels : Kernels
     find : callable
         The definition of an operator type.
-    model_id : int
-        Number of the model in the process where graphs run whole (O2), else 0.
-
-    Attributes
-    ----------
-    model_name : str
-        Name of the model, "" where graphs do not run whole.
     """
 
     def __init__(
@@ -84,10 +77,7 @@ class LoadedGraph:
         weights: Weights,
         kernels: Kernels,
         find: Callable[[str], OpDef],
-        model_id: int = 0,
     ) -> None:
-        self.model_id = model_id
-        self.model_name = f"kernel_graph{kernel_graph.graph_id}" if model_id else ""
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
@@ -140,7 +130,7 @@ class LoadedGraph:
         plan = plan_graph(
             self.kernel_graph, self._device.chip, self._options, self._find, shapes if self._dynamic else None
         )
-        binding = Binding(plan, memory, model_name=self.model_name, model_id=self.model_id)
+        binding = Binding(plan, memory)
         for slot in plan.weights:
             self._weights.bind(binding, slot)
         try:
@@ -208,7 +198,7 @@ class LoadedGraph:
     def _launch(self, binding: Binding) -> None:
         """Put the tasks on their streams; a model counts its tasks, events too, anew in each run."""
         device = self._device
-        ids = TaskIds() if self.model_id else None
+        ids = TaskIds() if self.kernel_graph.model_id else None
         if ids is not None:
             self._kernels.observers.data(binding, device.clock.now_ns)
         if not self.kernel_graph.launches:

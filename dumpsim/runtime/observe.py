@@ -42,29 +42,28 @@ class Observers:
         kernel_graph: KernelGraph,
         kernels: Sequence[Node],
         plan: GraphPlan | None = None,
-        *,
-        model_name: str = "",
-        model_id: int = 0,
     ) -> None:
         """Tell of a compiled kernel graph that runs these kernels; graphs of open shapes have no plan yet."""
         if not self.taps:
             return
+        doc = kernel_graph.doc
+        if doc is not None and plan is not None and not kernel_graph.model_id:
+            doc = with_build_info(doc, plan.calls)  # that of a model is of the graph that GE was given
         event = GraphEvent(
-            # the document of a model is of the graph that GE was given
-            doc=kernel_graph.doc if plan is None or model_id else with_build_info(kernel_graph.doc, plan.calls),
+            doc=doc,
             graph_id=kernel_graph.graph_id,
             root_graph_id=kernel_graph.root_graph_id,
             is_root=kernel_graph.is_root,
             execution_order=tuple(node.ir_name for node in kernels),
             rank=self.rank,
-            model_name=model_name,
-            model_id=model_id,
+            model_name=kernel_graph.model_name,
+            model_id=kernel_graph.model_id,
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
             if kernel_graph.root_graph_id != self.compiled_root:  # each compilation counts its constants anew
                 self.compiled_root, self.constants_told = kernel_graph.root_graph_id, 0
-            found = constants(kernel_graph.doc)
+            found = constants(doc) if doc is not None else ()
             refs = tuple(_constant_refs(found, self.constants_told))
             event = replace(event, constants=refs, first_constant=self.constants_told)
             self.constants_told += len(found)
@@ -117,8 +116,8 @@ class Observers:
             "stream_id": task.stream_id,
             "time_ns": task.end_ns,
             "rank": self.rank,
-            "model_name": binding.model_name,
-            "model_id": binding.model_id,
+            "model_name": graph.model_name,
+            "model_id": graph.model_id,
             "original_names": _originals(node),
             "defer": defer,
         }
@@ -143,8 +142,8 @@ class Observers:
                 stream_id=UNKNOWN_TASK_ID,
                 time_ns=time_ns,
                 rank=self.rank,
-                model_name=binding.model_name,
-                model_id=binding.model_id,
+                model_name=graph.model_name,
+                model_id=graph.model_id,
             )
             wanting = [tap for tap in self.taps if tap.wants(event)]
             if wanting:
@@ -252,7 +251,7 @@ def _operands(binding: Binding, call: Call) -> tuple[TensorRef, ...]:
     graph = binding.plan.kernel_graph
     refs: list[TensorRef] = []
     for at, argument in enumerate(call.arguments):
-        if binding.model_id and isinstance(argument, HostValue) and not isinstance(argument.abstract, TupleType):
+        if graph.model_id and isinstance(argument, HostValue) and not isinstance(argument.abstract, TupleType):
             continue
         written = at in call.definition.updates
         for item in _flat((argument,)):

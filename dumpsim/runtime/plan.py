@@ -137,7 +137,7 @@ def plan_graph(
     chip : Chip
         Number formats and prices.
     options : CompileOptions
-        `memory_reuse` and `streams` count here.
+        `memory_reuse` counts here.
     find : callable
         The definition of an operator type.
     shapes : sequence of tuple of int, optional
@@ -162,7 +162,7 @@ class _Planner:
     ) -> None:
         self.kernel_graph = kernel_graph
         self.chip = chip
-        self.whole = options.streams
+        self.whole = kernel_graph.model_id != 0
         self.reuse = options.memory_reuse
         self.rule = BLOCK_RULES["static" if self.whole else "dynamic"]
         self.find = find

@@ -22,6 +22,7 @@ from dumpsim.device.injector import Injector
 from dumpsim.device.memory import Memory
 from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
+from dumpsim.graph.pipeline import WHOLE_GRAPH, mindspore_pipeline
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -231,16 +232,16 @@ class Session:
     def options(self, *, jit_level: str | None = None) -> CompileOptions:
         """The options of compilation that follow from the settings, the context and the chip."""
         level = jit_level or self._jit_level
-        whole = level == "O2" and self.target == "Ascend"
+        private = self.chip.private_formats(level)
+        pipeline = mindspore_pipeline(self.target, level, private_formats=private)
+        whole = pipeline == WHOLE_GRAPH
         return CompileOptions(
             release=self.settings.mindspore,
             target=self.target,
             jit_level=level,
-            private_formats=self.chip.private_formats(level),
+            pipeline=pipeline,
             cube_ops=self.chip.cube_ops,
             cube_dtype=self.chip.cube_dtype,
-            fusion=whole,
-            streams=whole,
             ge_graph=self.ge_graphs.mode if whole else "",
             ge_level=self.ge_graphs.level,
             memory_reuse=self.memory_reuse or whole,  # the device dumps each operator of a model when it ran
@@ -300,9 +301,8 @@ class Session:
         assert self._weights is not None
         self._weights.sweep()
         options = self.options() if options is None else options
-        first_model = self.ids.models(len(program.kernel_graphs)) if options.streams else 0
         executor = Executor(
-            program, device, options, self._weights, self.observers, self.engine, self._find, first_model, self._skipped
+            program, device, options, self._weights, self.observers, self.engine, self._find, self._skipped
         )
         self.ge_graphs.save(program.kernel_graphs)
         self._executors[id(program)] = executor

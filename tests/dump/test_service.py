@@ -839,6 +839,18 @@ def test_a_device_that_is_not_listed_writes_nothing_at_all(root):
     assert not root.exists()
 
 
+def test_a_graph_without_ir_text_leaves_its_execution_order_alone(root):
+    for number, profile in enumerate(("seed/ascend_o0", "2.10/ascend_o0", "seed/cpu")):
+        machine = Machine(root / str(number), profile, dump_mode=1, kernels=["Default/Add-op0"])
+        machine.compile(replace(graph(), doc=None))
+        machine.run(add())
+        machine.service.finish()
+        left = {path.name for path in (root / str(number)).rglob("*") if path.is_file()}
+        assert "ms_execution_order_graph_0.csv" in left
+        assert not any(name.endswith((".ir", ".pb")) for name in left)
+        assert any(name.startswith("Add.") for name in left), left
+
+
 def test_mixed_training_is_refused_by_the_seed(root):
     event = graph()
     node = replace(event.doc.nodes[0], primitive_attrs=(("primitive_target", "CPU"),))

@@ -27,6 +27,7 @@ class Net:
         self.maker = NodeMaker(find, self._name)
 
     def _name(self, node):
+        self.graph.trail.append(node)
         number = self.counts.get(node.op_type, 0)
         self.counts[node.op_type] = number + 1
         node.full_name = f"Default/{node.op_type}-op{number}"
@@ -64,17 +65,20 @@ def net():
 
 
 @pytest.fixture(scope="session")
+def make_net():
+    return Net
+
+
+@pytest.fixture(scope="session")
 def o2():
     """Options of a 910B that runs graphs whole."""
     from dumpsim.device.chip import chip
 
     return CompileOptions(
         jit_level="O2",
-        private_formats=True,
+        pipeline="ge-private",
         cube_ops=chip("910B").cube_ops,
         cube_dtype="float16",
-        fusion=True,
-        streams=True,
     )
 
 

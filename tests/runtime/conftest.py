@@ -1,7 +1,6 @@
 """Networks built by hand, on operators of the tests' own: the runtime without front end and tables."""
 
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.events import TaskEvent
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.settings import RunSettings
-from dumpsim.graph.ge.layout import lay_out
-from dumpsim.graph.ge.whole import compile_whole
+from dumpsim.graph.compilation import Compilation, Draft
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
+from dumpsim.graph.pipeline import PASSES, PIPELINES, run
 from dumpsim.graph.program import KernelGraph, Program, Run
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.ids import Ids
 from dumpsim.runtime.session import Session
 
 FLOAT32 = dtype("float32")
@@ -161,7 +161,7 @@ class Net:
 
     def kernel_graph(self, output):
         self.graph.output = output
-        self.graph.graph_id = self.graph_id
+        self.graph.graph_id, self.graph.name = self.graph_id, f"kernel_graph{self.graph_id}"
         return KernelGraph(
             graph=self.graph,
             graph_id=self.graph_id,
@@ -260,33 +260,42 @@ def recorder():
     return Recorder
 
 
-def compiled(kernel_graph, options, find=find):
-    """A kernel graph behind the passes of the machine's compiler, which programs built by hand have not seen."""
-    graph, order, launches = kernel_graph.graph, kernel_graph.order, ()
-    if options.fusion:
-        whole = compile_whole(graph, find, options)
-        order, launches = whole.order, whole.launches
-    elif options.private_formats:
-        names, kernels = count(), {id(node) for node in order}
-        every = topological([*order, graph.output])
-        every = [n for n in every if id(n) in kernels or (n.op_type in OPS and OPS[n.op_type].view)]
+DONE = {"order-kernels", "document", "save-kernel-graphs"}  # passes whose work is done in a graph built by hand
 
-        def named(node):
-            node.full_name = f"Default/{node.op_type}-op{next(names)}"
 
-        laid_out = lay_out(graph, every, find, options, named)
-        order = tuple(node for node in laid_out if node.op_type not in OPS or not OPS[node.op_type].view)
-    return replace(kernel_graph, order=order, launches=launches)
+def compiled(kernel_graph, options, find=find, numbers=None):
+    """A kernel graph after the passes of its pipeline that follow the numbering of graphs."""
+    names = PIPELINES[options.pipeline]
+    later = [PASSES[name] for name in names[names.index("number-graphs") + 1 :] if name not in DONE]
+    graph, kernels = kernel_graph.graph, {id(node) for node in kernel_graph.order}
+    order = topological([*kernel_graph.order, graph.output])  # with the views, which have no tasks here
+    order = tuple(node for node in order if id(node) in kernels or _is_view(node))
+    state = Compilation(
+        captured=graph, numbers=Ids() if numbers is None else numbers, find=find, options=options,
+        drafts=[Draft(graph=graph, order=order)],
+    )  # fmt: skip
+    (made,) = run(state, later).program().kernel_graphs
+    return replace(
+        kernel_graph,
+        order=tuple(node for node in made.order if not _is_view(node)),
+        launches=made.launches,
+        model_name=made.model_name,
+        model_id=made.model_id,
+    )
+
+
+def _is_view(node):
+    return node.op_type in OPS and OPS[node.op_type].view
 
 
 class Machine(Session):
-    """A session that compiles hand-built programs as `lower` does captured ones."""
+    """A session that compiles hand-built programs by the pipeline of its options."""
 
     def compile(self, program, options=None):
         options = self.options() if options is None else options
         done = self.__dict__.setdefault("prepared", {})
         if id(program) not in done:
-            graphs = tuple(compiled(graph, options, self._find) for graph in program.kernel_graphs)
+            graphs = tuple(compiled(graph, options, self._find, self.ids) for graph in program.kernel_graphs)
             done[id(program)] = (program, replace(program, kernel_graphs=graphs))
         return super().compile(done[id(program)][1], options)
 

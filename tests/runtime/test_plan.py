@@ -36,16 +36,15 @@ def build(net, steps):
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps=programs, private=st.booleans(), reuse=st.booleans(), level=st.sampled_from(["O0", "O2"]))
-def test_tensors_that_live_together_never_share_bytes(net, operators, compile_graph, steps, private, reuse, level):
+@given(
+    steps=programs,
+    reuse=st.booleans(),
+    pipeline=st.sampled_from(["kernel-by-kernel", "ascend-private", "ge", "whole-graph"]),
+)
+def test_tensors_that_live_together_never_share_bytes(net, operators, compile_graph, steps, reuse, pipeline):
     b, out = build(net, steps)
     options = CompileOptions(
-        private_formats=private,
-        memory_reuse=reuse,
-        jit_level=level,
-        cube_ops=frozenset({"MatMul"}),
-        cube_dtype="float16",
-        streams=level == "O2",
+        pipeline=pipeline, memory_reuse=reuse, cube_ops=frozenset({"MatMul"}), cube_dtype="float16"
     )
     plan = plan_graph(compile_graph(b.kernel_graph(out), options), chip("910A"), options, operators)
     for at, one in enumerate(plan.planned):
@@ -112,10 +111,10 @@ def test_what_another_stream_touches_keeps_its_memory_and_collectives_have_guard
     after = summed
     for _ in range(6):
         after = b.op("Neg", after)
-    options = CompileOptions(streams=True)
     kernel_graph = b.kernel_graph(after)
-    kernel_graph = replace(kernel_graph, launches=schedule(kernel_graph.order, operators, engines=True))
-    plan = plan_graph(kernel_graph, chip("910B"), options, operators)
+    launches = schedule(kernel_graph.order, operators, engines=True)
+    kernel_graph = replace(kernel_graph, launches=launches, model_name="kernel_graph0", model_id=1)
+    plan = plan_graph(kernel_graph, chip("910B"), CompileOptions(), operators)
     assert [call.stream for call in plan.calls] == [0, 1, *[0] * 6]
     sent, received = plan.calls[1].arguments[0], plan.calls[1].outputs[0]
     spans = sorted(

@@ -61,11 +61,11 @@ def test_changing_the_target_starts_with_an_empty_device(operators, net, session
 
 def test_options_follow_the_chip():
     s = Session(RunSettings(chip="910A", mindspore="2.7"), environment={})
-    assert (s.options().release, s.options().private_formats) == ("2.7", True)
+    assert (s.options().release, s.options().pipeline) == ("2.7", "ascend-private")
     s = Session(RunSettings(), environment={})
-    assert s.options().private_formats is False
+    assert s.options().pipeline == "ascend"
     s.configure(jit_level="O2")
-    assert (s.options().private_formats, s.options().jit_level) == (True, "O2")
+    assert (s.options().pipeline, s.options().jit_level) == ("whole-graph", "O2")
 
 
 def test_the_current_session_is_one_per_process_and_can_be_swapped(monkeypatch):

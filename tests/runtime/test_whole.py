@@ -280,10 +280,10 @@ def test_kernels_that_are_not_launched_leave_the_pattern(machine_of, skip, skipp
 
 def test_options_of_each_level(machine_of):
     session = machine_of("O2")
-    assert session.options(jit_level="O2").fusion
+    assert session.options(jit_level="O2").pipeline == "whole-graph"
     assert session.options(jit_level="O1") == replace(session.options(jit_level="O0"), jit_level="O1")
-    assert not session.options(jit_level="O1").fusion
-    assert not machine_of("O2", "CPU").options(jit_level="O2").fusion
+    assert session.options(jit_level="O1").pipeline == "ascend"
+    assert machine_of("O2", "CPU").options(jit_level="O2").pipeline == "kernel-by-kernel"
 
 
 def test_text_graphs_of_every_model_are_files(machine_of, tmp_path, capsys):

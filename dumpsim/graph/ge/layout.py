@@ -53,6 +53,8 @@ def lay_out(
     find: Callable[[str], OpDef],
     options: CompileOptions,
     made: Callable[[Node], None],
+    *,
+    agnostic: bool = False,
 ) -> tuple[Node, ...]:
     """Give kernels their formats and number types, with conversions where two do not agree.
 
@@ -65,16 +67,18 @@ def lay_out(
     find : callable
         The definition of an operator type.
     options : CompileOptions
-        `cube_ops` and `cube_dtype`; with `fusion` elementwise operators stay in the format of their operands.
+        `cube_ops` and `cube_dtype` count here.
     made : callable
         Called with every node that is made, in the order of execution: it names conversions (``TransData``, ``Cast``).
+    agnostic : bool
+        Elementwise operators stay in the format of their operands.
 
     Returns
     -------
     tuple of Node
         The execution order with the conversions in it.
     """
-    work = _LayOut(find, options, made)
+    work = _LayOut(find, options, made, agnostic)
     for node in order:
         work.kernel(node)
     if graph.output is not None:
@@ -83,10 +87,13 @@ def lay_out(
 
 
 class _LayOut:
-    def __init__(self, find: Callable[[str], OpDef], options: CompileOptions, made: Callable[[Node], None]) -> None:
+    def __init__(
+        self, find: Callable[[str], OpDef], options: CompileOptions, made: Callable[[Node], None], agnostic: bool
+    ) -> None:
         self.find = find
         self.options = options
         self.made = made
+        self.agnostic = agnostic
         self.order: list[Node] = []
         self.cube_dtype: DType | None = dtype(options.cube_dtype) if options.cube_dtype is not None else None
         self.converted: dict[int, dict[tuple[int, Layout], Node]] = {}  # by what they are made of
@@ -187,7 +194,7 @@ class _LayOut:
     def _agnostic_format(self, node: Node, definition: OpDef) -> str | None:
         """The private format that an elementwise operator works in, None where it works in the host's."""
         members = node.members or (node,)
-        if not self.options.fusion or any(definition_of(member, self.find).name not in AGNOSTIC for member in members):
+        if not self.agnostic or any(definition_of(member, self.find).name not in AGNOSTIC for member in members):
             return None
         if not isinstance(node.abstract, TensorType) or -1 in node.abstract.shape:
             return None

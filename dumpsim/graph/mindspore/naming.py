@@ -5,21 +5,11 @@ further number there. [spec observed 0.17; observed 2.10]
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from dumpsim.graph.graph import Graph, text_of
 from dumpsim.graph.sequence import is_kernel
 
-__all__ = ["Numbers", "name_for_files", "name_for_text"]
-
-
-class Numbers(Protocol):
-    """Counters of a process; `dumpsim.runtime.ids.Ids` is one."""
-
-    def graph(self) -> int: ...
-    def op(self, scope: str, op_type: str) -> int: ...
-    def cnode(self) -> int: ...
-    def take(self, count: int) -> None: ...
+__all__ = ["name_for_files", "name_for_text"]
 
 
 class _Counter:

@@ -4,33 +4,25 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dumpsim.core.abstract import tensors_of
+from dumpsim.graph.compilation import Functions
 from dumpsim.graph.graph import Graph, Node, Value
 
-__all__ = ["FunctionNumbers", "function_numbers"]
+__all__ = ["function_numbers"]
 
 _ROOT = 2  # the network's own function, before and after optimization
 _BRANCH = 4  # both sides of an ``if``, before and after optimization
 _LOOP = 5  # body and continuation of a ``while``, before and after, and its header
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionNumbers:
-    """Numbers taken before the first kernel graph, and behind the kernel graphs of the network's own function."""
-
-    before: int
-    behind: int
-
-
-def function_numbers(graph: Graph) -> FunctionNumbers:
+def function_numbers(graph: Graph) -> Functions:
     """The numbers that the function graphs of a captured network take.
 
     Examples
     --------
     >>> function_numbers(Graph(name="no control flow"))
-    FunctionNumbers(before=2, behind=0)
+    Functions(count=1, before=2, behind=0)
     """
     before, behind = _ROOT + _is_dynamic(graph), 0
     for node, rest, in_loop in _control(graph, in_loop=False):
@@ -39,7 +31,7 @@ def function_numbers(graph: Graph) -> FunctionNumbers:
             before += _BRANCH + (in_loop and _does_something(rest))
         else:
             before += _LOOP + _is_specialized(node)
-    return FunctionNumbers(before=before, behind=behind)
+    return Functions(before=before, behind=behind)
 
 
 def _is_dynamic(graph: Graph) -> bool:

@@ -18,7 +18,7 @@ def o0():
     """Options of a 910A that launches kernel by kernel."""
     from dumpsim.device.chip import chip
 
-    return CompileOptions(private_formats=True, cube_ops=chip("910A").cube_ops, cube_dtype="float16")
+    return CompileOptions(pipeline="ascend-private", cube_ops=chip("910A").cube_ops, cube_dtype="float16")
 
 
 def laid_out(net, order, options):
@@ -27,7 +27,7 @@ def laid_out(net, order, options):
     def named(node):
         node.full_name = f"trans_{node.op_type}_{next(numbers)}"
 
-    return lay_out(net.graph, order, find, options, named)
+    return lay_out(net.graph, order, find, options, named, agnostic=options.jit_level == "O2")
 
 
 def flow(order):

@@ -7,8 +7,16 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 from dumpsim.graph.ge.text import onnx
-from dumpsim.graph.ge.whole import compile_whole
+from dumpsim.graph.pipeline import compile_graph
 from dumpsim.ops.table import find
+from dumpsim.runtime.ids import Ids
+
+
+def compiled(graph, options):
+    """A graph as GE's model."""
+    (whole,) = compile_graph(graph, Ids(), find, options).kernel_graphs
+    return whole
+
 
 F = descriptor_pb2.FieldDescriptorProto
 # message -> (field, number, type, repeated), numbers as in GE's ge_ir.proto
@@ -65,7 +73,7 @@ def build(net):
 @pytest.mark.parametrize("mode", ["1", "2", "3"])
 def test_operators_links_and_layouts_are_those_of_the_model(net, o2, parse, mode):
     build(net)
-    whole = compile_whole(net.graph, find, replace(o2, ge_graph=mode, ge_level="1"))
+    whole = compiled(net.graph, replace(o2, ge_graph=mode, ge_level="1"))
     assert [name for name, _ in whole.stages] == [
         "PreRunBegin",
         "PreRunAfterOptimizeOriginalGraph",
@@ -115,13 +123,13 @@ def test_operators_links_and_layouts_are_those_of_the_model(net, o2, parse, mode
 )
 def test_levels_choose_stages(net, o2, level, wanted):
     build(net)
-    stages = compile_whole(net.graph, find, replace(o2, ge_graph="2", ge_level=level)).stages
+    stages = compiled(net.graph, replace(o2, ge_graph="2", ge_level=level)).stages
     assert [name for name, _ in stages] == wanted
 
 
 def test_the_onnx_form_has_the_same_nodes_and_links(net, o2):
     build(net)
-    ((_, text),) = compile_whole(net.graph, find, replace(o2, ge_graph="3", ge_level="3")).stages
+    ((_, text),) = compiled(net.graph, replace(o2, ge_graph="3", ge_level="3")).stages
     keys = ("    name: ", "    input: ")
     here = [line for line in text.splitlines() if line.startswith(keys)]
     assert [line for line in onnx(text).splitlines() if line.startswith(keys)] == here

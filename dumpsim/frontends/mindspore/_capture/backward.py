@@ -19,9 +19,9 @@ from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
-from dumpsim.graph.lower import lower
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
+from dumpsim.graph.pipeline import compile_graph
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -67,7 +67,7 @@ class Backward:
         if program is None:
             graph = copied(self._with_outputs(chosen))
             session.ids.take(_BACKWARD)
-            program = self._programs[key] = lower(graph, session.ids, find, session.options())
+            program = self._programs[key] = compile_graph(graph, session.ids, find, session.options())
             session.compile(program)
         arrays = [*sens, *saved, *(arguments[place]._array for place in self.arguments)]
         found: list[Any] = session.execute(program, arrays)

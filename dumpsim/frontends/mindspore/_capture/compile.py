@@ -18,7 +18,7 @@ from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.frontends.mindspore._session import current_session, graph_saver, with_class_names
 from dumpsim.graph.graph import Graph
-from dumpsim.graph.lower import lower
+from dumpsim.graph.pipeline import compile_graph
 from dumpsim.graph.program import Program
 from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
@@ -156,7 +156,7 @@ def run_data_graph(graph: Graph) -> None:
     """Compile and run the graph that sets the queue of a data sink up; no script writes it, and it runs once."""
     session = current_session()
     saver = graph_saver(session)
-    program = lower(graph, session.ids, find, session.options(), saver.save if saver.active else None)
+    program = compile_graph(graph, session.ids, find, session.options(), saver.save if saver.active else None)
     session.execute(program, [], kind="dataset")
 
 
@@ -294,7 +294,7 @@ def _compile(
     saver = graph_saver(session)
     saved = saver.save if saver.active else None
     session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
-    program = lower(tracer.graph, session.ids, find, session.options(), saved)
+    program = compile_graph(tracer.graph, session.ids, find, session.options(), saved)
     session.compile(program)
     held = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
     return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, held=held)

@@ -24,9 +24,9 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import Parts, reverse
 from dumpsim.graph.gradient_control import replace_inner
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
-from dumpsim.graph.lower import lower
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes
+from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -141,7 +141,7 @@ class _Stretch:
 def _options(session: Session) -> CompileOptions:
     """Options of a backward pass: kernel by kernel, as O0 and O1 run it, also where graphs run whole. [seed 001]"""
     options = session.options()
-    return session.options(jit_level="O0") if options.fusion else options
+    return session.options(jit_level="O0") if options.pipeline == WHOLE_GRAPH else options
 
 
 class _Numbering:
@@ -264,7 +264,7 @@ class _Backward:
         if items:
             graph.output, _ = _bundle(items)
             graph.is_tied = False
-            program = lower(graph, session.ids, find, options)
+            program = compile_graph(graph, session.ids, find, options)
         kept = tuple(entry.place for entry in stretch.entries if entry.place is not None)
         return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, places=kept)
 

@@ -1,0 +1,135 @@
+"""A network under compilation: the state that passes work on, one after the other."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dumpsim.core.irdoc import IrDoc
+from dumpsim.core.options import CompileOptions
+from dumpsim.graph.graph import Constant, Graph, Node
+from dumpsim.graph.program import KernelGraph, Launch, Program, Step
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["Compilation", "Draft", "Find", "Functions", "Numbers", "Pass", "Saver"]
+
+Find = Callable[[str], OpDef]
+Saver = Callable[[str, Sequence[IrDoc]], object]
+
+
+class Numbers(Protocol):
+    """Counters of a process; `dumpsim.runtime.ids.Ids` is one."""
+
+    def graph(self) -> int: ...
+    def model(self) -> int: ...
+    def op(self, scope: str, op_type: str) -> int: ...
+    def cnode(self) -> int: ...
+    def take(self, count: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Functions:
+    """The function graphs that a front end has for a network, and the numbers of nodes that they take.
+
+    Attributes
+    ----------
+    count : int
+    before : int
+        Numbers taken before the first kernel graph.
+    behind : int
+        Numbers taken after the kernel graphs of the network's own function.
+    """
+
+    count: int = 1
+    before: int = 0
+    behind: int = 0
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Draft:
+    """A kernel graph under compilation; what is not here `KernelGraph` describes.
+
+    Attributes
+    ----------
+    return_name : str
+        Name of the Return node in IR text.
+    """
+
+    graph: Graph
+    is_own: bool = True
+    order: tuple[Node, ...] = ()
+    return_name: str = ""
+    doc: IrDoc | None = None
+    launches: tuple[Launch, ...] = ()
+    stages: list[tuple[str, str]] = field(default_factory=list)
+    model_name: str = ""
+    model_id: int = 0
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Compilation:
+    """The state that passes change.
+
+    Attributes
+    ----------
+    captured : Graph
+        Parameters, `output` and `trail` as recorded; it is taken over and changed.
+    numbers : Numbers
+    find : callable
+        The definition of an operator type.
+    options : CompileOptions
+    saved : callable, optional
+        ``saved(stage, documents)`` is called with the IR text at each stage.
+    drafts : list of Draft
+        The kernel graphs, once the network is cut.
+    steps, outputs, slots, stacks
+        As of `Program`.
+    functions : Functions
+    """
+
+    captured: Graph
+    numbers: Numbers
+    find: Find
+    options: CompileOptions
+    saved: Saver | None = None
+    drafts: list[Draft] = field(default_factory=list)
+    steps: tuple[Step, ...] = ()
+    outputs: tuple[int | Constant, ...] = ()
+    slots: int = 0
+    stacks: int = 0
+    functions: Functions = Functions()
+
+    def program(self) -> Program:
+        """The program that the passes have made; the first kernel graph is its root."""
+        root = self.drafts[0].graph.graph_id if self.drafts else -1
+        return Program(
+            kernel_graphs=tuple(
+                KernelGraph(
+                    graph=draft.graph,
+                    graph_id=draft.graph.graph_id,
+                    order=draft.order,
+                    doc=draft.doc,
+                    is_root=draft.graph.graph_id == root,
+                    root_graph_id=root,
+                    is_own=draft.is_own,
+                    launches=draft.launches,
+                    stages=tuple(draft.stages),
+                    model_name=draft.model_name,
+                    model_id=draft.model_id,
+                )
+                for draft in self.drafts
+            ),
+            steps=self.steps,
+            inputs=tuple(p for p in self.captured.parameters if not p.is_weight),
+            outputs=self.outputs,
+            slots=self.slots,
+            stacks=self.stacks,
+            name=self.captured.name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One stage of compilation, by its name in pipelines."""
+
+    name: str
+    run: Callable[[Compilation], None]

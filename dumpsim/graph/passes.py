@@ -1,0 +1,56 @@
+"""Passes by name that belong to no vendor's compiler."""
+
+from dumpsim.core.abstract import TupleType, tensors_of
+from dumpsim.graph.compilation import Compilation, Draft, Pass
+from dumpsim.graph.custom_gradient import drop_custom_gradients
+from dumpsim.graph.graph import Node
+from dumpsim.graph.program import Run
+from dumpsim.graph.sequence import kernel_order
+
+__all__ = ["PASSES"]
+
+
+def _drop_custom_gradients(state: Compilation) -> None:
+    drop_custom_gradients(state.captured)
+
+
+def _take_whole(state: Compilation) -> None:
+    """Make one kernel graph of a network without control flow."""
+    graph = state.captured
+    assert graph.output is not None
+    results = len(tensors_of(graph.output.abstract))
+    if not isinstance(graph.output, Node):
+        abstract = TupleType(items=(graph.output.abstract,))
+        graph.output = Node(op_type="MakeTuple", operands=[graph.output], abstract=abstract)
+    inputs = sum(not parameter.is_weight for parameter in graph.parameters)
+    state.slots = inputs + results
+    state.outputs = tuple(range(inputs, state.slots))
+    state.steps = (Run(graph=0, arguments=tuple(range(inputs)), results=tuple(range(inputs, state.slots))),)
+    state.drafts = [Draft(graph=graph)]
+
+
+def _number_graphs(state: Compilation) -> None:
+    for draft in state.drafts:
+        draft.graph.graph_id = state.numbers.graph()
+        draft.graph.name = f"kernel_graph{draft.graph.graph_id}"
+
+
+def _order_kernels(state: Compilation) -> None:
+    for draft in state.drafts:
+        assert isinstance(draft.graph.output, Node)
+        draft.order = kernel_order(draft.graph.output)
+
+
+def _number_models(state: Compilation) -> None:
+    """Let the device load each kernel graph as a model that has the graph's name."""
+    for draft in state.drafts:
+        draft.model_name, draft.model_id = draft.graph.name, state.numbers.model()
+
+
+PASSES = (
+    Pass("drop-custom-gradients", _drop_custom_gradients),
+    Pass("take-whole", _take_whole),
+    Pass("number-graphs", _number_graphs),
+    Pass("order-kernels", _order_kernels),
+    Pass("number-models", _number_models),
+)

@@ -1,0 +1,153 @@
+"""Pipelines: which passes compile a network for which machine, in their order.
+
+A pipeline is a list of passes that are chosen by name, so that a front end, a test or a further compiler can run any
+part of one.
+
+Examples
+--------
+>>> [one.name for one in passes_of("ge")][:4]
+['drop-custom-gradients', 'take-whole', 'number-graphs', 'order-kernels']
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.options import CompileOptions
+from dumpsim.graph import passes as neutral
+from dumpsim.graph.compilation import Compilation, Find, Numbers, Pass, Saver
+from dumpsim.graph.conversion import BACKEND_CAST
+from dumpsim.graph.ge import passes as ge
+from dumpsim.graph.ge.layout import lay_out
+from dumpsim.graph.graph import Graph, Node
+from dumpsim.graph.mindspore import passes as mindspore
+from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.program import Program
+
+__all__ = ["PASSES", "PIPELINES", "WHOLE_GRAPH", "compile_graph", "mindspore_pipeline", "passes_of", "run"]
+
+WHOLE_GRAPH = "whole-graph"
+
+
+def _private_formats(state: Compilation) -> None:
+    """Insert the conversions of chips whose kernels take private formats one by one, with MindSpore's names."""
+
+    def made(node: Node) -> None:
+        text = node.text = NodeText(is_backend=True)
+        if node.definition is not None:  # a conversion; the others only take tuples apart
+            number = state.numbers.op("Default", node.op_type)
+            node.full_name = text.full_name = f"Default/{node.op_type}-op{number}"
+        if node.definition is BACKEND_CAST:
+            text.attrs["is_backend_cast"] = True
+
+    for draft in state.drafts:
+        draft.order = lay_out(draft.graph, draft.order, state.find, state.options, made)
+
+
+PASSES: Mapping[str, Pass] = MappingProxyType(
+    {
+        one.name: one
+        for one in (*neutral.PASSES, *mindspore.PASSES, *ge.PASSES, Pass("private-formats", _private_formats))
+    }
+)
+
+_KERNEL_GRAPHS = (
+    "drop-custom-gradients",
+    "save-captured",
+    "count-functions",
+    "simplify",
+    "merge-equal",
+    "add-monads",
+    "expand-composites",
+    "save-validated",
+    "cut",
+    "adapt-to-kernels",
+    "name-nodes",
+    "number-graphs",
+    "order-kernels",
+)
+_FUSED = ("number-models", "text-PreRunBegin", "fuse", "text-PreRunAfterOptimizeOriginalGraph")
+_BUILT = (
+    "text-PreRunAfterOptimizeGraphBeforeBuild",
+    "drop-views",
+    "engine-streams",
+    "text-AfterAssignStream",
+    "text-Build",
+)
+_GE_GRAPH = ("drop-custom-gradients", "take-whole", "number-graphs", "order-kernels")
+PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        # MindSpore on CPU and GPU
+        "kernel-by-kernel": (*_KERNEL_GRAPHS, "document", "save-kernel-graphs"),
+        # MindSpore on Ascend at O0 and O1; on chips whose kernels want private formats at these levels
+        "ascend": (*_KERNEL_GRAPHS, "document", "communication-streams", "save-kernel-graphs"),
+        "ascend-private": (
+            *(*_KERNEL_GRAPHS, "private-formats"),
+            *("document", "communication-streams", "save-kernel-graphs"),
+        ),
+        # MindSpore on Ascend at O2
+        WHOLE_GRAPH: (*_KERNEL_GRAPHS, "document", *_FUSED, "lay-out", *_BUILT, "save-kernel-graphs"),
+        # a graph for GE that MindSpore did not make: no IR text; tensors in the formats of the host, or in private ones
+        "ge": (*_GE_GRAPH, *_FUSED, *_BUILT),
+        "ge-private": (*_GE_GRAPH, *_FUSED, "lay-out", *_BUILT),
+    }
+)
+
+
+def mindspore_pipeline(target: str, jit_level: str, *, private_formats: bool) -> str:
+    """The pipeline of a MindSpore network.
+
+    Examples
+    --------
+    >>> mindspore_pipeline("Ascend", "O2", private_formats=True), mindspore_pipeline("CPU", "O2", private_formats=False)
+    ('whole-graph', 'kernel-by-kernel')
+    """
+    if target != "Ascend":
+        return "kernel-by-kernel"
+    if jit_level == "O2":
+        return WHOLE_GRAPH
+    return "ascend-private" if private_formats else "ascend"
+
+
+def passes_of(pipeline: str) -> tuple[Pass, ...]:
+    """The passes of a pipeline in their order.
+
+    Raises
+    ------
+    BadInputError
+        For an unknown pipeline.
+    """
+    names = PIPELINES.get(pipeline)
+    if names is None:
+        raise BadInputError(
+            f"unknown pipeline {pipeline!r}", allowed=tuple(PIPELINES), nearest=nearest(pipeline, PIPELINES)
+        )
+    return tuple(PASSES[name] for name in names)
+
+
+def run(state: Compilation, passes: Iterable[Pass]) -> Compilation:
+    """Run passes one after the other."""
+    for one in passes:
+        one.run(state)
+    return state
+
+
+def compile_graph(
+    captured: Graph, numbers: Numbers, find: Find, options: CompileOptions, saved: Saver | None = None
+) -> Program:
+    """Compile a network by the pipeline of the options.
+
+    Parameters
+    ----------
+    captured : Graph
+        Parameters, `output` and `trail` as recorded; it is taken over and changed.
+    numbers : Numbers
+        Counters of the process.
+    find : callable
+        The definition of an operator type.
+    options : CompileOptions
+    saved : callable, optional
+        ``saved(stage, documents)`` is called with the IR text at each stage.
+    """
+    state = Compilation(captured=captured, numbers=numbers, find=find, options=options, saved=saved)
+    return run(state, passes_of(options.pipeline)).program()
