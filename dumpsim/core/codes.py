@@ -181,6 +181,10 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "DS-DEV-004": _M("The number type cannot lie in the emulated device's memory."),
     "DS-DEV-005": _M("A weight has no value that could be copied to the device."),
+    "DS-DEV-006": _M(
+        "Another rank has failed, and this one waited for it in a collective or for an event.",
+        "The other rank's own error is the cause of this one.",
+    ),
     "DS-ENG-001": _M(
         "The engine knows types and shapes only, and something needs the values of a tensor.",
         "Run with --engine numpy, or leave out what reads values: print(loss), Print, TensorDump, a dump.",

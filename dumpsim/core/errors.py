@@ -18,6 +18,7 @@ __all__ = [
     "FaultPlanError",
     "FormatError",
     "OutOfMemoryError",
+    "PeerError",
     "ScriptRuntimeError",
     "ScriptTypeError",
     "ScriptValueError",
@@ -154,6 +155,22 @@ class DeviceError(DumpsimError, RuntimeError):
 
 class OutOfMemoryError(DeviceError):
     """The emulated device has no room; the message shows the memory plan."""
+
+
+class PeerError(DeviceError):
+    """A rank waited for a rank that has failed; the cause is that rank's own error.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that failed.
+    """
+
+    default_code = "DS-DEV-006"
+
+    def __init__(self, what: str, *, rank: int, where: str | None = None) -> None:
+        super().__init__(what, where=where)
+        self.rank = rank
 
 
 class FaultPlanError(DumpsimError, ValueError):

@@ -1,12 +1,14 @@
 """A device: one chip with its memory, streams, events, clock and overflow register."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
 
 from dumpsim.core.clock import Clock, VirtualClock
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event
+from dumpsim.device.gate import Failure
 from dumpsim.device.memory import Memory
 from dumpsim.device.overflow import StatusRegister, overflow_mode
 from dumpsim.device.queue import HostQueues
@@ -37,6 +39,13 @@ class Device:
     queues : HostQueues, optional
         Where kernels post what the host is to take, by default queues of its own.
 
+    Attributes
+    ----------
+    errors : list of BaseException
+        What tasks have raised, listeners mostly; each is raised by one of the next synchronisations.
+    stopped : Failure or None
+        The first failure after which a stream takes no more work.
+
     Examples
     --------
     >>> from dumpsim.device.chip import chip
@@ -50,6 +59,29 @@ class Device:
     >>> done[0].name, done[0].task_id
     ('Default/Add-op0', 0)
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_events",
+        "_serial",
+        "busy",
+        "chip",
+        "clock",
+        "context",
+        "device_id",
+        "errors",
+        "memory",
+        "number",
+        "overflow",
+        "queues",
+        "rank",
+        "schedule",
+        "scheduler",
+        "status",
+        "stopped",
+        "streams",
+        "suspended",
+    )
 
     def __init__(
         self,
@@ -74,9 +106,15 @@ class Device:
         self.status = StatusRegister()
         self.streams: list[Stream] = []
         self.scheduler = Scheduler() if scheduler is None else scheduler
+        self.schedule: Callable[[Stream], None] = self.scheduler.schedule
+        self.number = self.scheduler.next_device()
+        self.context = copy_context()
+        self.busy = 0
+        self.suspended = False
+        self.errors: list[BaseException] = []
+        self.stopped: Failure | None = None
         self._events = 0
         self._serial = 0
-        self.scheduler.add(self)
 
     def stream(self, stream_id: int = COMPUTE_STREAM) -> Stream:
         """The stream of that number; numbers below it are made too.
@@ -104,18 +142,30 @@ class Device:
         self._serial += 1
         return self._serial - 1
 
+    def fail(self, failure: Failure) -> None:
+        """Fail the groups of this rank, after a stream has dropped its tasks."""
+        if self.stopped is None and (failure.lasting or failure.rank != self.rank):
+            self.stopped = failure
+        self.scheduler.fail(self.rank, failure)
+
     def synchronize(self) -> None:
         """Wait until all streams are empty, and hand over what kernels posted to the host.
+
+        Where no task is ready, other ranks of the process run meanwhile.
 
         Raises
         ------
         DeviceError
             The error of a task that failed since the last synchronisation, or the deadlock report.
+        PeerError
+            Where a task waited for another rank, which has failed.
         """
         try:
-            self.scheduler.run()
+            self.scheduler.wait(self)
         finally:
             self.queues.deliver()
+        if self.errors:
+            raise self.errors.pop(0)
         for stream in self.streams:
             if stream.error is not None:
                 raise stream.error

@@ -1,6 +1,8 @@
 """Events: what one stream records and another waits for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from dumpsim.device.gate import Failure, Waiter
 
 __all__ = ["Event", "EventGate"]
 
@@ -18,6 +20,10 @@ class Event:
         Records that the device has reached.
     time_ns : int
         When the last one was reached.
+    source : str
+        Who records it, for messages.
+    failure : Failure or None
+        Why a record that was put on a stream will not be reached.
     """
 
     event_id: int
@@ -25,11 +31,26 @@ class Event:
     recorded: int = 0
     time_ns: int = 0
     source: str = ""
+    failure: Failure | None = None
+    waiters: list[tuple[int, Waiter]] = field(default_factory=list)
 
     def record(self, time_ns: int) -> None:
-        """The device has reached a record."""
+        """The device has reached a record; streams that wait for it wake."""
         self.recorded += 1
         self.time_ns = time_ns
+        if self.waiters:
+            open_now = [waiter for count, waiter in self.waiters if count <= self.recorded]
+            self.waiters = [(count, waiter) for count, waiter in self.waiters if count > self.recorded]
+            for waiter in open_now:
+                waiter.wake()
+
+    def fail(self, failure: Failure) -> None:
+        """A record was dropped: whoever waits for it fails."""
+        if self.failure is None:
+            self.failure = failure
+        waiters, self.waiters = self.waiters, []
+        for _, waiter in waiters:
+            waiter.wake()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +60,25 @@ class EventGate:
     event: Event
     count: int
 
+    @property
+    def failure(self) -> Failure | None:
+        """Why the record will not be reached."""
+        return self.event.failure if self.event.recorded < self.count else None
+
+    def enter(self, waiter: Waiter, time_ns: int) -> None:
+        """Wake `waiter` when the record is reached, unless it was."""
+        if self.open_ns() is None:
+            self.event.waiters.append((self.count, waiter))
+
     def open_ns(self) -> int | None:
         """Time of the record, None before it."""
-        return self.event.time_ns if self.event.recorded >= self.count else None
+        if self.event.recorded >= self.count:
+            return self.event.time_ns
+        failure = self.event.failure
+        return None if failure is None else failure.time_ns
+
+    def leave(self, time_ns: int) -> None:
+        """Others may wait for the same record."""
 
     def waits_for(self) -> str:
         """Names the event and who should record it."""

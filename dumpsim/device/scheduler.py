@@ -1,83 +1,182 @@
 """The scheduler: which task of which stream runs next, and the report where none can."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from dumpsim.core.errors import DeviceError
-from dumpsim.device.stream import Stream
+from dumpsim.device.gate import Failure, Rendezvous
+from dumpsim.device.ready import Ready
+from dumpsim.device.stream import Owner, Stream
 
-if TYPE_CHECKING:
-    from dumpsim.device.device import Device
+__all__ = ["Hosts", "Scheduler"]
 
-__all__ = ["Scheduler"]
+
+class Hosts(Protocol):
+    """The programs of the ranks of one process, which take turns."""
+
+    def switch(self, rank: int) -> bool:
+        """Let other ranks run, because `rank` waits and no task is ready.
+
+        Returns when a task may be ready, or after `wake`. False: no other rank can progress.
+        """
+        ...
+
+    def wake(self, rank: int) -> None:
+        """The rank's device has done its work or has failed: its wait is over."""
+        ...
+
+    def report(self) -> Sequence[str]:
+        """What became of the ranks that do not wait, one line each, for the deadlock report."""
+        ...
 
 
 class Scheduler:
-    """Steps the streams of all devices of all ranks until nobody progresses.
+    """Steps the streams of all devices of all ranks.
 
     Of the tasks that could start, the one with the smallest (time, rank, device, stream, serial) runs, so that one
-    program has one order. There are no threads: work happens when the scheduler reaches it. [design; spec parallel 4.2]
+    program has one order. Streams whose first task is ready are in a heap; the others wait for a gate, which wakes
+    them. There are no threads: work happens when the scheduler reaches it. [design; spec parallel 4.2]
+
+    Parameters
+    ----------
+    hosts : Hosts, optional
+        Where the process has several ranks; without it a rank that waits is alone.
     """
 
-    def __init__(self) -> None:
-        self._devices: list[Device] = []
-        self._running = False
+    def __init__(self, hosts: Hosts | None = None) -> None:
+        self._hosts = hosts
+        self._ready = Ready()
+        self._blocked: dict[Stream, None] = {}
+        self._groups: dict[int, list[Rendezvous]] = {}
+        self._devices = 0
+        self._running: Stream | None = None
 
-    def add(self, device: "Device") -> None:
-        """Step the streams of that device too."""
-        self._devices.append(device)
-        self._devices.sort(key=lambda d: (d.rank, d.device_id))
+    def next_device(self) -> int:
+        """The number of a new device."""
+        self._devices += 1
+        return self._devices - 1
 
-    def run(self) -> None:
-        """Run until no stream has work.
+    def rendezvous(self, members: Sequence[int], name: str = "") -> Rendezvous:
+        """Return a new meeting point of these ranks; it fails when one of them does."""
+        group = Rendezvous(members, name)
+        for rank in group.members:
+            self._groups.setdefault(rank, []).append(group)
+        return group
+
+    def schedule(self, stream: Stream) -> None:
+        """Find the place of a stream whose first task is new, or may have become ready."""
+        if stream is self._running:  # its place is found when the running task has ended
+            return
+        start = stream.ready_ns()
+        if start is None:
+            self._rest(stream)
+        else:
+            self._blocked.pop(stream, None)
+            self._ready.push(start, stream)
+
+    def _rest(self, stream: Stream) -> None:
+        """A stream has no task that is ready: it is blocked, or idle."""
+        stream.entry = None
+        if stream.tasks:
+            self._blocked[stream] = None
+            return
+        self._blocked.pop(stream, None)
+        if stream.busy:
+            stream.busy = False
+            stream.device.busy -= 1
+
+    def fail(self, rank: int, failure: Failure) -> None:
+        """A rank has failed, by itself or because of another one: fail its groups."""
+        for group in self._groups.get(rank, ()):
+            group.fail(failure)
+
+    def wait(self, device: Owner) -> None:
+        """Run tasks, of all ranks in their order, until the device's streams are empty or a task of it has raised.
 
         Raises
         ------
         DeviceError
             Where work is left and nobody can progress; the text says who waits for what.
         """
-        if self._running:  # asked by a task's own work: the outer loop goes on anyway
+        if self._running is not None:  # asked by a task's own work: the outer loop goes on anyway
             return
-        self._running = True
-        try:
-            while True:
-                chosen: Stream | None = None
-                best = (0, 0, 0, 0, 0)
-                waiting = False
-                for device in self._devices:
-                    for stream in device.streams:
-                        if not stream.tasks:
-                            continue
-                        waiting = True
-                        start = stream.ready_ns()
-                        if start is None:
-                            continue
-                        key = (start, device.rank, device.device_id, stream.stream_id, stream.tasks[0].serial)
-                        if chosen is None or key < best:
-                            chosen, best = stream, key
-                if chosen is not None:
-                    chosen.step(best[0])
-                elif waiting:
-                    raise self._stuck()
-                else:
-                    return
-        finally:
-            self._running = False
+        while device.busy and not device.errors:
+            if self._ready.times:
+                self._run(device)
+            else:
+                self._switch(device)
 
-    def _stuck(self) -> DeviceError:
-        streams = [s for device in self._devices for s in device.streams]
-        lines = []
-        for stream in streams:
-            if not stream.tasks:
-                continue
-            task = stream.tasks[0]
-            missing = task.gate.waits_for() if task.gate is not None else "nothing"
-            lines.append(
-                f"  {stream.describe()}: task {task.task_id} ({task.kind}, {task.name}) waits for {missing}; "
-                f"{len(stream.tasks) - 1} tasks behind it"
-            )
-            stream.drop()
-        failed = next((s for s in streams if s.error is not None), None)
-        if failed is not None and failed.error is not None:
-            failed.error.add_note("streams that waited for it:\n" + "\n".join(lines))
-            return failed.error
+    def _run(self, device: Owner) -> None:
+        """Run ready tasks until a stream comes to rest or a task raises."""
+        ready = self._ready
+        first = ready.pop()
+        if first is None:
+            return
+        start, stream = first
+        try:
+            while stream.tail_ns <= start:
+                self._running = stream
+                if stream.device is device or self._hosts is None:
+                    stream.step(start)
+                else:
+                    self._step_for(stream, start)
+                following = stream.ready_ns()
+                if following is None:
+                    self._rest(stream)
+                    return
+                start = following
+                if ready.times:
+                    ready.push(start, stream)
+                    first = ready.pop()
+                    if first is None:
+                        return
+                    start, stream = first
+        except KeyboardInterrupt:
+            self._running = None
+            self.schedule(stream)
+            raise
+        except BaseException as error:
+            stream.device.errors.append(error)
+        finally:
+            self._running = None
+        self.schedule(stream)
+
+    def _step_for(self, stream: Stream, start_ns: int) -> None:
+        """Run a task of another rank than the one that waits; what it raises is raised by its own rank's next wait."""
+        owner = stream.device
+        try:
+            owner.context.run(stream.step, start_ns)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            owner.errors.append(error)
+        if owner.suspended and self._hosts is not None and (owner.busy <= 1 or owner.errors or owner.stopped):
+            self._hosts.wake(owner.rank)
+
+    def _switch(self, device: Owner) -> None:
+        """No task is ready: let other ranks run, or end the device's waiting."""
+        blocked = [stream for stream in device.streams if stream.tasks]
+        failure = device.stopped
+        if failure is None:
+            device.suspended = True
+            try:
+                if self._hosts is not None and self._hosts.switch(device.rank):
+                    return
+            finally:
+                device.suspended = False
+            error = self._deadlock()
+            failure = Failure(rank=device.rank, time_ns=device.clock.now_ns, error=error, lasting=False)
+            device.errors.append(error)
+        else:
+            error = next(stream.error for stream in device.streams if stream.error is not None)
+            error.add_note("streams that waited for it:\n" + "\n".join(stream.waits() for stream in blocked))
+        for stream in blocked:
+            stream.drop(failure)
+            self.schedule(stream)
+
+    def _deadlock(self) -> DeviceError:
+        streams = sorted(self._blocked, key=lambda s: (s.device.rank, s.device.device_id, s.stream_id))
+        lines = [stream.waits() for stream in streams]
+        if self._hosts is not None:
+            lines += self._hosts.report()
         return DeviceError("deadlock: no stream can progress and work is left\n" + "\n".join(lines), code="DS-DEV-002")

@@ -1,39 +1,100 @@
 """Streams: queues of tasks that run in order."""
 
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import Any, Protocol
 
-from dumpsim.core.errors import DeviceError
+from dumpsim.core.clock import Clock
+from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event, EventGate
+from dumpsim.device.gate import Failure
 from dumpsim.device.task import Task, TaskIds, TaskKind
 
-if TYPE_CHECKING:
-    from dumpsim.device.device import Device
+__all__ = ["Owner", "Stream", "TaskFailure"]
 
-__all__ = ["Stream"]
+
+class Owner(Protocol):
+    """A device, as its streams and the scheduler see it."""
+
+    rank: int
+    device_id: int
+    number: int  # in the order in which devices were made
+    chip: Chip
+    clock: Clock
+    streams: "list[Stream]"
+    context: Context  # its tasks run in it where another rank waits
+    busy: int  # streams with tasks
+    suspended: bool  # its rank waits, and other ranks run
+    errors: list[BaseException]  # of tasks, to be raised by the rank's next wait
+    stopped: Failure | None  # why a stream takes no more work
+    schedule: "Callable[[Stream], None]"  # the first task of a stream is another one, or may be ready now
+
+    def next_serial(self) -> int:
+        """The next number of a task in the device."""
+        ...
+
+    def fail(self, failure: Failure) -> None:
+        """A stream has dropped its tasks: peers must not wait for them."""
+        ...
 
 
 class Stream:
     """A queue of tasks; tasks of one stream run in order, streams are ordered by events only.
 
-    Streams are made by `Device.stream`. A task that fails stops its stream: what is queued behind it is dropped, and
+    Streams are made by `Device.stream`. A task that fails stops its stream: what is queued after it is dropped, and
     the error is seen at the next synchronisation. [spec parallel 4.5]
+
+    Attributes
+    ----------
+    tail_ns : int
+        When the last task ended.
+    error : DeviceError or None
+        Why the stream has stopped.
+    dropped : int
+        Tasks that were dropped.
+    order : int
+        Orders the streams of all devices by rank, device and stream.
+    busy : bool
+        There are tasks, or one runs.
+    entry : tuple or None
+        The stream's present entry in the scheduler's heap; every other one is stale.
     """
 
-    __slots__ = ("device", "dropped", "error", "ids", "stream_id", "tail_ns", "tasks")
+    __slots__ = (
+        "_entered",
+        "busy",
+        "clock",
+        "device",
+        "dropped",
+        "entry",
+        "error",
+        "ids",
+        "number",
+        "order",
+        "stream_id",
+        "tail_ns",
+        "tasks",
+    )
 
-    def __init__(self, device: "Device", stream_id: int) -> None:
+    def __init__(self, device: Owner, stream_id: int) -> None:
         self.device = device
+        self.clock = device.clock
+        self.number = device.number
         self.stream_id = stream_id
         self.tasks: deque[Task] = deque()
         self.ids = TaskIds()
         self.tail_ns = 0
+        self.busy = False
         self.error: DeviceError | None = None
         self.dropped = 0
+        self.order = (device.rank << 48) + (device.device_id << 16) + stream_id
+        self.entry: tuple[Any, ...] | None = None
+        self._entered: Task | None = None  # the task that has entered its gate
 
     def launch(self, task: Task, ids: TaskIds | None = None) -> Task:
-        """Put a task behind the others; it takes the next task id of the stream, or of `ids` (a model's).
+        """Put a task after the others; it takes the next task id of the stream, or of `ids` (a model's).
 
         Raises
         ------
@@ -46,13 +107,18 @@ class Stream:
         task.stream_id = self.stream_id
         task.task_id, task.flip = (self.ids if ids is None else ids).take()
         task.serial = device.next_serial()
-        device.clock.advance(device.chip.prices.host_ns)
-        task.launched_ns = device.clock.now_ns
+        clock = self.clock
+        clock.advance(device.chip.prices.host_ns)
+        task.launched_ns = clock.now_ns
         self.tasks.append(task)
+        if not self.busy:
+            self.busy = True
+            device.busy += 1
+            device.schedule(self)
         return task
 
     def follow(self, tasks: Sequence[Task]) -> None:
-        """Put tasks in front of the others: behind the one that runs now. They take ids of the stream, never a model's.
+        """Put tasks before the others: right after the one that runs now. They take ids of the stream, never a model's.
 
         This is how the work of a running kernel, such as its asynchronous dump, has more work done on its stream.
 
@@ -67,14 +133,17 @@ class Stream:
             task.stream_id = self.stream_id
             task.task_id, task.flip = self.ids.take()
             task.serial = self.device.next_serial()
-            task.launched_ns = self.device.clock.now_ns
+            task.launched_ns = self.clock.now_ns
         self.tasks.extendleft(reversed(tasks))
+        if not self.busy:
+            self.busy = True
+            self.device.busy += 1
+        self.device.schedule(self)
 
     def record(self, event: Event, ids: TaskIds | None = None) -> Task:
-        """Record an event behind everything that was launched so far."""
+        """Record an event after everything that was launched so far."""
         event.launched += 1
-        task = Task(kind=TaskKind.EVENT_RECORD, name=f"record event {event.event_id}")
-        task.work = lambda done: event.record(done.end_ns)
+        task = Task(kind=TaskKind.EVENT_RECORD, name=f"record event {event.event_id}", event=event)
         self.launch(task, ids)
         event.source = f"task {task.task_id} of {self.describe()}"
         return task
@@ -85,45 +154,93 @@ class Stream:
         return self.launch(Task(kind=TaskKind.EVENT_WAIT, name=f"wait for event {event.event_id}", gate=gate), ids)
 
     def ready_ns(self) -> int | None:
-        """When the first task could start, None where there is none or it has to wait."""
+        """When the first task could start, None where there is none or its gate is closed; the task enters its gate."""
         if not self.tasks:
             return None
         task = self.tasks[0]
-        start = max(self.tail_ns, task.launched_ns)
-        if task.gate is not None:
-            opened = task.gate.open_ns()
+        start = task.launched_ns
+        if self.tail_ns > start:
+            start = self.tail_ns
+        gate = task.gate
+        if gate is not None:
+            if self._entered is not task:
+                self._entered = task
+                gate.enter(self, start)
+            opened = gate.open_ns()
             if opened is None:
                 return None
             start = max(start, opened)
         return start
 
+    def wake(self) -> None:
+        """The gate of the first task has opened or failed."""
+        self.device.schedule(self)
+
     def step(self, start_ns: int) -> None:
         """Run the first task; a failing one stops the stream."""
-        task = self.tasks.popleft()
-        clock = self.device.clock
+        task = self.tasks[0]
+        gate = task.gate
+        if gate is not None and (failure := gate.failure) is not None:
+            self._fail_with(failure)
+            return
+        self.tasks.popleft()
+        clock = self.clock
         task.start_ns = start_ns
         task.end_ns = self.tail_ns = start_ns + task.cost_ns
         if task.end_ns > clock.now_ns:
             clock.advance(task.end_ns - clock.now_ns)
             task.end_ns = self.tail_ns = min(task.end_ns, clock.now_ns)  # a wall clock does not jump
-        if task.work is None:
-            return
-        before = clock.now_ns
-        try:
-            task.work(task)
-        except TaskFailure as failure:
-            self.error = failure.error
-            self.drop()
-        except BaseException:
-            self.drop()
-            raise
-        # what the work itself took, such as the copies and files of a synchronous dump, delays the stream
-        self.tail_ns += clock.now_ns - before
+        if task.work is not None:
+            before = clock.now_ns
+            try:
+                task.work(task)
+            except TaskFailure as stopped:
+                self.error = stopped.error
+                self.drop(Failure(rank=self.device.rank, time_ns=self.tail_ns, error=stopped.error))
+            except BaseException as error:
+                self.drop(Failure(rank=self.device.rank, time_ns=self.tail_ns, error=error, lasting=False))
+                raise
+            # what the work itself took, such as the copies and files of a synchronous dump, delays the stream
+            self.tail_ns += clock.now_ns - before
+        if task.event is not None:
+            task.event.record(task.end_ns)
+        if gate is not None:
+            gate.leave(task.end_ns)
 
-    def drop(self) -> None:
-        """Forget the tasks that wait."""
-        self.dropped += len(self.tasks)
+    def drop(self, failure: Failure) -> None:
+        """Drop the queued tasks; whoever waits for one of them fails."""
+        tasks = tuple(self.tasks)
         self.tasks.clear()
+        self.dropped += len(tasks)
+        for task in tasks:
+            if task.event is not None:
+                task.event.fail(failure)
+        self.device.fail(failure)
+
+    def _fail_with(self, failure: Failure) -> None:
+        """Stop, because what the first task waits for will never come."""
+        task = self.tasks[0]
+        if failure.rank != self.device.rank:
+            self.error = PeerError(
+                f"{task.name} waited for rank {failure.rank}, which has failed: {failure.error}",
+                rank=failure.rank,
+                where=self.describe(),
+            )
+            self.error.__cause__ = failure.error
+        else:
+            failure.error.add_note(f"streams that waited for it:\n{self.waits()}")
+            if failure.lasting and isinstance(failure.error, DeviceError):
+                self.error = failure.error
+        self.drop(failure)
+
+    def waits(self) -> str:
+        """A line of the deadlock report: what the first task waits for."""
+        task = self.tasks[0]
+        missing = task.gate.waits_for() if task.gate is not None else "nothing"
+        return (
+            f"  {self.describe()}: task {task.task_id} ({task.kind}, {task.name}) waits for {missing}; "
+            f"{len(self.tasks) - 1} tasks behind it"
+        )
 
     def describe(self) -> str:
         """Rank, device and stream for messages."""

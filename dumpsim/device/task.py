@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
-__all__ = ["UNKNOWN_TASK_ID", "Gate", "Task", "TaskIds", "TaskKind"]
+from dumpsim.device.event import Event
+from dumpsim.device.gate import Gate
+
+__all__ = ["UNKNOWN_TASK_ID", "Task", "TaskIds", "TaskKind"]
 
 UNKNOWN_TASK_ID = 65535  # [spec parallel 4.1]
 
@@ -39,18 +41,6 @@ _ENGINES = {
 }
 
 
-class Gate(Protocol):
-    """What a task waits for besides its stream: an event, the other ranks of a collective."""
-
-    def open_ns(self) -> int | None:
-        """Time from which the task may run, None while it may not."""
-        ...
-
-    def waits_for(self) -> str:
-        """What is missing, for the deadlock report."""
-        ...
-
-
 @dataclass(eq=False, slots=True, kw_only=True)
 class Task:
     """Work for a stream; the ids and times are set by the stream.
@@ -65,7 +55,9 @@ class Task:
     cost_ns : int
         Duration on the virtual clock.
     gate : Gate or None
-        Keeps the task from starting.
+        Keeps the task from starting; set before the launch.
+    event : Event or None
+        Recorded when the task has run.
     task_id, flip : int
         16-bit number, and how often it has wrapped.
     serial : int
@@ -77,6 +69,7 @@ class Task:
     work: "Callable[[Task], None] | None" = None
     cost_ns: int = 0
     gate: Gate | None = None
+    event: Event | None = None
     stream_id: int = -1
     task_id: int = UNKNOWN_TASK_ID
     flip: int = 0

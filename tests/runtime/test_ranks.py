@@ -17,11 +17,20 @@ class Barrier:
     def __init__(self, ranks):
         self.missing = set(ranks)
         self.time_ns = 0
+        self.waiters = []
 
     def gate(self, rank):
         barrier = self
 
         class Gate:
+            failure = None
+
+            def enter(self, waiter, time_ns):
+                barrier.waiters.append(waiter)
+
+            def leave(self, time_ns):
+                pass
+
             def open_ns(self):
                 return None if barrier.missing else barrier.time_ns
 
@@ -34,6 +43,9 @@ class Barrier:
         def work(task):
             self.missing.discard(rank)
             self.time_ns = max(self.time_ns, task.end_ns)
+            if not self.missing:
+                for waiter in self.waiters:
+                    waiter.wake()
 
         return work
 
@@ -60,6 +72,9 @@ def test_a_collective_waits_for_the_slowest_rank(ranks):
     barrier, log = Barrier(range(3)), []
     tasks = [meet(session, barrier, log, cost) for session, cost in zip(ranks, (10, 10**9, 1000), strict=True)]
     ranks[0].synchronize()
+    assert log == [0]  # its own work is done
+    for session in ranks[1:]:
+        session.synchronize()
     assert log == [0, 1, 2]
     assert len({task.start_ns for task in tasks}) == 1
     assert ranks[0].clock.now_ns == ranks[1].clock.now_ns

@@ -1,0 +1,254 @@
+"""Gates: what a task waits for besides the tasks before it on its stream."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from dumpsim.core.errors import BadInputError
+
+__all__ = ["Failure", "Gate", "Rendezvous", "RendezvousGate", "Waiter"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a gate will never open.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that failed.
+    time_ns : int
+        When.
+    error : BaseException
+        What the rank's own synchronisation raises.
+    lasting : bool
+        The device refuses further work; False: only the queued tasks were dropped.
+    """
+
+    rank: int
+    time_ns: int
+    error: BaseException
+    lasting: bool = True
+
+
+class Waiter(Protocol):
+    """A stream, as a gate sees it."""
+
+    def wake(self) -> None:
+        """The gate has opened or failed."""
+        ...
+
+
+class Gate(Protocol):
+    """What keeps a task from running: an event, the other ranks of a collective."""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it will never open; its task then fails instead of running."""
+        ...
+
+    def enter(self, waiter: Waiter, time_ns: int) -> None:
+        """The task is the first of its stream; called once, the gate wakes `waiter` when it opens or fails later."""
+        ...
+
+    def open_ns(self) -> int | None:
+        """Time from which the task may run, None while it may not."""
+        ...
+
+    def leave(self, time_ns: int) -> None:
+        """The task has run and ended then."""
+        ...
+
+    def waits_for(self) -> str:
+        """What is missing, for the deadlock report."""
+        ...
+
+
+class _Round:
+    """One meeting of all members."""
+
+    __slots__ = ("entered", "left_ns", "offers", "opened_ns", "remaining", "result", "waiters")
+
+    def __init__(self, members: int) -> None:
+        self.offers: dict[int, Callable[[], Any]] = {}
+        self.entered: dict[int, int] = {}
+        self.waiters: list[Waiter] = []
+        self.opened_ns: int | None = None
+        self.result: list[Any] = []  # empty until the first member has computed it
+        self.remaining = members
+        self.left_ns = 0
+
+
+class Rendezvous:
+    """Where the members of a group meet, round after round; made by `Scheduler.rendezvous`.
+
+    A member takes part with one task for each round. It enters when that task is the first of its stream; when all
+    have entered, the tasks of all start at the latest entry's time. It leaves when the task has run; the next round
+    opens when all have left. After a member has failed, the rounds that have not opened fail.
+
+    Parameters
+    ----------
+    members : sequence of int
+        Ranks.
+    name : str
+        Of the group, for messages.
+
+    Examples
+    --------
+    >>> class Stream:
+    ...     def wake(self):
+    ...         print("awake")
+    >>> group = Rendezvous([0, 1], "pair")
+    >>> first, second = group.join(0, lambda: 30), group.join(1, lambda: 4)
+    >>> first.enter(Stream(), 100)
+    >>> first.open_ns(), first.waits_for()
+    (None, "rank 1 to enter round 0 of group 'pair'")
+    >>> second.enter(Stream(), 250)
+    awake
+    >>> first.open_ns(), second.open_ns(), first.exchange(sum), second.exchange(sum)
+    (250, 250, 34, 34)
+    """
+
+    def __init__(self, members: Sequence[int], name: str = "") -> None:
+        self.members = tuple(members)
+        self.name = name
+        self.failure: Failure | None = None
+        self._joined = dict.fromkeys(self.members, 0)
+        self._rounds: dict[int, _Round] = {}
+        self._number = 0  # of the round that is open or opens next
+        self._ended_ns = 0  # the round before it
+
+    def join(self, rank: int, offer: Callable[[], Any]) -> "RendezvousGate":
+        """Return the gate of the member's task in its next round.
+
+        Parameters
+        ----------
+        rank : int
+        offer : callable
+            Returns what the member brings along; called after all have entered.
+
+        Raises
+        ------
+        BadInputError
+            For a rank that is not a member.
+        """
+        if rank not in self._joined:
+            raise BadInputError(
+                f"rank {rank} is not a member", where=f"group {self.name!r}", allowed=[_numbers(self.members)]
+            )
+        number = self._joined[rank]
+        self._joined[rank] += 1
+        meeting = self._rounds.get(number)
+        if meeting is None:
+            meeting = self._rounds[number] = _Round(len(self.members))
+        meeting.offers[rank] = offer
+        return RendezvousGate(self, meeting, number, rank)
+
+    def fail(self, failure: Failure) -> None:
+        """A member has failed: nobody waits for it any longer."""
+        if self.failure is not None:
+            return
+        self.failure = failure
+        for meeting in self._rounds.values():
+            if meeting.opened_ns is None:
+                self._wake(meeting)
+
+    def open(self) -> None:
+        """Open the next round if all members have entered it and have left the one before."""
+        meeting = self._rounds.get(self._number)
+        if meeting is None or meeting.opened_ns is not None or self.failure is not None:
+            return
+        if len(meeting.entered) == len(self.members):
+            meeting.opened_ns = max(self._ended_ns, *meeting.entered.values())
+            self._wake(meeting)
+
+    def end(self, time_ns: int) -> None:
+        """All members have left the open round."""
+        del self._rounds[self._number]
+        self._number += 1
+        self._ended_ns = time_ns
+        self.open()
+
+    def _wake(self, meeting: _Round) -> None:
+        waiters, meeting.waiters = meeting.waiters, []
+        for waiter in waiters:
+            waiter.wake()
+
+
+class RendezvousGate:
+    """The gate of one member's task in one round."""
+
+    __slots__ = ("_group", "_round", "number", "rank")
+
+    def __init__(self, group: Rendezvous, meeting: _Round, number: int, rank: int) -> None:
+        self._group = group
+        self._round = meeting
+        self.number = number
+        self.rank = rank
+
+    @property
+    def failure(self) -> Failure | None:
+        """The group's failure, where the round had not opened before it."""
+        return self._group.failure if self._round.opened_ns is None else None
+
+    def enter(self, waiter: Waiter, time_ns: int) -> None:
+        """The member's task is the first of its stream; the last one to enter opens the round."""
+        self._round.entered[self.rank] = time_ns
+        self._group.open()
+        if self.open_ns() is None:
+            self._round.waiters.append(waiter)
+
+    def open_ns(self) -> int | None:
+        """The latest entry's time; the failure's where the round cannot open; None before."""
+        failure = self.failure
+        return self._round.opened_ns if failure is None else failure.time_ns
+
+    def exchange(self, combine: Callable[[list[Any]], T]) -> T:
+        """Return what `combine` makes of the offers of all members, in their order.
+
+        Called by the tasks of the round. The first one computes it for all: no member has gone on by then, so the
+        offers may be views of memory that the results overwrite.
+        """
+        meeting = self._round
+        if not meeting.result:
+            meeting.result.append(combine([meeting.offers[rank]() for rank in self._group.members]))
+        result: T = meeting.result[0]
+        return result
+
+    def leave(self, time_ns: int) -> None:
+        """The member's task has run; the last one to leave ends the round."""
+        meeting = self._round
+        meeting.left_ns = max(meeting.left_ns, time_ns)
+        meeting.remaining -= 1
+        if not meeting.remaining:
+            self._group.end(meeting.left_ns)
+
+    def waits_for(self) -> str:
+        """Names the members that have not entered, and the round."""
+        missing = [rank for rank in self._group.members if rank not in self._round.entered]
+        where = f"round {self.number} of group {self._group.name!r}"
+        if not missing:
+            return f"the rounds before {where}"
+        return f"rank{'s' if len(missing) > 1 else ''} {_numbers(missing)} to enter {where}"
+
+
+def _numbers(ranks: Sequence[int]) -> str:
+    """Ranks in few words.
+
+    Examples
+    --------
+    >>> _numbers([0, 2, 3, 4, 7, 8])
+    '0, 2-4, 7, 8'
+    """
+    texts: list[str] = []
+    spans: list[list[int]] = []
+    for rank in sorted(ranks):
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1].append(rank)
+        else:
+            spans.append([rank])
+    for span in spans:
+        texts += [f"{span[0]}-{span[-1]}"] if len(span) > 2 else [str(rank) for rank in span]
+    return ", ".join(texts)
