@@ -50,9 +50,8 @@ def fresh(
     """A session with the context of a fresh process on a mode: ``O0``, ``O1``, ``O2``, ``GPU`` or ``CPU``."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     session = Session(RunSettings(**{"manifest": None, "quiet": True, **settings}), environment=environment)
-    rank = RankContext()
-    rank.put(Session, session)
-    with use(rank):
+    with use(RankContext.from_environment()):
+        Session.use(session)
         context.set_context(mode=context.GRAPH_MODE, device_target=TARGETS[mode])
         if mode in ("O0", "O1", "O2"):
             context.set_context(jit_config={"jit_level": mode})

@@ -109,7 +109,7 @@ class Session:
         self.environment = dict(context.environment if environment is None else environment)
         self.settings = RunSettings.from_environment(self.environment) if settings is None else settings
         self.rank = context.rank if rank is None else rank
-        self.device_id = context.device_id if device_id is None else device_id
+        self._device_id = device_id
         self.clock: Clock = WallClock() if self.settings.clock == "wall" else VirtualClock()
         self.ids = Ids()
         self.queues = HostQueues(self.environment, self.clock.advance)
@@ -164,6 +164,18 @@ class Session:
         cls.use(None)
 
     # -------------------------------------------------------------- device
+    @property
+    def device_id(self) -> int:
+        """The number of the device in its server: as given, else what the rank has chosen until the device opens."""
+        if self._device_id is None:
+            return current().device_id if self._device is None else self._device.device_id
+        return self._device_id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the device is in use."""
+        return self._device is not None
+
     @property
     def target(self) -> str:
         """``Ascend``, ``GPU`` or ``CPU``: of `dumpsim run`, else the script, else the chip, else Ascend. [decisions]"""

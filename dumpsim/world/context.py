@@ -97,7 +97,9 @@ class RankContext(_Table):
 
     Attributes
     ----------
-    rank, size, device_id : int
+    rank, size : int
+    device_id : int
+        The number of the device; a script may choose another one before it opens the device.
     prefix : str
     world : World
 
@@ -137,7 +139,8 @@ class RankContext(_Table):
     @classmethod
     def from_environment(cls) -> "RankContext":
         """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``."""
-        return cls(rank=_number("RANK_ID", 0), size=_number("RANK_SIZE", 1), device_id=_number("DEVICE_ID", 0))
+        size = _number("RANK_SIZE", _number("MS_WORKER_NUM", 1))
+        return cls(rank=_number("RANK_ID", 0), size=size, device_id=_number("DEVICE_ID", 0))
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, ref
 from dumpsim.core.errors import DumpWriteError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
+from dumpsim.frontends.mindspore.communication.management import output_rank
 from dumpsim.world.context import current, root
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
             jit_level=session.options().jit_level,
             saturation=overflow_mode(session.chip, environment) is OverflowMode.SATURATION,
             exception_dump=_exception_dump(),
-            rank=session.rank,
+            rank=output_rank(),
             device_id=session.device_id,
             release=session.settings.mindspore,
             clock=session.clock,

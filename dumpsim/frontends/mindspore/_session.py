@@ -5,6 +5,7 @@ from pathlib import Path
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
+from dumpsim.world.context import current
 
 __all__ = ["current_session", "graph_saver", "observe_failures", "with_class_names"]
 
@@ -38,7 +39,7 @@ def graph_saver(session: Session) -> GraphSaver:
     """Return what saves graphs: as ``MS_DEV_SAVE_GRAPHS`` and its path say, else the script's context."""
     level = session.environment.get("MS_DEV_SAVE_GRAPHS") or get_context("save_graphs")
     path = Path(session.environment.get("MS_DEV_SAVE_GRAPHS_PATH") or get_context("save_graphs_path") or ".")
-    if session.environment.get("MS_ROLE"):  # started by msrun [spec observed 5.3]
+    if session.environment.get("MS_ROLE") or current().world.ranks > 1:  # as under msrun [spec observed 5.3]
         path /= f"rank_{session.rank}"
     saver: GraphSaver | None = getattr(session, "graph_saver", None)
     if saver is None or (saver.directory, saver.level) != (path, int(level)):

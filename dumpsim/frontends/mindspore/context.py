@@ -48,7 +48,8 @@ class _FileError(DumpsimError, OSError):
 class _State:
     """The settings of the rank."""
 
-    values: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
+    values: dict[str, Any] = field(default_factory=lambda: {**DEFAULTS, "device_id": current().device_id})
+    given_device_id: int = field(default_factory=lambda: current().device_id)  # by the launcher
     device_id_in_effect: bool = False
     device_set: tuple[str, int] | None = None
 
@@ -139,17 +140,34 @@ def _set(key: str, value: Any) -> None:
     _state().values[key] = kept
     if key == "jit_config" and "jit_level" in kept:
         _state().values["jit_level"] = kept["jit_level"]
+    if key in ("device_id", "device_target"):
+        _choose_device()
 
 
 def _check_device_id(value: int) -> None:
+    """Refuse another device once one is in use; CPU and GPU have no use for the number. [observed 2.10]"""
+    if _device_target() != "Ascend":
+        return
     state = _state()
     present = state.values["device_id"]
-    if state.device_id_in_effect and present != value:
+    if present != value and (state.device_id_in_effect or _is_open()):
         raise ScriptTypeError(
             f"For 'set_context', the parameter device_id can not be set repeatedly, origin value [{present}] has been "
             "in effect. Maybe 'mindspore.communication.init()' has been called before 'set_context()'."
         )
     state.device_id_in_effect = True
+
+
+def _is_open() -> bool:
+    from dumpsim.runtime.session import Session  # a script that sets its context loads no runtime
+
+    return current().has(Session) and Session.current().is_open
+
+
+def _choose_device() -> None:
+    """Let the rank use the device that the script chose, where the target has devices by number."""
+    state = _state()
+    current().device_id = state.values["device_id"] if _device_target() == "Ascend" else state.given_device_id
 
 
 def _set_print_file_path(value: Any) -> None:
@@ -215,6 +233,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     state.device_set = choice
     state.values["device_target"] = device_target
     state.values["device_id"] = number
+    _choose_device()
 
 
 def _get_mode() -> int:

@@ -133,12 +133,6 @@ def test_a_world_of_one():
         init("gloo")
 
 
-def test_more_ranks_are_refused(monkeypatch):
-    monkeypatch.setenv("RANK_SIZE", "2")
-    with pytest.raises(UnsupportedError, match="2 ranks"):
-        init()
-
-
 def test_set_dump_marks_cells_and_primitives():
     net = nn.SequentialCell(nn.Dense(1, 1), nn.ReLU())
     ms.set_dump(net)

@@ -1,9 +1,10 @@
-"""``mindspore.communication.management`` for a world of one rank."""
+"""``mindspore.communication.management``: the rank, the world and its groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.world.context import current
 
 __all__ = [
@@ -37,7 +38,7 @@ class _State:
     WORLD_COMM_GROUP: str | None = HCCL_WORLD_COMM_GROUP
     INITED: bool = False
     CHECK_ENVS: bool = True
-    groups: tuple[str, ...] = ()
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def _state() -> _State:
@@ -73,7 +74,7 @@ class _NotInitializedError(DumpsimError, RuntimeError):
 
 
 def init(backend_name: str | None = None) -> None:
-    """Enter the world of one rank.
+    """Enter the world of ranks: from here on a rank knows its number and their count.
 
     Parameters
     ----------
@@ -83,17 +84,8 @@ def init(backend_name: str | None = None) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a back end that is no string or does not exist.
-    UnsupportedError
-        Where the environment asks for more than one rank.
+        For a back end that is no string or does not exist, and for a rank outside of the world.
     """
-    import os
-
-    from dumpsim.frontends.mindspore.context import get_context
-
-    size = os.environ.get("RANK_SIZE") or os.environ.get("MS_WORKER_NUM") or "1"
-    if size != "1":
-        raise UnsupportedError(f"a world of {size} ranks", where="mindspore.communication.init")
     name = _BACKENDS[get_context("device_target")] if backend_name is None else backend_name
     if not isinstance(name, str):
         raise ScriptTypeError(f"Backend name must be a string, but got {type(name)}")
@@ -102,6 +94,14 @@ def init(backend_name: str | None = None) -> None:
             "For 'init', the argument 'backend_name' must be one of 'hccl', 'nccl' and 'mccl', "
             f"but got the 'backend_name' : {name}"
         )
+    rank = current()
+    if rank.rank >= rank.size:
+        raise ScriptValueError(
+            f"rank {rank.rank} is outside of a world of {rank.size}",
+            where="RANK_ID and RANK_SIZE",
+            allowed=(f"0 to {rank.size - 1}",),
+        )
+    get_context("device_id")  # it is in effect now
     state = _state()
     state.BACKEND, state.WORLD_COMM_GROUP, state.INITED = name, _GROUPS[name], True
 
@@ -109,60 +109,91 @@ def init(backend_name: str | None = None) -> None:
 def release() -> None:
     """Leave the world."""
     state = _state()
-    state.INITED, state.groups = False, ()
+    state.INITED, state.groups = False, {}
 
 
-def _entered(function: str, group: str | None, *, new: bool = False) -> None:
+def output_rank() -> int:
+    """Return the rank under which files are written: known after `init` only, as in the real system.
+
+    Ranks that share a process know theirs from the start, or they would write into each other's directories.
+    [spec mindspore 1.5]
+    """
+    rank = current()
+    return rank.rank if _state().INITED or rank.world.ranks > 1 else 0
+
+
+def _members(function: str, group: str | None) -> tuple[int, ...]:
+    """The ranks of a group, in order."""
     if group is not None and not isinstance(group, str):
         raise ScriptTypeError(
             f"For '{function}', the argument 'group' must be type of string, but got 'group' type : {type(group)}."
         )
-    if not _state().INITED:
+    state = _state()
+    if not state.INITED:
         raise _NotInitializedError("Distributed Communication has not been inited.")
-    if group is not None and not new and group not in (*_GROUPS.values(), *_state().groups):
-        raise ScriptValueError(f"the group {group!r} does not exist", where=function, allowed=_state().groups)
+    if group is None or group in _GROUPS.values():
+        return tuple(range(current().size))
+    if group not in state.groups:
+        raise ScriptValueError(f"the group {group!r} does not exist", where=function, allowed=tuple(state.groups))
+    return state.groups[group]
+
+
+def _place(function: str, rank: int, group: str | None) -> int:
+    """The rank in a group of a rank in the world."""
+    members = _members(function, group)
+    if rank not in members:
+        raise ScriptValueError(f"rank {rank} is not in the group {group!r}", where=function, allowed=members)
+    return members.index(rank)
 
 
 def get_rank(group: str | None = None) -> int:
-    """The rank of this process: 0."""
-    _entered("get_rank", group)
-    return 0
+    """The rank of this process in a group, by default among all."""
+    return _place("get_rank", current().rank, group)
 
 
 def get_local_rank(group: str | None = None) -> int:
-    """The rank of this process on its machine: 0."""
-    _entered("get_local_rank", group)
-    return 0
+    """The rank of this process on its machine; all ranks are on one."""
+    return _place("get_local_rank", current().rank, group)
 
 
 def get_group_size(group: str | None = None) -> int:
-    """The number of ranks: 1."""
-    _entered("get_group_size", group)
-    return 1
+    """The number of ranks in a group, by default of all."""
+    return len(_members("get_group_size", group))
 
 
 def get_local_rank_size(group: str | None = None) -> int:
-    """The number of ranks on this machine: 1."""
-    _entered("get_local_rank_size", group)
-    return 1
+    """The number of ranks on this machine: of all."""
+    return len(_members("get_local_rank_size", group))
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
     """The rank in the world of a rank in a group."""
-    _entered("get_world_rank_from_group_rank", group)
-    return group_rank_id
+    members = _members("get_world_rank_from_group_rank", group)
+    if not 0 <= group_rank_id < len(members):
+        where = "get_world_rank_from_group_rank"
+        raise ScriptValueError(f"the group {group!r} has no rank {group_rank_id}", where=where)
+    return members[group_rank_id]
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
     """The rank in a group of a rank in the world."""
-    _entered("get_group_rank_from_world_rank", group)
-    return world_rank_id
+    return _place("get_group_rank_from_world_rank", world_rank_id, group)
 
 
 def create_group(group: str, rank_ids: list[int]) -> None:
-    """Make a group of ranks; only rank 0 exists."""
-    state = _state()
-    _entered("create_group", group, new=True)
-    if list(rank_ids) != [0]:
-        raise ScriptValueError(f"ranks {list(rank_ids)} do not exist", where="create_group", allowed=("[0]",))
-    state.groups = (*state.groups, group)
+    """Make a group of ranks, in their order.
+
+    Raises
+    ------
+    ScriptValueError
+        For a rank that does not exist or is there twice.
+    """
+    world = _members("create_group", None)
+    if not isinstance(group, str):
+        _members("create_group", group)
+    wrong = [rank for rank in rank_ids if rank not in world]
+    if wrong:
+        raise ScriptValueError(f"ranks {wrong} do not exist", where="create_group", allowed=world)
+    if len(set(rank_ids)) != len(rank_ids):
+        raise ScriptValueError(f"a rank is twice in {list(rank_ids)}", where="create_group")
+    _state().groups[group] = tuple(rank_ids)

@@ -17,6 +17,7 @@ from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._dumping import _log
 from dumpsim.frontends.mindspore.common._format import graph_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.communication.management import output_rank
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.ops.debug import PRINT_QUEUE
 from dumpsim.runtime.session import Session
@@ -33,7 +34,7 @@ def dump_writer(session: Session) -> TensorDumpWriter:
     settings = session.settings
     writer = TensorDumpWriter(
         profile_of(settings.mindspore, session.target, settings.overrides),
-        rank=session.rank,
+        rank=output_rank(),
         disk=session.disk,
         log=_log,
     )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError
+from dumpsim.core.errors import ScriptTypeError, UnsupportedError
 from dumpsim.frontends.mindspore.communication import management
 from dumpsim.frontends.mindspore.ops.operations import __getattr__  # noqa: F401 - answers for what is not here
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
@@ -29,7 +29,9 @@ class _Collective(Primitive):
         if group is not None and not isinstance(group, str):
             raise ScriptTypeError(f"For '{name}', the 'group' must be str, but got {type(group).__name__}.")
         self.group = group or management.GlobalComm.WORLD_COMM_GROUP
-        management.get_group_size(self.group)  # raises before `init`, and for a group that nobody made
+        size = management.get_group_size(self.group)  # raises before `init`, and for a group that nobody made
+        if size > 1:
+            raise UnsupportedError(f"a collective of {size} ranks", where=f"mindspore.ops.{name}")
         self._given = {**settings, "group": self.group}
         for key, value in settings.items():
             setattr(self, key, value)
