@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from extras import EXTRAS, missing
 from hypothesis import settings
 
 from dumpsim.world.context import RankContext, use
@@ -15,6 +16,13 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 FORBID_SKIPS = "DUMPSIM_FORBID_SKIPS"
+
+
+def pytest_runtest_setup(item):
+    """A test with the marker of an extra is skipped where the extra is not installed."""
+    for extra in EXTRAS:
+        if item.get_closest_marker(extra) and missing(extra):
+            pytest.skip(f"needs the extra {extra} ({', '.join(missing(extra))})")
 
 
 @pytest.hookimpl(hookwrapper=True)

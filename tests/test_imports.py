@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 grimp = pytest.importorskip("grimp", reason="needs the extra dev")
+pytestmark = pytest.mark.dev
 
 # Circles that are still there; an entry that no longer holds must go.
 KNOWN_CIRCLES = {

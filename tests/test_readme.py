@@ -94,8 +94,8 @@ def test_a_line_of_the_script_finds_its_tensors(place):
     assert {json.loads(line)["op_type"] for line in lines} == {"Conv2D"}
 
 
+@pytest.mark.report
 def test_the_python_works_as_written(place, monkeypatch):
-    pytest.importorskip("pandas", reason="needs the extra report")
     monkeypatch.chdir(place)
     (code,) = (block for block in blocks("python") if "dumpsim.open" in block)
     weight = np.arange(64 * 3 * 49, dtype=np.float32).reshape(64, 3, 7, 7)
@@ -123,8 +123,8 @@ def test_the_support_table_is_that_of_the_profiles():
     assert shown.strip() == markdown().strip()
 
 
+@pytest.mark.torch
 def test_the_api_dump_works_as_written(tmp_path, monkeypatch):
-    pytest.importorskip("torch", reason="needs the extra torch")
     monkeypatch.chdir(tmp_path)
     (code,) = (block for block in blocks("python") if "api_dump_init" in block)
     exec(compile(code, str(README), "exec"), {"__name__": "readme"})

@@ -240,8 +240,14 @@ def test_results_can_be_saved(tmp_path):
     with open(tmp_path / "rows.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["verdict"], row["slot"]) for row in rows] == [("equal", "0"), ("differs", "0")]
-    pandas = pytest.importorskip("pandas", reason="extra report")
-    frame = found.to_pandas()
+
+
+@pytest.mark.report
+def test_results_are_a_table_of_pandas(tmp_path):
+    import pandas
+
+    a, b = (write(tmp_path / n, chain(np.zeros(2), np.full(2, v))) for n, v in (("a", 1.0), ("b", 2.0)))
+    frame = dumpsim.compare(a, b).to_pandas()
     assert list(frame["max_absolute"]) == [0.0, 1.0]
     assert isinstance(frame["slot"].dtype, pandas.Int64Dtype)
 

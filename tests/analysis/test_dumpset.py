@@ -103,11 +103,14 @@ def test_statistics_rows_are_joined_to_their_files(tmp_path):
         mul.array()
 
 
+@pytest.mark.report
 def test_tables(lenet):
+    import pandas
+    import polars
+
     rows = list(dumpsim.open(lenet).rows(["max"]))
-    frame = pytest.importorskip("pandas", reason="needs the extra report").DataFrame(rows)
+    frame = pandas.DataFrame(rows)
     assert list(dumpsim.open(lenet).to_pandas()["op_name"]) == list(frame["op_name"])
-    polars = pytest.importorskip("polars", reason="needs the extra report")
     assert dumpsim.open(lenet).to_polars().select(polars.col("nbytes").sum()).item() == frame["nbytes"].sum()
 
 

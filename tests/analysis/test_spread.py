@@ -45,9 +45,11 @@ def test_without_dask_the_extra_is_named(pair, monkeypatch):
         dumpsim.compare(*pair, scheduler="tcp://127.0.0.1:1")
 
 
+@pytest.mark.dask
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_of_two_workers(pair):
-    distributed = pytest.importorskip("distributed", reason="extra dask")
+    import distributed
+
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
@@ -56,9 +58,11 @@ def test_a_cluster_of_two_workers(pair):
         assert dumpsim.first(*pair, scheduler=address) == dumpsim.first(*pair)
 
 
+@pytest.mark.dask
 @pytest.mark.filterwarnings("ignore")
 def test_workers_that_do_not_see_the_dumps_are_named(pair, monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="extra dask")
+    import distributed
+
     monkeypatch.setattr("dumpsim.analysis.spread.missing", lambda paths: paths)
     with (
         distributed.LocalCluster(
@@ -69,8 +73,8 @@ def test_workers_that_do_not_see_the_dumps_are_named(pair, monkeypatch):
         dumpsim.first(*pair, scheduler=cluster.scheduler_address)
 
 
+@pytest.mark.dask
 def test_what_is_no_address_is_told_at_once(pair):
-    pytest.importorskip("distributed", reason="extra dask")
     with pytest.raises(BadInputError, match="tcp://HOST:PORT"):
         dumpsim.compare(*pair, scheduler="foo bar")
 

@@ -192,6 +192,4 @@ def test_a_new_row_reaches_every_command(dump):
 
 @pytest.mark.report
 def test_a_new_row_is_a_column_of_tables(dump):
-    pytest.importorskip("pandas", reason="needs the extra report")
-    pytest.importorskip("polars", reason="needs the extra report")
     assert with_another_statistic(dump, FRAME) == "float64 5.0\nfloat64 5.0\n"

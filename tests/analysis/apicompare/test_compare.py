@@ -274,8 +274,8 @@ def test_halves_are_compared_in_float32(tmp_path):
     assert row.cells[-1] == "32.00000, 32.00000"
 
 
+@pytest.mark.report
 def test_pandas(tmp_path):
-    pytest.importorskip("pandas", reason="extra report")
     origin = dump(tmp_path / "a", "torch", [*linears(0, 1), ("NN_Linear_1_backward_input", ramp(1))])
     frame = api_dump_compare(origin, origin).to_pandas()
     assert list(frame["direction"]) == ["forward"] * 4 + ["backward"]

@@ -27,8 +27,10 @@ def test_without_files_only_a_note(pair, caplog):
     assert "Model state_dicts will not be compared." in caplog.text
 
 
+@pytest.mark.torch
 def test_parameters(pair, tmp_path, capsys):
-    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    import torch
+
     weight = torch.arange(6.0).reshape(2, 3)
     torch.save({"fc.weight": weight, "fc.bias": torch.ones(2), "old": torch.ones(1)}, pair[0] / "rank0" / "pt_net.pth")
     torch.save(
@@ -50,8 +52,10 @@ class Evil:
         return print, ("run",)
 
 
+@pytest.mark.torch
 def test_files_are_never_unpickled(pair, capsys):
-    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    import torch
+
     for side, name in zip(pair, ("pt_net.pth", "ad_net.pth"), strict=True):
         torch.save({"w": Evil()}, side / "rank0" / name)
     with pytest.raises(UnreadableError, match=r"pt_net\.pth: is not a file of a state_dict"):

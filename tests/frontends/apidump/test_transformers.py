@@ -8,7 +8,7 @@ transformers = pytest.importorskip("transformers", reason="needs the extra dev")
 from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.torch, pytest.mark.dev, pytest.mark.filterwarnings("ignore")]
 _SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 _TEXT = {**_SIZES, "vocab_size": 99, "max_position_embeddings": 64}
 _STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
