@@ -107,7 +107,7 @@ class Device:
         self.streams: list[Stream] = []
         self.scheduler = Scheduler() if scheduler is None else scheduler
         self.schedule: Callable[[Stream], None] = self.scheduler.schedule
-        self.number = self.scheduler.next_device()
+        self.number = self.scheduler.add(self)
         self.context = copy_context()
         self.busy = 0
         self.suspended = False

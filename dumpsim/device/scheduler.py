@@ -17,12 +17,12 @@ class Hosts(Protocol):
     def switch(self, rank: int) -> bool:
         """Let other ranks run, because `rank` waits and no task is ready.
 
-        Returns when a task may be ready, or after `wake`. False: no other rank can progress.
+        True: a task may be ready. False: no other rank can progress.
         """
         ...
 
     def wake(self, rank: int) -> None:
-        """The rank's device has done its work or has failed: its wait is over."""
+        """A task of a rank that waits is ready."""
         ...
 
     def report(self) -> Sequence[str]:
@@ -48,13 +48,27 @@ class Scheduler:
         self._ready = Ready()
         self._blocked: dict[Stream, None] = {}
         self._groups: dict[int, list[Rendezvous]] = {}
-        self._devices = 0
+        self._devices: dict[int, list[Owner]] = {}  # by rank
+        self._count = 0
         self._running: Stream | None = None
 
-    def next_device(self) -> int:
-        """The number of a new device."""
-        self._devices += 1
-        return self._devices - 1
+    def add(self, device: Owner) -> int:
+        """Take a new device and return its number."""
+        self._devices.setdefault(device.rank, []).append(device)
+        self._count += 1
+        return self._count - 1
+
+    def finish(self, rank: int) -> None:
+        """Wait for the devices of a rank that ends."""
+        for device in self._devices.get(rank, ()):
+            device.synchronize()
+
+    def failed(self, rank: int) -> bool:
+        """Whether a device of the rank has an error that is the rank's own and was not raised yet, or is lasting."""
+        return any(
+            device.errors or (device.stopped is not None and device.stopped.rank == rank)
+            for device in self._devices.get(rank, ())
+        )
 
     def rendezvous(self, members: Sequence[int], name: str = "") -> Rendezvous:
         """Return a new meeting point of these ranks; it fails when one of them does."""
@@ -73,6 +87,8 @@ class Scheduler:
         else:
             self._blocked.pop(stream, None)
             self._ready.push(start, stream)
+            if self._hosts is not None and stream.device.suspended:
+                self._hosts.wake(stream.device.rank)
 
     def _rest(self, stream: Stream) -> None:
         """A stream has no task that is ready: it is blocked, or idle."""
@@ -150,8 +166,6 @@ class Scheduler:
             raise
         except BaseException as error:
             owner.errors.append(error)
-        if owner.suspended and self._hosts is not None and (owner.busy <= 1 or owner.errors or owner.stopped):
-            self._hosts.wake(owner.rank)
 
     def _switch(self, device: Owner) -> None:
         """No task is ready: let other ranks run, or end the device's waiting."""

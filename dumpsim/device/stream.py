@@ -39,6 +39,10 @@ class Owner(Protocol):
         """A stream has dropped its tasks: peers must not wait for them."""
         ...
 
+    def synchronize(self) -> None:
+        """Wait until all streams are empty."""
+        ...
+
 
 class Stream:
     """A queue of tasks; tasks of one stream run in order, streams are ordered by events only.

@@ -1,0 +1,195 @@
+"""The programs of the ranks of one process, which take turns on greenlets."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.world.context import RankContext
+from dumpsim.world.process import ProcessState
+
+__all__ = ["RankHosts", "RankStopped"]
+
+
+class RankStopped(BaseException):
+    """Ends a rank at its wait because another rank has failed.
+
+    No `Exception`: ``except Exception`` around a training step must not catch it. Its ``finally`` blocks run.
+    """
+
+
+class _Host:
+    """The program of one rank."""
+
+    __slots__ = ("context", "done", "error", "function", "greenlet", "result")
+
+    def __init__(self, context: RankContext, function: Callable[[], Any]) -> None:
+        self.context = context
+        self.function = function
+        self.greenlet: Any = None  # before the start
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+
+
+class RankHosts:
+    """Runs the programs of ranks, one at a time.
+
+    A program runs until it ends, or waits for something that no ready task will bring. Then the next one that can run
+    does, in the order of the ranks from the one that waits. Nothing else decides, so that a launch has one order.
+
+    Attributes
+    ----------
+    scheduler : Scheduler
+        The one that the ranks share.
+
+    Examples
+    --------
+    >>> from dumpsim.world.context import World
+    >>> hosts = RankHosts()
+    >>> world = World(2)
+    >>> for rank in range(2):
+    ...     hosts.add(RankContext(rank=rank, size=2, world=world), lambda rank=rank: rank * 10)
+    >>> hosts.run()
+    [0, 10]
+    """
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler(self)
+        self._hosts: list[_Host] = []
+        self._runnable: list[int] = []  # in order
+        self._waiting: set[int] = set()
+        self._last = -1  # the rank that has run
+        self._failed: list[int] = []  # in the order of their failures
+        self._stopping = False
+        self._hub: Any = None
+
+    def add(self, context: RankContext, function: Callable[[], Any]) -> None:
+        """Add the program of the next rank."""
+        self._runnable.append(len(self._hosts))
+        self._hosts.append(_Host(context, function))
+
+    def run(self) -> list[Any]:
+        """Run all programs to their ends and return what they return.
+
+        Raises
+        ------
+        BaseException
+            What the first rank that failed has raised, with a note that names the rank; the others are stopped.
+        """
+        self._hub = getcurrent()
+        outside = ProcessState.take()
+        try:
+            self._turns()
+        finally:
+            self._stopping = True
+            for rank in sorted(self._waiting):
+                own = self.scheduler.failed(rank)  # then its wait raises that
+                self._continue(rank, True if own else RankStopped(f"rank {rank} is stopped: {self._reason()}"))
+            outside.install()
+        if self._failed:
+            rank = self._blamed()
+            error = self._hosts[rank].error
+            assert error is not None
+            error.add_note(f"raised in rank {rank} of {len(self._hosts)}")
+            raise error
+        return [host.result for host in self._hosts]
+
+    # ------------------------------------------------------- for the scheduler
+    def switch(self, rank: int) -> bool:
+        """Let other ranks run until a task may be ready; False: no other rank can progress.
+
+        Raises
+        ------
+        RankStopped
+            Where another rank has failed.
+        DeviceError
+            In a thread that the rank has started.
+        """
+        if self._stopping:
+            raise RankStopped(f"rank {rank} is stopped: {self._reason()}")
+        if getcurrent() is not self._hosts[rank].greenlet:
+            raise DeviceError("a thread of the script cannot wait for other ranks of its process", where=f"rank {rank}")
+        self._waiting.add(rank)
+        try:
+            return bool(self._hub.switch(True))  # nothing is ready
+        finally:
+            self._waiting.discard(rank)
+
+    def wake(self, rank: int) -> None:
+        """A task of a rank that waits is ready."""
+        at = bisect_left(self._runnable, rank)
+        if rank in self._waiting and self._runnable[at : at + 1] != [rank]:
+            self._runnable.insert(at, rank)
+
+    def report(self) -> Sequence[str]:
+        """A line for each rank that does not wait."""
+        return [f"  rank {rank}: its program has ended" for rank, host in enumerate(self._hosts) if host.done]
+
+    # ----------------------------------------------------------------- turns
+    def _turns(self) -> None:
+        idle = False  # no task is ready
+        while not self._stopping:
+            if self._runnable:
+                at = bisect_right(self._runnable, self._last) % len(self._runnable)
+                idle = self._continue(self._runnable.pop(at), True)
+            elif self._waiting:  # what the last one left may be ready; otherwise the lowest rank reports the deadlock
+                idle = self._continue(min(self._waiting), not idle)
+            else:
+                return
+
+    def _continue(self, rank: int, message: "bool | RankStopped") -> bool:
+        """Let a rank run until it waits or ends; whether it knows that no task is ready."""
+        host = self._hosts[rank]
+        self._last = rank
+        host.context.resume()
+        try:
+            if host.greenlet is None:
+                host.greenlet = greenlet(self._main)
+                host.greenlet.gr_context = copy_context()
+                return bool(host.greenlet.switch(rank))
+            if isinstance(message, RankStopped):
+                return bool(host.greenlet.throw(message))
+            return bool(host.greenlet.switch(message))
+        finally:
+            host.context.suspend()
+
+    def _main(self, rank: int) -> bool:
+        """The program of a rank from its start to its end, on its own greenlet."""
+        host = self._hosts[rank]
+        host.context.activate()
+        for last in (host.function, lambda: self.scheduler.finish(rank), host.context.close):
+            try:
+                result = last()
+            except BaseException as error:
+                if host.error is None:
+                    host.error = error
+                    if not isinstance(error, RankStopped):
+                        self._failed.append(rank)
+                        self._stopping = True
+                elif not isinstance(error, RankStopped):
+                    host.error.add_note(f"then, at the end of the rank: {type(error).__name__}: {error}")
+            else:
+                if last is host.function:
+                    host.result = result
+        host.done = True
+        return False
+
+    # --------------------------------------------------------------- failures
+    def _blamed(self) -> int:
+        """The rank whose error is raised: the first that failed, or the one that it names as the cause."""
+        first = self._failed[0]
+        error = self._hosts[first].error
+        if isinstance(error, PeerError) and error.rank in self._failed:
+            return error.rank
+        return first
+
+    def _reason(self) -> str:
+        if not self._failed:
+            return "the launch was interrupted"
+        error = self._hosts[self._failed[0]].error
+        return f"rank {self._failed[0]} has raised {type(error).__name__}"

@@ -1,0 +1,91 @@
+"""Starts the ranks of a parallel job in this process."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.world.context import RankContext, World
+from dumpsim.world.hosts import RankHosts
+
+__all__ = ["TRANSPORTS", "launch"]
+
+T = TypeVar("T")
+
+TRANSPORTS = ("local",)
+
+
+def launch(
+    function: Callable[..., T],
+    ranks: int = 4,
+    *,
+    args: Sequence[Any] = (),
+    transport: str = "local",
+    environment: Mapping[str, str] | None = None,
+    settings: RunSettings | None = None,
+) -> list[T]:
+    """Run a function once in each rank of a job.
+
+    Each rank has its own device, clock, seed and random state, environment, working directory and dump root
+    ``rank_N``. Ranks take turns: one runs until it waits for another one, or ends. A rank that ends waits for its
+    device first.
+
+    Parameters
+    ----------
+    function : callable
+        The script's entry; it is called as ``function(*args)`` in each rank.
+    ranks : int
+        How many.
+    args : sequence
+        The same objects for all ranks.
+    transport : str
+        Where ranks run: ``local``, all of them in this process.
+    environment : mapping, optional
+        Environment variables of all ranks, over those of the process. ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID``
+        are set for each rank.
+    settings : RunSettings, optional
+        What `dumpsim run` would be told; by default this process's settings.
+
+    Returns
+    -------
+    list
+        What the function has returned, by rank.
+
+    Raises
+    ------
+    BadInputError
+        For an unknown transport, or no rank.
+    BaseException
+        What the first rank that failed has raised; a note names the rank. The others are ended by `RankStopped` at
+        their next wait for other ranks; ranks that have not started do not start.
+
+    Examples
+    --------
+    >>> from dumpsim.world import current
+    >>> launch(lambda text: f"{text} {current().rank} of {current().size}", ranks=2, args=["rank"])
+    ['rank 0 of 2', 'rank 1 of 2']
+    """
+    if transport not in TRANSPORTS:
+        raise BadInputError(
+            f"unknown transport {transport!r}",
+            where="transport",
+            allowed=TRANSPORTS,
+            nearest=nearest(transport, TRANSPORTS),
+        )
+    if ranks < 1:
+        raise BadInputError(f"{ranks} is not a number of ranks", where="ranks", allowed=["1 or more"])
+    shared = {**os.environ, **(environment or {})}
+    if settings is not None:
+        shared[VARIABLE] = settings.to_text()
+    hosts = RankHosts()
+    world = World(ranks)
+    world.put(Scheduler, hosts.scheduler)
+    for rank in range(ranks):
+        own = {"RANK_ID": str(rank), "RANK_SIZE": str(ranks), "DEVICE_ID": str(rank)}
+        context = RankContext(rank=rank, size=ranks, device_id=rank, environment={**shared, **own}, world=world)
+        hosts.add(context, partial(function, *args))
+    results: list[T] = hosts.run()
+    return results
