@@ -1,26 +1,20 @@
 """Device memory: real bytes with addresses, blocks with life times, and writes that trample their neighbours."""
 
-import mmap
-import sys
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, UnknownValueError
+from dumpsim.device.arena import Arena, Bytes
 from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
 
-__all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Bytes", "Memory"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+__all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Memory"]
 
 BASE_ADDRESS = 0x1240_8000_0000
 FILL = 0xCD  # what a fresh block holds, so that a read before the first write is seen
-_PAGE = mmap.PAGESIZE
-_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0x40)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -149,8 +143,7 @@ class Memory:
         self._live: list[tuple[int, int]] = []  # (address, block)
         self._blocks: dict[int, Buffer] = {}
         self._version = 0
-        self._arena: Bytes | None = None
-        self._map: mmap.mmap | None = None
+        self._arena = Arena(capacity, where=f"device {device_id}")
         self._fresh = 0  # offsets from here on were never handed out
 
     # ---------------------------------------------------------------- blocks
@@ -187,6 +180,12 @@ class Memory:
         offset = self._space.take(block, block_rule.align) if self.used + block <= self.limit else None
         if offset is None:
             raise self.out_of_memory(size, owner)
+        if self.backed:
+            try:
+                self._arena.hold(offset, offset + block, self._fresh)
+            except OutOfMemoryError:
+                self._space.give(offset)
+                raise
         self.used += block
         self.peak = max(self.peak, self.used)
         address = BASE_ADDRESS + offset + block_rule.guard
@@ -243,10 +242,7 @@ class Memory:
 
     def discard(self, buffer: Buffer) -> None:
         """Tell the machine that nobody reads these bytes again, so that their pages can go (they then read as zero)."""
-        start = -(-(buffer.address - BASE_ADDRESS) // _PAGE) * _PAGE
-        stop = (buffer.end - BASE_ADDRESS) // _PAGE * _PAGE
-        if stop > start and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+        self._arena.discard(buffer.address - BASE_ADDRESS, buffer.end - BASE_ADDRESS)
 
     def blocks(self) -> list[Buffer]:
         """Live blocks by address."""
@@ -264,10 +260,15 @@ class Memory:
         Raises
         ------
         DeviceError
-            For addresses outside of the device.
+            For addresses outside of the device, or of blocks in different steps of its memory.
         UnknownValueError
             Where the memory has no bytes.
         """
+        start = self._offset(address, nbytes)
+        return self._arena.view(start, start + nbytes)
+
+    def _offset(self, address: int, nbytes: int) -> int:
+        """The offset of an address of existing bytes."""
         if not self.backed:
             raise UnknownValueError(
                 f"the {nbytes} bytes at {address:#x} are not known", where=f"device {self.device_id}"
@@ -279,10 +280,7 @@ class Memory:
                 where=f"device {self.device_id}",
                 allowed=[f"{BASE_ADDRESS:#x} to {BASE_ADDRESS + self.capacity:#x}"],
             )
-        arena = self._arena
-        if arena is None:
-            arena = self._bytes()
-        return arena[start : start + nbytes]
+        return start
 
     def write(self, address: int, data: npt.NDArray[np.generic]) -> tuple[Buffer, ...]:
         """Write bytes wherever `address` points to, as a kernel that runs out of its output does.
@@ -296,7 +294,7 @@ class Memory:
         hit = tuple(self.overlapping(address, flat.size))
         for buffer in hit:
             buffer.own()
-        self.view(address, flat.size)[:] = flat
+        self._arena.write(self._offset(address, flat.size), flat)
         for buffer in hit:
             buffer.touch()
         return hit
@@ -319,19 +317,6 @@ class Memory:
         """A serial number for the next write."""
         self._version += 1
         return self._version
-
-    def _bytes(self) -> Bytes:
-        if self._arena is None:
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-            try:
-                self._map = mmap.mmap(-1, self.capacity, flags=flags)
-            except OSError as error:
-                raise OutOfMemoryError(
-                    f"this machine refuses {self.capacity} bytes of address space for the device's memory ({error})",
-                    where=f"device {self.device_id}",
-                ) from error
-            self._arena = np.frombuffer(self._map, dtype=np.uint8)
-        return self._arena
 
     # --------------------------------------------------------------- reports
     def out_of_memory(self, size: int, owner: str) -> OutOfMemoryError:

@@ -11,7 +11,8 @@ from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
-from dumpsim.device.memory import Buffer, Bytes
+from dumpsim.device.arena import Bytes
+from dumpsim.device.memory import Buffer
 from dumpsim.device.task import UNKNOWN_TASK_ID, Task
 from dumpsim.graph.graph import Node
 from dumpsim.graph.program import KernelGraph

@@ -20,8 +20,9 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import BadInputError
+from dumpsim.device.arena import Bytes
 from dumpsim.device.device import Device
-from dumpsim.device.memory import Buffer, Bytes
+from dumpsim.device.memory import Buffer
 from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.slot import Array, Slot
 from dumpsim.runtime.unknown import HostArray, Unknown, shape_of
