@@ -10,48 +10,18 @@ by one AddN in the scope of the value. [2.10 observed]
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT, gradients_of
+from dumpsim.graph.gradient_builder import Builder, ControlBuilder, Parts
 from dumpsim.graph.gradient_control import below, control_gradients
 from dumpsim.graph.graph import Constant, Node, Value, uses
-from dumpsim.ops.opdef import GradBuilder, OpDef
 
-__all__ = ["DIFFERENTIABLE", "Builder", "Parts", "needing", "reverse"]
+__all__ = ["DIFFERENTIABLE", "needing", "reverse"]
 
 DIFFERENTIABLE = ("float", "complex")  # kinds of number types that carry gradients
-
-
-class Builder(GradBuilder, Protocol):
-    """What `reverse` needs of a builder beyond what the rules need."""
-
-    def backward_of(self, node: Node) -> AbstractContextManager[None]:
-        """Emit inside as the gradient of `node`."""
-        ...
-
-    def definition(self, op_type: str) -> OpDef:
-        """The table row of an operator."""
-        ...
-
-    def total(self, gradients: Sequence[Any], value: Value) -> Any:
-        """The sum of several gradients of `value`."""
-        ...
-
-    def zeros(self, abstract: Abstract) -> Any:
-        """A tensor of zeros."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Parts:
-    """The gradient of a value with several tensors; None for a part that nobody used."""
-
-    abstract: TupleType
-    items: tuple[Any, ...]
 
 
 def reverse(
@@ -126,6 +96,7 @@ def _of_control(node: Node, dout: Parts, needed: set[int], builder: Builder) -> 
     def inside(output: Value, sens: Any, wanted: Sequence[Value], nodes: Sequence[Node]) -> list[Any]:
         return reverse(output, sens, wanted, builder, nodes=nodes)
 
+    assert isinstance(builder, ControlBuilder)
     return control_gradients(node, dout.items, needed, builder, inside)
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.builder import constant
+from dumpsim.graph.gradient_builder import ControlBuilder, Parts
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 
-__all__ = ["ControlBuilder", "Reverse", "below", "control_gradients", "everything", "replace_inner"]
+__all__ = ["Reverse", "below", "control_gradients", "everything", "replace_inner"]
 
 # gradients of the outputs of a block by the wanted values
 Reverse = Callable[[Value, Any, Sequence[Value], Sequence[Node]], list[Any]]
-ControlBuilder = Any  # a `gradient_nodes.NodeBuilder`
 Gradients = list[tuple[Value, Any]]
 _PARTS = frozenset({"TupleGetItem", "MakeTuple", "Depend"})
 
@@ -51,7 +51,7 @@ def control_gradients(
         Gradients of its outputs, None where nobody uses one.
     needed : set of int
         Ids of the values whose gradients are asked for.
-    builder : NodeBuilder
+    builder : ControlBuilder
         Takes the nodes.
     reverse : callable
         `gradient.reverse` for the nodes of a block.
@@ -226,8 +226,6 @@ def _nodes(block: Graph) -> list[Node]:
 
 def _seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
     """The outputs of a block, as they were captured, and their gradients."""
-    from dumpsim.graph.gradient import Parts
-
     output = block.output
     assert isinstance(output, Node)
     assert isinstance(output.abstract, TupleType)

@@ -126,7 +126,6 @@ class Graph:
     graph_id: int = -1
     parameters: list[Parameter] = field(default_factory=list)
     output: Value | None = None
-    attrs: dict[str, str] = field(default_factory=dict)
     trail: list[Node] = field(default_factory=list)  # every node in the order of the program, dead ones too
     is_tied: bool = True  # the output waits for the loads; that of a backward pass does not [observed 2.10]
     results: int | None = None  # of a block whose gradient takes further outputs: number of its own

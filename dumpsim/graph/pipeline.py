@@ -35,8 +35,7 @@ def _private_formats(state: Compilation) -> None:
     def made(node: Node) -> None:
         text = node.text = NodeText(is_backend=True)
         if node.definition is not None:  # a conversion; the others only take tuples apart
-            number = state.numbers.op("Default", node.op_type)
-            node.full_name = text.full_name = f"Default/{node.op_type}-op{number}"
+            node.full_name = text.full_name = state.numbers.full_name("Default", node.op_type)
         if node.definition is BACKEND_CAST:
             text.attrs["is_backend_cast"] = True
 

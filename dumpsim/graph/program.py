@@ -5,8 +5,7 @@ small register machine: numbered slots hold tensors, steps read and write slots.
 graph and one `Run`. Gradients of loops go back through the rounds: the loop keeps on stacks what they need.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.irdoc import IrDoc
@@ -188,31 +187,3 @@ class Program:
     slots: int
     stacks: int = 0
     name: str = ""
-    attrs: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def root(self) -> KernelGraph:
-        """The first kernel graph."""
-        return self.kernel_graphs[0]
-
-    def walk(self) -> Iterator[Step]:
-        """Every step once, those of branches and loops behind their own.
-
-        Examples
-        --------
-        >>> inner = Run(graph=0, arguments=(), results=(0,))
-        >>> loop = Loop(head=(inner,), condition=0, body=())
-        >>> program = Program(kernel_graphs=(), steps=(loop,), inputs=(), outputs=(0,), slots=1)
-        >>> [type(step).__name__ for step in program.walk()]
-        ['Loop', 'Run']
-        """
-        pending = list(reversed(self.steps))
-        while pending:
-            step = pending.pop()
-            yield step
-            if isinstance(step, Branch):
-                pending.extend(reversed((*step.then, *step.otherwise)))
-            elif isinstance(step, Loop):
-                pending.extend(reversed((*step.head, *step.body)))
-            elif isinstance(step, Repeat):
-                pending.extend(reversed(step.body))

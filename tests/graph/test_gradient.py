@@ -7,7 +7,8 @@ from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.builder import NodeMaker, constant
-from dumpsim.graph.gradient import Parts, needing, reverse
+from dumpsim.graph.gradient import needing, reverse
+from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
 from dumpsim.graph.mindspore.calls import CallStack
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder

@@ -35,7 +35,7 @@ _RANKS: Mapping[str, range] = MappingProxyType(
 )
 _GROUPED = ("FRACTAL_Z",)
 # what GE's library calls formatAgnostic: computed in whatever format the operands lie, as they all have one shape
-AGNOSTIC = frozenset(
+_AGNOSTIC = frozenset(
     {
         "Abs", "Add", "Div", "Exp", "GeLU", "GeLUGrad", "Log", "Maximum", "Minimum", "Mul", "Neg", "RealDiv", "ReLU",
         "ReLU6", "ReLU6Grad", "ReluGrad", "Rsqrt", "Sigmoid", "SigmoidGrad", "Sqrt", "Square", "Sub", "Tanh",
@@ -194,7 +194,7 @@ class _LayOut:
     def _agnostic_format(self, node: Node, definition: OpDef) -> str | None:
         """The private format that an elementwise operator works in, None where it works in the host's."""
         members = node.members or (node,)
-        if not self.agnostic or any(definition_of(member, self.find).name not in AGNOSTIC for member in members):
+        if not self.agnostic or any(definition_of(member, self.find).name not in _AGNOSTIC for member in members):
             return None
         if not isinstance(node.abstract, TensorType) or -1 in node.abstract.shape:
             return None

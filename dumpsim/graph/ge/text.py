@@ -232,7 +232,7 @@ class _Writer:
             settings["_datadump_original_op_names"] = tuple(originals)
         settings["_engine"] = engine_of(node, self.find)
         outputs = tuple(
-            _laid_out(layout, leaf) for layout, leaf in zip(layouts_of(node), leaves_of(node.abstract), strict=True)
+            _laid_out(layout, leaf) for layout, leaf in zip(_layouts_of(node), leaves_of(node.abstract), strict=True)
         )
         return _Op(name=node.full_name, type=node.op_type, inputs=(*links, *waits), attrs=settings,
                    input_desc=tuple(descs), output_desc=outputs, stream=launch.stream)  # fmt: skip
@@ -276,7 +276,7 @@ class _Writer:
                 yield f"{self.constants.get(id(source), 'Const')}:{slot}"
 
 
-def layouts_of(node: Node) -> tuple[Layout, ...]:
+def _layouts_of(node: Node) -> tuple[Layout, ...]:
     """Layouts of a kernel's outputs."""
     return node.layouts or tuple(Layout(dtype=leaf.dtype) for leaf in leaves_of(node.abstract))
 
@@ -285,7 +285,7 @@ def _descs(value: Value, writer: _Writer) -> Iterator[_Tensor]:
     for source, slot in writer.tensors(value):
         leaves = list(leaves_of(source.abstract))
         if isinstance(source, Node) and slot < len(leaves):
-            yield _laid_out(layouts_of(source)[slot], leaves[slot])
+            yield _laid_out(_layouts_of(source)[slot], leaves[slot])
         elif leaves:
             yield _laid_out(Layout(dtype=leaves[0].dtype), leaves[0])
 

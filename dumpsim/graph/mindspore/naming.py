@@ -55,11 +55,11 @@ def name_for_text(graphs: Sequence[Graph], functions: int) -> list[str]:
     return returns
 
 
-def name_for_files(graphs: Sequence[Graph], number: Callable[[str, str], int]) -> None:
+def name_for_files(graphs: Sequence[Graph], name: Callable[[str, str], str]) -> None:
     """Give nodes their names in files and `kernels`: the process counts each operator type of a scope."""
     for graph in graphs:
         for node in graph.nodes():
             if is_kernel(node):
-                node.full_name = f"{node.scope}/{node.op_type}-op{number(node.scope, node.op_type)}"
+                node.full_name = name(node.scope, node.op_type)
             else:
                 node.full_name = text_of(node).full_name

@@ -55,7 +55,7 @@ def _name_nodes(state: Compilation) -> None:
     graphs = [draft.graph for draft in state.drafts]
     for draft, name in zip(state.drafts, name_for_text(graphs, state.functions.count), strict=True):
         draft.return_name = name
-    name_for_files(graphs, state.numbers.op)
+    name_for_files(graphs, state.numbers.full_name)
     if state.options.release == "seed":
         for graph in graphs:
             for node in graph.nodes():

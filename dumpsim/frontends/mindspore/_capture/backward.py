@@ -16,7 +16,8 @@ from dumpsim.frontends.mindspore._capture.gradient import differentiate
 from dumpsim.frontends.mindspore._capture.taperule import placer, sens_of, unused
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._current import tracing
-from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient import reverse
+from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder

@@ -15,7 +15,8 @@ from dumpsim.frontends.mindspore._capture.stretch import stretches
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._session import current_session
 from dumpsim.graph.builder import constant
-from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient import reverse
+from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything
 from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call

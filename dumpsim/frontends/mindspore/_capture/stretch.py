@@ -21,7 +21,8 @@ from dumpsim.frontends.mindspore._capture.taperule import placer, sens_of, unuse
 from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, mark_of, scope_of
 from dumpsim.frontends.mindspore._session import with_class_names
 from dumpsim.graph.builder import constant
-from dumpsim.graph.gradient import Parts, reverse
+from dumpsim.graph.gradient import reverse
+from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import replace_inner
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
