@@ -8,7 +8,7 @@ from dumpsim.runtime.engine.engine import Engine
 __all__ = ["ENGINES", "engine"]
 
 # name -> module of this package and class
-ENGINES = {"numpy": "NumpyEngine", "null": "NullEngine"}
+ENGINES = {"numpy": "NumpyEngine", "null": "NullEngine", "torch": "TorchEngine"}
 
 
 def engine(name: str) -> Engine:

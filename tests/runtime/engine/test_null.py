@@ -183,7 +183,7 @@ def test_unbacked_memory_hands_out_the_same_addresses():
 
 def test_engines_are_chosen_by_name():
     assert (engine("numpy").values, engine("null").values) == (True, False)
-    with pytest.raises(BadInputError, match=r"'nul' is not an engine; allowed: numpy, null.*'null'"):
+    with pytest.raises(BadInputError, match=r"'nul' is not an engine; allowed: numpy, null, torch.*'null'"):
         engine("nul")
     with pytest.raises(BadInputError, match=r"--engine: 'nul' is not a value of engine; allowed: numpy, null"):
         RunSettings(engine="nul")
