@@ -19,7 +19,6 @@ __all__ = [
     "HOMES",
     "ApiName",
     "ApiRecord",
-    "info_line",
     "is_statistics_free",
     "line_of",
     "lines_of",
@@ -122,25 +121,8 @@ class ApiName:
         return f"{self.call}_{self.direction}_{self.io}{tail}"
 
 
-def info_line(record: ApiRecord) -> str:
-    r"""The line of a record, newline included; NaN and infinities are the bare words that Python's json writes.
-
-    Examples
-    --------
-    >>> info_line(ApiRecord(name="NN_ReLU_0_forward_output", dtype="torch.float32", shape=(2, 8), max=1.0, min=0.0,
-    ...                     mean=math.nan))
-    '["NN_ReLU_0_forward_output", 1, [], "torch.float32", [2, 8], [1.0, 0.0, NaN]]\n'
-    """
-    line = line_of(record.name, record.dtype, record.shape, (record.max, record.min, record.mean))
-    if record.version == "1.0.17":
-        return line
-    md5 = [] if record.md5 is None else record.md5
-    norm: float | list[float] = [] if record.l2norm is None else record.l2norm
-    return f"{line[:-2]}, {json.dumps(md5)}, {json.dumps(norm)}]\n"
-
-
 def line_of(name: str, dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) -> str:
-    r"""As `info_line`, of the fields of 1.0.17.
+    r"""The line of a record, newline included; NaN and infinities are the bare words that Python's json writes.
 
     Examples
     --------

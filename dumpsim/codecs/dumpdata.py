@@ -19,7 +19,6 @@ from dumpsim.codecs.protonumber import (
     FORMATS,
     dtype_name,
     dtype_number,
-    format_name,
     format_number,
     from_ge,
     ge_number,
@@ -31,7 +30,6 @@ from dumpsim.core.errors import UnreadableError
 __all__ = [
     "DTYPES_PROTO",
     "FORMATS",
-    "UNKNOWN_OFFSET",
     "Decoder",
     "DumpData",
     "Item",
@@ -39,7 +37,6 @@ __all__ = [
     "decode",
     "dtype_name",
     "dtype_number",
-    "format_name",
     "format_number",
     "from_ge",
     "ge_number",
@@ -48,7 +45,6 @@ __all__ = [
     "vendor_name",
 ]
 
-UNKNOWN_OFFSET = (1 << 64) - 1  # offset of a tensor of a dynamic shape; 0 for a static one [spec ge 3.2]
 _MAX_ITEMS = 1 << 16  # no real operator has so many tensors or dimensions
 _MAX_DIMS = 32
 _SHORT = 512  # bytes of a tensor's message that is remembered
@@ -71,7 +67,7 @@ class Item:
     sub_format : int
         Groups of FRACTAL_Z where above 1.
     address, offset : int
-        On the device; `UNKNOWN_OFFSET` for dynamic shapes.
+        On the device; 0 for static shapes, 2**64 - 1 for dynamic ones. [spec ge 3.2]
     arg_index, input_type : int or None
         In exception dumps; None where the header does not tell.
     original_name, original_index, original_dtype, original_format

@@ -37,14 +37,12 @@ _UNSIGNED = frozenset({"IsFeatureMapInputList"})
 # -- writing
 
 
-def encode(doc: IrDoc, *, root_name: str | None = None, first_constant: int = 0) -> bytes:
+def encode(doc: IrDoc, *, first_constant: int = 0) -> bytes:
     """The bytes of a kernel graph.
 
     Parameters
     ----------
     doc : IrDoc
-    root_name : str, optional
-        Id of the root graph; by default the graph's own id, as observed. [spec observed 1.6]
     first_constant : int
         Constants of the compilation before this graph: the N of ``Default_data-N`` counts on from segment to segment.
 
@@ -56,7 +54,7 @@ def encode(doc: IrDoc, *, root_name: str | None = None, first_constant: int = 0)
     model = messages()["ModelProto"](ir_version=1)
     graph = model.graph
     graph.name = doc.name
-    graph.root_name = root_name if root_name is not None else str(doc.graph_id)
+    graph.root_name = str(doc.graph_id)  # [spec observed 1.6]
     for param in doc.params:
         entry = graph.parameters.add(name=param.name)
         _set_type(entry.type, param.abstract)

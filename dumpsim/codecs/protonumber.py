@@ -10,11 +10,9 @@ __all__ = [
     "ProtoType",
     "dtype_name",
     "dtype_number",
-    "format_name",
     "format_number",
     "from_ge",
     "ge_number",
-    "split_format",
     "vendor_name",
 ]
 
@@ -223,36 +221,3 @@ def format_number(name: str) -> int:
             nearest=nearest(name, _FORMAT_NUMBERS),
             code="DS-BIN-003",
         ) from None
-
-
-def format_name(number: int) -> str:
-    """The vendor's name of a layout.
-
-    Raises
-    ------
-    FormatError
-        For a number that no layout has.
-
-    Examples
-    --------
-    >>> format_name(3)
-    'NC1HWC0'
-    """
-    try:
-        return FORMATS[number]
-    except KeyError:
-        raise FormatError(
-            f"{number} is the number of no layout in dump files", allowed=["0..49", "255"], code="DS-BIN-003"
-        ) from None
-
-
-def split_format(word: int) -> tuple[int, int, int | None]:
-    """Layout, sub-layout (the groups of FRACTAL_Z) and C0 of GE's format word. [spec ge 3.2]
-
-    Examples
-    --------
-    >>> split_format(5 << 24 | 2 << 8 | 4)
-    (4, 2, 16)
-    """
-    block = word >> 24 & 0xF
-    return word & 0xFF, word >> 8 & 0xFFFF, 1 << block - 1 if block else None

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from dumpsim.codecs import protonumber
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.codecs.dumpdata import (
-    UNKNOWN_OFFSET,
     DumpData,
     Item,
     Space,
@@ -56,7 +55,7 @@ dims = st.lists(long, max_size=5).map(tuple)
 text = st.text(max_size=12)
 some = st.none() | st.integers(1, 2**32 - 1)
 plain = {"dtype": signed, "format": signed, "shape": dims, "size": long, "original_shape": dims, "sub_format": signed}
-plain |= {"address": long, "offset": st.sampled_from([0, UNKNOWN_OFFSET]), "arg_index": some}
+plain |= {"address": long, "offset": st.sampled_from([0, 2**64 - 1]), "arg_index": some}
 inputs = st.builds(Item, **plain, input_type=some)
 outputs = st.builds(Item, **plain) | st.builds(
     Item, **plain, original_name=text.filter(bool), original_index=small, original_dtype=signed, original_format=signed
@@ -355,9 +354,8 @@ def test_numbers_of_types_and_layouts():
     for lookup, wrong in ((dtype_number, "float31"), (protonumber.dtype_name, 43), (protonumber.from_ge, 5)):
         with pytest.raises(DtypeError):
             lookup(wrong)
-    for lookup, wrong in ((format_number, "NC1HWC1"), (protonumber.format_name, 50)):
-        with pytest.raises(FormatError):
-            lookup(wrong)
+    with pytest.raises(FormatError):
+        format_number("NC1HWC1")
 
 
 def test_the_schema_of_the_test_makes_the_documents_bytes():

@@ -4,8 +4,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -39,7 +39,6 @@ _OTHER_FRAMEWORKS = "{} holds dumps of {}; that of {} is compared."
 _UNUSED = "No call in origin_path is of these APIs of name_map: {}."
 _NO_MODELS = "Couldn't find saved models in {} and {}. Model state_dicts will not be compared."
 _DEFAULTS = Options()
-_STRIDE = 64  # arrays between two steps of the bar
 
 
 def api_dump_compare(
@@ -215,9 +214,14 @@ def _steps(
         (one, other, _groups(one.calls, other.calls, dumps, options, names))
         for one, other in zip(dumps[0].steps, dumps[1].steps, strict=False)
     ]
+    from rich.console import Console
+    from rich.progress import Progress
+
     total = sum(len(call.inputs) + len(call.outputs) + len(call.grads) for one, _, _ in aligned for call in one.calls)
     compared = []
-    with _bar(total, progress and has_values) as tick:
+    bar = Progress(console=Console(stderr=True), transient=True, disable=not (progress and has_values))
+    tick = partial(bar.advance, bar.add_task("comparing", total=total))
+    with bar:
         for number, (one, other, groups) in enumerate(aligned):
             backward = not options.ignore_backward and (one.has_backward or other.has_backward)
             wants = has_values, has_values and backward
@@ -312,39 +316,3 @@ def _parameters(dumps: tuple[Dump, Dump], style: Style) -> tuple[Callable[[], Ta
     if not all(path.is_file() for path in paths):
         return None, [_NO_MODELS.format(dumps[0].rank_dir, dumps[1].rank_dir)]
     return lambda: compare_parameters(paths[0], paths[1], style.tolerance, equal_nan=style.equal_nan), []
-
-
-def _bar(total: int, shown: bool) -> "AbstractContextManager[Callable[[], None]]":
-    """A progress bar on stderr, or nothing."""
-    if not shown:
-        return nullcontext(_no_tick)
-    return _Bar(total)
-
-
-def _no_tick() -> None:
-    """No bar, no progress."""
-
-
-class _Bar:
-    """A progress bar; what it hands out is called once for each array."""
-
-    def __init__(self, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self._progress = Progress(console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("comparing", total=total)
-        self._count = 0
-
-    def __enter__(self) -> Callable[[], None]:
-        self._progress.start()
-        return self._tick
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.advance(self._task, self._count % _STRIDE)
-        self._progress.stop()
-
-    def _tick(self) -> None:
-        self._count += 1
-        if self._count % _STRIDE == 0:
-            self._progress.advance(self._task, _STRIDE)

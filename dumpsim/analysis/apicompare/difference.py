@@ -114,8 +114,8 @@ def compare_statistics(
     return StatisticsDifference(outcome=outcome, max=apart[0], min=apart[1], mean=apart[2])
 
 
-def truncated(value: Any, digits: int = 5) -> str:
-    """A number cut, not rounded, to some digits, as the tables print it. [spec api_dump 2.3]
+def truncated(value: Any) -> str:
+    """A number cut, not rounded, to five digits, as the tables print it. [spec api_dump 2.3]
 
     Examples
     --------
@@ -125,8 +125,8 @@ def truncated(value: Any, digits: int = 5) -> str:
     if not math.isfinite(value):
         return str(float(value))
     with np.errstate(over="ignore"):
-        scaled = value * 10.0**digits  # in the number type of the value: a float32 keeps its seven figures
-    return f"{int(scaled) / 10**digits:.{digits}f}" if math.isfinite(scaled) else f"{float(value):.{digits}f}"
+        scaled = value * 1e5  # in the number type of the value: a float32 keeps its seven figures
+    return f"{int(scaled) / 1e5:.5f}" if math.isfinite(scaled) else f"{float(value):.5f}"
 
 
 def percent(ratio: float) -> str:

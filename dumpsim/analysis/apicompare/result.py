@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dumpsim.analysis.apicompare.rows import Finding
 from dumpsim.analysis.apicompare.table import Table
 from dumpsim.analysis.frame import frames
+from dumpsim.analysis.wholefile import write_whole
 from dumpsim.core.errors import DumpWriteError
 
 if TYPE_CHECKING:
@@ -142,12 +143,12 @@ class ApiComparison:
         written = []
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for step in self.steps:
-                for name, table in step.tables():
-                    _replace(root / name, table.csv().encode())
-                    written.append(root / name)
         except OSError as error:
             raise DumpWriteError(str(error), where=os.fspath(root), code="DS-API-012") from error
+        for step in self.steps:
+            for name, table in step.tables():  # readable by the owner alone [spec api_dump 2.3]
+                write_whole(os.fspath(root / name), [table.csv().encode()])
+                written.append(root / name)
         return written
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -192,16 +193,3 @@ def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, F
 def _call(finding: Finding) -> str:
     """The call of the origin."""
     return finding.origin.name.call if finding.origin is not None else ""
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write whole, or leave what is there; readable by the owner alone. [spec api_dump 2.3]"""
-    part = path.with_name(f".{path.name}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
