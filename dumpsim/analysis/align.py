@@ -4,29 +4,25 @@ Calls of two API dumps are aligned by `callgroup`, as `api_dump_compare` aligns 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
 
-from dumpsim.analysis.callgroup import Call
+from dumpsim.analysis.apicall import calls
+from dumpsim.analysis.apitree import ApiEntry
 from dumpsim.analysis.callgroup import align as align_calls
-from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.meaning import meaning
-from dumpsim.analysis.namemap import Names
+from dumpsim.analysis.namemap import NO_NAMES, Names
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.sequence import Floats, increasing, pair
-from dumpsim.codecs.apidump import LAYER
 from dumpsim.core.errors import DumpsimError
-from dumpsim.core.record import Record
 
-__all__ = ["NO_NAMES", "PUT_IN", "Match", "align"]
+__all__ = ["PUT_IN", "Match", "align"]
 
 
 _LAYERS = {"conv2d": ("conv2d", "biasadd"), "dense": ("matmul", "biasadd")}  # what a graph makes of a layer
 PUT_IN = ("transdata", "cast", "tensormove")  # by compilers, in places of their own, under names that say nothing
-NO_NAMES = Names({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +154,14 @@ class _State:
 
     def layers(self) -> None:
         """A call in an API dump belongs to the operators that a graph makes of it, and that end in the same shape."""
-        for side, (calls, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
-            ways = {n: way for n in self.free(side) if calls[n].api and (way := _parts(calls[n]))}
+        for side, (wholes, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
+            ways = {n: way for n in self.free(side) if wholes[n].api and (way := _parts(wholes[n]))}
             for count in sorted({len(way) for way in ways.values()}, reverse=True):
                 free = [n for n in self.free(1 - side) if parts[n].word not in PUT_IN]
                 runs = [free[n : n + count] for n in range(len(free) - count + 1)]
                 ours = [n for n, way in ways.items() if len(way) == count]
                 keys = (
-                    [(ways[n], calls[n].shapes[1][:1]) for n in ours],
+                    [(ways[n], wholes[n].shapes[1][:1]) for n in ours],
                     [(tuple(parts[n].word for n in run), parts[run[-1]].shapes[1][:1]) for run in runs],
                 )
                 for n, at in pair(*keys):
@@ -184,11 +180,12 @@ class _State:
 
     def calls(self, names: Names) -> None:
         """Match the calls of two API dumps, and the backward of a call with that of its counterpart."""
-        framework = self.right[0].entries[0].place.api
-        sides = _calls(self.left, names, framework), _calls(self.right, NO_NAMES, framework)
+        sides = [
+            calls(entry for one in side for entry in (*one.layers, *one.entries) if isinstance(entry, ApiEntry))
+            for side in (self.left, self.right)
+        ]
         at = [{one.op_name: n for n, one in enumerate(side)} for side in (self.left, self.right)]
-        values = _ends(self.left, at[0]), _ends(self.right, at[1])
-        for group in align_calls(sides[0], sides[1], values, names.compounds(framework)):
+        for group in align_calls(sides[0], sides[1], names):
             members = group.origin, group.target
             words = [[call.meaning.word for call in side] for side in members]
             for direction in ("forward", "backward"):
@@ -330,54 +327,6 @@ def _first_result(one: Operator) -> Hashable | None:
 def _parts(one: Operator) -> tuple[str, ...]:
     """The operations that do the work of a call together, as a name map or a graph has them."""
     return one.meant if len(one.meant) > 1 else _LAYERS.get(one.word, ())
-
-
-def _calls(side: Sequence[Operator], names: Names, framework: str) -> list[Call[Record]]:
-    """The calls of an API dump and the modules around them, under the names that `framework` has for them."""
-    found: list[Call[Record]] = []
-    seen = set()
-    backwards = [one for one in side if one.backward]
-    for one in (*(one for one in side if not one.backward), *backwards[::-1]):
-        found += [_call_of(name, LAYER, name.removeprefix(f"{LAYER}_"), one, names, framework) for name in one.modules]
-        name = one.op_name.removesuffix("_forward").removesuffix("_backward")
-        if name not in seen:
-            seen.add(name)
-            found.append(_call_of(name, *one.call, one, names, framework))
-    return found
-
-
-def _call_of(name: str, kind: str, api: str, one: Operator, names: Names, framework: str) -> Call[Record]:
-    arrays = () if kind == LAYER or one.backward else one.entries
-    return Call(
-        name=name,
-        kind=kind,
-        api=api,
-        meaning=names.meaning((kind, api), framework) or meaning(one.entries[0].place.api, kind, api),
-        inputs=tuple(entry.name for entry in arrays if entry.io == "input"),
-        outputs=tuple(entry.name for entry in arrays if entry.io == "output"),
-    )
-
-
-def _ends(side: Sequence[Operator], at: Mapping[str, int]) -> Callable[[Call[Record]], Sequence[float]]:
-    """Six numbers of a call: statistics of its first input and its last output."""
-
-    def signature(call: Call[Record]) -> Sequence[float]:
-        one = side[at[name]] if (name := f"{call.name}_forward") in at else None
-        ends = (one.inputs[:1], one.outputs[-1:]) if one is not None else ((), ())
-        return [value for end in ends for value in (_range(end[0]) if end else (0.0, 0.0, 0.0))]
-
-    return signature
-
-
-def _range(entry: Entry) -> tuple[float, ...]:
-    """Maximum, minimum and average; NaN for what is not known."""
-    names = ("max", "min", "avg")
-    try:
-        if not any(name in entry.row for name in names):
-            return tuple(nan if (value := entry.statistic(name)) is None else float(value) for name in names)
-    except (DumpsimError, OSError):
-        return (nan, nan, nan)
-    return tuple(float(entry.row.get(name, nan)) for name in names)
 
 
 def _fingerprint(one: Operator) -> tuple[float, float, float]:

@@ -1,9 +1,10 @@
 """The records of an API dump as entries: lines of the info file, joined to npy files and call stacks."""
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,11 @@ from dumpsim.codecs.apidump import (
     stack_keys,
 )
 from dumpsim.core.dtype import DTYPES
-from dumpsim.core.errors import UnreadableError
+from dumpsim.core.errors import DumpsimError, UnreadableError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.core.record import Record
 
-__all__ = ["StackIndex", "api_entries", "dtype_of", "measured", "statistics_of"]
+__all__ = ["ApiEntry", "StackIndex", "api_entries"]
 
 _TITLES = {row.title: row.name for row in DTYPES.values()}
 _SCALARS = {"int": "int64", "float": "float64", "bool": "bool"}  # of Python [spec api_dump 1.4]
@@ -59,10 +60,45 @@ class StackIndex(GraphIndex):
 
     def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
         """The script's lines of a call, outermost first; those of a backward call are its forward call's."""
-        for key in stack_keys(parse_name(f"{op_name}_input")):
-            if frames := self._stacks.get(key):
-                return tuple(line for frame in reversed(frames) if (line := _line(frame)) is not None)
-        return ()
+        frames = self.frames(parse_name(f"{op_name}_input"))
+        return tuple(line for frame in reversed(frames) if (line := _line(frame)) is not None)
+
+    def frames(self, name: ApiName) -> tuple[str, ...]:
+        """The frames of a call as the file has them, innermost first; empty when they were not kept."""
+        return next((frames for key in stack_keys(name) if (frames := self._stacks.get(key))), ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiEntry(Entry):
+    """A tensor of an API dump.
+
+    Attributes
+    ----------
+    line : ApiRecord
+        Its line in the info file.
+    parts : ApiName
+        The parts of its name there.
+    graphs : StackIndex
+    """
+
+    line: ApiRecord
+    parts: ApiName
+    graphs: StackIndex
+
+    @property
+    def extremes(self) -> tuple[float, float, float]:
+        """Maximum, minimum and mean of the line, or of the file where the line has none; NaN if not known."""
+        if is_statistics_free(self.line) and self.measurable and 0 not in self.line.shape:
+            try:
+                return float(self.statistics.max), float(self.statistics.min), float(self.statistics.avg)
+            except (DumpsimError, OSError):
+                return math.nan, math.nan, math.nan
+        return self.line.max, self.line.min, self.line.mean
+
+    @property
+    def stack(self) -> tuple[str, ...]:
+        """The frames from which the call was made, innermost first; of a gradient, its forward call's."""
+        return self.graphs.frames(self.parts)
 
 
 def _line(frame: str) -> SourceLine | None:
@@ -73,7 +109,7 @@ def _line(frame: str) -> SourceLine | None:
     return SourceLine(path=found["path"], line=line, end_line=line, column=-1, end_column=-1, code=found["code"])
 
 
-def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None = None) -> Iterator[Entry]:
+def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None = None) -> Iterator[ApiEntry]:
     """The tensors that a rank's API dump tells of, in the order of the info file.
 
     A step begins with the first forward record behind a backward one; the place's iteration counts the steps, the time
@@ -93,7 +129,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             records.append((record, _name(record, info, number)))
     except UnreadableError as error:
         damage = error
-    asked = measured(record for record, name in records if name.kind != LAYER)
+    asked = _measured(record for record, name in records if name.kind != LAYER)
     arrays = _arrays(place.path / stem)
     stacks = StackIndex(place.path / f"{stem}_stack.json", broken)
     slots = _slots([name for _, name in records])
@@ -109,12 +145,12 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             op_name=f"{name.call}_{name.direction}",
             io=name.io,
             slot=slots[name],
-            dtype=dtype_of(record.dtype),
+            dtype=_dtype(record.dtype),
             shape=record.shape,
             timestamp=number,
         )
-        row = statistics_of(record, measured=asked) if name.kind != LAYER else {}
-        yield Entry(name=told, place=here, path=path, row=row, graphs=stacks)
+        row = _row(record, measured=asked) if name.kind != LAYER else {}
+        yield ApiEntry(name=told, place=here, path=path, row=row, graphs=stacks, line=record, parts=name)
     if damage is not None:
         raise damage
 
@@ -148,7 +184,7 @@ def _slots(names: Sequence[ApiName]) -> dict[ApiName, int]:
     return slots
 
 
-def dtype_of(text: str) -> str:
+def _dtype(text: str) -> str:
     """``torch.float32``, ``Float32`` and ``<class 'int'>`` as names of ours."""
     if text.startswith("<class '"):
         return _SCALARS.get(text[8:-2], text[8:-2])
@@ -156,7 +192,7 @@ def dtype_of(text: str) -> str:
     return _TITLES.get(word, word.lower())
 
 
-def measured(records: Iterable[ApiRecord]) -> frozenset[str]:
+def _measured(records: Iterable[ApiRecord]) -> frozenset[str]:
     """Which statistics were asked for: NaN stands in every line for one that was not. [spec api_dump 1.4]"""
     found: set[str] = set()
     for record in records:
@@ -166,7 +202,7 @@ def measured(records: Iterable[ApiRecord]) -> frozenset[str]:
     return frozenset(found)
 
 
-def statistics_of(record: ApiRecord, *, measured: frozenset[str]) -> dict[str, Any]:
+def _row(record: ApiRecord, *, measured: frozenset[str]) -> dict[str, Any]:
     """The statistics of a line; empty where it has none, which NaN says too."""
     if is_statistics_free(record) and ("loat" not in record.dtype or 0 in record.shape):
         measured = frozenset()

@@ -5,22 +5,22 @@ values agree. What is left between two pairs is cut where the tensors that pass 
 shapes on both sides, so that a linear layer meets a product and a sum.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Generic, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dumpsim.analysis.apicall import Call, shapes
 from dumpsim.analysis.apiname import COMPOUNDS
 from dumpsim.analysis.chain import WINDOW, Row, heaviest_chain
-from dumpsim.analysis.meaning import Meaning
 from dumpsim.analysis.namedistance import name_distances
+from dumpsim.analysis.namemap import NO_NAMES, Names
 from dumpsim.analysis.sequence import landmarks
-from dumpsim.codecs.apidump import LAYER
 
-__all__ = ["Array", "Call", "Group", "align", "align_arrays", "gap_groups", "shapes"]
+__all__ = ["Group", "align", "align_arrays", "gap_groups"]
 
 Compounds = Mapping[str, tuple[tuple[str, ...], ...]]
 Span = tuple[int, int]
@@ -31,86 +31,33 @@ _AGREEMENT_FLOOR = 0.25  # a relative difference of 1% or more says nothing abou
 _SMALL = 1e-3
 
 
-class Array(Protocol):
-    """What the alignment reads of an array."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-
-A = TypeVar("A", bound=Array)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[A]):
-    """One call of an API: what went in, what came out, and the gradients of what came out.
-
-    Attributes
-    ----------
-    name : str
-        ``NN_Linear_0``.
-    kind, api : str
-        ``NN`` and ``Linear``.
-    meaning : Meaning
-    inputs, outputs, grads : tuple
-    """
-
-    name: str
-    kind: str
-    api: str
-    meaning: Meaning
-    inputs: tuple[A, ...]
-    outputs: tuple[A, ...]
-    grads: tuple[A, ...] = ()
-
-    @property
-    def is_layer(self) -> bool:
-        """Whether this only says that a module was called."""
-        return self.kind == LAYER
-
-    @property
-    def key(self) -> tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-        """What two calls of one API on tensors of the same shapes share."""
-        return (self.meaning.word, shapes(self.inputs), shapes(self.outputs))
-
-
 @dataclass(frozen=True, slots=True)
-class Group(Generic[A]):
+class Group:
     """Calls of the origin and calls of the target that do the same work; one side may be empty."""
 
-    origin: tuple[Call[A], ...]
-    target: tuple[Call[A], ...]
+    origin: tuple[Call, ...]
+    target: tuple[Call, ...]
 
 
-Signature = Callable[[Call[A]], Sequence[float]]
-Calls = Sequence[Call[A]]
-
-
-def shapes(arrays: Iterable[Array]) -> tuple[tuple[int, ...], ...]:
-    """Shapes of some arrays."""
-    return tuple(array.shape for array in arrays)
-
-
-def align(
-    origin: Calls[A],
-    target: Calls[A],
-    signatures: tuple[Signature[A], Signature[A]],
-    compounds: Compounds = COMPOUNDS,
-) -> list[Group[A]]:
+def align(origin: Sequence[Call], target: Sequence[Call], names: Names = NO_NAMES) -> list[Group]:
     """The groups of two steps, in the order of the calls.
 
     Parameters
     ----------
     origin, target : sequence of Call
-    signatures : pair of callable
-        Numbers that tell how alike the values of two calls are, one callable a side; asked only where names and
-        shapes leave a choice.
-    compounds : mapping
-        Senses of calls to the senses of those that do the same together.
+    names : Names
+        What calls of the origin are called in the target.
     """
-    pairs = _pairs(origin, target, signatures)
-    groups: list[Group[A]] = []
+    framework = target[0].framework if target else ""
+    if names.pairs:
+        means = [names.meaning((call.kind, call.api), framework) or call.meaning for call in origin]
+        origin = [replace(call, meaning=mean) for call, mean in zip(origin, means, strict=True)]
+    compounds = names.compounds(framework)
+    pairs = _pairs(origin, target)
+    groups: list[Group] = []
     at_i = at_j = 0
     for i, j in [*pairs, (len(origin), len(target))]:
         groups += gap_groups(origin[at_i:i], target[at_j:j], compounds)
@@ -120,7 +67,7 @@ def align(
     return groups
 
 
-def _pairs(origin: Calls[A], target: Calls[A], signatures: tuple[Signature[A], Signature[A]]) -> list[tuple[int, int]]:
+def _pairs(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int]]:
     """The calls of one meaning and equal shapes that keep the order."""
     keys = [call.key for call in origin], [call.key for call in target]
     if keys[0] == keys[1]:
@@ -134,7 +81,7 @@ def _pairs(origin: Calls[A], target: Calls[A], signatures: tuple[Signature[A], S
         for side, names in zip((origin, target), keys, strict=True)
     ]
     rank = np.array([call.meaning.rank for call in origin], np.float64)
-    values = [_values(side, sign) for side, sign in zip((origin, target), signatures, strict=True)]
+    values = [_values(side) for side in (origin, target)]
     known = not any(np.isnan(side).all() for side in values)
     # all agreements of a chain together weigh less than one more pair
     share = 0.05 / (min(len(origin), len(target)) + 1)
@@ -191,9 +138,9 @@ def _codes(codes: dict[Hashable, int], keys: Sequence[Hashable]) -> NDArray[np.i
     return np.array([codes.setdefault(key, len(codes)) for key in keys], np.int64)
 
 
-def _values(calls: Calls[A], signature: Signature[A]) -> NDArray[np.float64]:
+def _values(calls: Sequence[Call]) -> NDArray[np.float64]:
     """The signatures of all calls of a side."""
-    return np.array([signature(call) for call in calls], np.float64).reshape(len(calls), -1)
+    return np.array([call.signature for call in calls], np.float64).reshape(len(calls), -1)
 
 
 def _with_values(codes: NDArray[np.int64], values: NDArray[np.float64]) -> list[Hashable]:
@@ -212,13 +159,13 @@ def _agreement(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[n
     return np.where(mean < _AGREEMENT_FLOOR, 0.0, mean)
 
 
-def gap_groups(origin: Calls[A], target: Calls[A], compounds: Compounds = COMPOUNDS) -> list[Group[A]]:
+def gap_groups(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds = COMPOUNDS) -> list[Group]:
     """Groups of the calls between two pairs: several for one where that is known, else cut where shapes tell."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
     if any(call.is_layer for call in origin) != any(call.is_layer for call in target):
         return _without_layers(origin, target, compounds)
-    groups: list[Group[A]] = []
+    groups: list[Group] = []
     at_i = at_j = 0
     for (i, stop_i), (j, stop_j) in _compound_pairs(origin, target, compounds):
         groups += _cut_groups(origin[at_i:i], target[at_j:j])
@@ -227,7 +174,7 @@ def gap_groups(origin: Calls[A], target: Calls[A], compounds: Compounds = COMPOU
     return groups + _cut_groups(origin[at_i:], target[at_j:])
 
 
-def _compound_pairs(origin: Calls[A], target: Calls[A], compounds: Compounds) -> list[tuple[Span, Span]]:
+def _compound_pairs(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[tuple[Span, Span]]:
     """Calls of one side with the several of the other that do the same and end in the same shapes; none cross."""
     sides = origin, target
     ended = [_ended(side, compounds) for side in sides]  # at each call: how many calls do what one of a sense does
@@ -256,7 +203,7 @@ def _compound_pairs(origin: Calls[A], target: Calls[A], compounds: Compounds) ->
     return found
 
 
-def _ended(calls: Calls[A], compounds: Compounds) -> list[dict[str, int]]:
+def _ended(calls: Sequence[Call], compounds: Compounds) -> list[dict[str, int]]:
     """For each call the senses whose parts end with it, and how many parts that are."""
     by_last: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     for sense, ways in compounds.items():
@@ -273,7 +220,7 @@ def _ended(calls: Calls[A], compounds: Compounds) -> list[dict[str, int]]:
     ]
 
 
-def _cut_groups(origin: Calls[A], target: Calls[A]) -> list[Group[A]]:
+def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
     """Cut where the same shapes pass from call to call."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
@@ -284,10 +231,10 @@ def _cut_groups(origin: Calls[A], target: Calls[A]) -> list[Group[A]]:
     return groups
 
 
-def _without_layers(origin: Calls[A], target: Calls[A], compounds: Compounds) -> list[Group[A]]:
+def _without_layers(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds) -> list[Group]:
     """Modules of the side that names them take no part; they are put back where they were."""
     work = [[call for call in side if not call.is_layer] for side in (origin, target)]
-    groups: list[Group[A]] = []
+    groups: list[Group] = []
     swapped = any(call.is_layer for call in target)
     side = list(target if swapped else origin)
     at = 0
@@ -305,14 +252,14 @@ def _without_layers(origin: Calls[A], target: Calls[A], compounds: Compounds) ->
     return groups + _alone(side[at:], swapped)
 
 
-def _alone(calls: Calls[A], swapped: bool) -> list[Group[A]]:
+def _alone(calls: Sequence[Call], swapped: bool) -> list[Group]:
     """Calls that nothing answers."""
     if not calls:
         return []
     return [Group((), tuple(calls)) if swapped else Group(tuple(calls), ())]
 
 
-def _cuts(origin: Calls[A], target: Calls[A]) -> list[tuple[int, int]]:
+def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int]]:
     """Calls after which both sides are cut."""
     codes: dict[Hashable, int] = {}
     edges = [
@@ -339,7 +286,7 @@ def _cuts(origin: Calls[A], target: Calls[A]) -> list[tuple[int, int]]:
     return heaviest_chain(len(edges[0]), len(edges[1]), row, prefer_match=True)
 
 
-def _api(call: Call[A]) -> str:
+def _api(call: Call) -> str:
     """The name that is compared: MindSpore's word without its kind."""
     return call.meaning.word.partition("_")[2]
 

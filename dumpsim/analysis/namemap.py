@@ -12,7 +12,7 @@ from dumpsim.analysis.apiname import COMPOUNDS, canonical
 from dumpsim.analysis.meaning import Meaning, meaning
 from dumpsim.core.errors import BadInputError
 
-__all__ = ["NameMap", "Names", "read_names"]
+__all__ = ["NO_NAMES", "NameMap", "Names", "read_names"]
 
 _KINDS = ("NN", "Functional", "Tensor", "Torch", "VF")
 _NAME = re.compile(rf"(?P<kind>{'|'.join(_KINDS)})[._](?P<api>\w+)", re.ASCII)
@@ -58,6 +58,9 @@ class Names:
         return ["_".join(api) for api in self.pairs if api not in seen]
 
 
+NO_NAMES = Names({})
+
+
 def read_names(source: NameMap | None) -> Names:
     """The pairs of a dict, or of a file: JSON, or the YAML of one ``Kind.api: Kind.api`` or ``: [.., ..]`` a line.
 
@@ -72,7 +75,7 @@ def read_names(source: NameMap | None) -> Names:
     (('NN', 'Dense'), ('NN', 'ReLU'))
     """
     if source is None:
-        return Names({})
+        return NO_NAMES
     where = "name_map"
     if not isinstance(source, Mapping):
         where = os.fspath(source)

@@ -29,15 +29,15 @@ class Operator:
         Its tensors in the order of the dump.
     order : int
         Its number in the iteration.
-    modules : tuple of str
-        Records of modules in an API dump since the call before this one.
+    layers : tuple of Entry
+        What an API dump tells of modules since the call before this one.
     meant : tuple of str
         Operations of another dump that are said to do its work, in canonical words.
     """
 
     entries: tuple[Entry, ...]
     order: int
-    modules: tuple[str, ...] = ()
+    layers: tuple[Entry, ...] = ()
     meant: tuple[str, ...] = ()
 
     @property
@@ -135,7 +135,7 @@ class _Open:
     """An execution of which more tensors may come."""
 
     order: int
-    modules: tuple[str, ...]
+    layers: tuple[Entry, ...]
     entries: list[Entry] = field(default_factory=list)
     seen: set[tuple[str, int]] = field(default_factory=set)
 
@@ -144,11 +144,11 @@ def operators(entries: Iterable[Entry]) -> list[Operator]:
     """The executions that tensors belong to; one begins where an input or output comes for the second time."""
     found: list[_Open] = []
     running: dict[tuple[object, str, str], _Open] = {}
-    modules: tuple[str, ...] = ()
+    layers: tuple[Entry, ...] = ()
     for entry in entries:
         told = entry.name
         if entry.place.api and told.op_type == LAYER:
-            modules += (told.op_name.removesuffix("_forward"),)
+            layers += (entry,)
             continue
         if (told.op_type, told.op_name) == OPDEBUG:
             continue
@@ -156,12 +156,12 @@ def operators(entries: Iterable[Entry]) -> list[Operator]:
         slot = (told.io, told.slot)
         run = running.get(key)
         if run is None or slot in run.seen:
-            run = running[key] = _Open(order=len(found), modules=modules)
+            run = running[key] = _Open(order=len(found), layers=layers)
             found.append(run)
-            modules = ()
+            layers = ()
         run.entries.append(entry)
         run.seen.add(slot)
-    return [Operator(entries=tuple(run.entries), order=run.order, modules=run.modules) for run in found]
+    return [Operator(entries=tuple(run.entries), order=run.order, layers=run.layers) for run in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

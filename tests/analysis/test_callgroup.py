@@ -1,16 +1,22 @@
 """Distances of names and the alignment of calls, against slow and plain truths."""
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumpsim.analysis.apicompare.source import Item
+from dumpsim.analysis.apicall import Call
 from dumpsim.analysis.apiname import RENAMES
-from dumpsim.analysis.callgroup import Call, align, gap_groups
+from dumpsim.analysis.apitree import ApiEntry, StackIndex
+from dumpsim.analysis.callgroup import align, gap_groups
 from dumpsim.analysis.meaning import meaning
 from dumpsim.analysis.namedistance import name_distances
+from dumpsim.analysis.place import Place
 from dumpsim.codecs.apidump import ApiRecord, parse_name
+from dumpsim.core.record import Record
 
 
 def edits(a, b):
@@ -31,28 +37,36 @@ def test_distances_of_names(names):
         np.testing.assert_array_equal(distance(at), expected)
 
 
-def call(api, shape=(2, 8), at=0, framework="torch", kind="Tensor"):
+def call(api, shape=(2, 8), at=0, framework="torch", kind="Tensor", values=(math.nan,) * 6):
+    """A call of one input and one output; `values` are maximum, minimum and mean of both."""
     name = f"{kind}_{api}_{at}"
 
-    def item(tail):
-        record = ApiRecord(name=name + tail, dtype="torch.float32", shape=shape, max=0.0, min=0.0, mean=0.0)
-        return Item(record=record, name=parse_name(record.name))
+    def entry(tail, statistics):
+        line = ApiRecord(
+            name=name + tail,
+            dtype="torch.float32",
+            shape=shape,
+            **dict(zip(("max", "min", "mean"), statistics, strict=True)),
+        )
+        parts = parse_name(line.name)
+        return ApiEntry(
+            name=Record(op_type=api, op_name=name, io=parts.io, slot=0, dtype="float32", shape=shape, timestamp=0),
+            place=Place(path=Path(), api=framework),
+            path=None,
+            row={},
+            graphs=StackIndex(Path()),
+            line=line,
+            parts=parts,
+        )
 
     return Call(
         name=name,
         kind=kind,
         api=api,
         meaning=meaning(framework, kind, api),
-        inputs=(item("_forward_input.0"),),
-        outputs=(item("_forward_output"),),
+        inputs=(entry("_forward_input.0", values[:3]),),
+        outputs=(entry("_forward_output", values[3:]),),
     )
-
-
-def unknown(_call):
-    return (float("nan"),) * 6
-
-
-NO_VALUES = (unknown, unknown)
 
 
 def sizes(groups):
@@ -98,15 +112,15 @@ def test_renames_lead_to_other_names():
 def test_order_of_meanings_is_kept():
     origin = [call("relu"), call("abs"), call("exp")]
     target = [call("relu"), call("exp"), call("abs")]
-    assert sizes(align(origin, target, NO_VALUES)) in (
+    assert sizes(align(origin, target)) in (
         [(1, 1), (0, 1), (1, 1), (1, 0)],
         [(1, 1), (1, 0), (1, 1), (0, 1)],
     )
 
 
 def test_one_side_without_calls():
-    assert sizes(align([call("relu"), call("abs")], [], NO_VALUES)) == [(2, 0)]
-    assert align([], [], NO_VALUES) == []
+    assert sizes(align([call("relu"), call("abs")], [])) == [(2, 0)]
+    assert align([], []) == []
     assert gap_groups([], []) == []
 
 
@@ -117,7 +131,7 @@ def test_every_call_is_in_one_group():
         [call(names[k], shape=(int(s),), at=at) for at, (k, s) in enumerate(random.integers(0, 5, (60, 2)))]
         for _ in range(2)
     ]
-    groups = align(*sides, NO_VALUES)
+    groups = align(*sides)
     assert [c for group in groups for c in group.origin] == sides[0]
     assert [c for group in groups for c in group.target] == sides[1]
 
@@ -125,35 +139,33 @@ def test_every_call_is_in_one_group():
 def test_long_chains_of_distinct_calls_do_not_recurse():
     origin = [call(f"op{at}", at=at) for at in range(1500)]
     target = [c for c in origin if int(c.api[2:]) % 10]
-    groups = align(origin, target, NO_VALUES)
+    groups = align(origin, target)
     assert [(g.origin[-1].api, g.target[-1].api) for g in groups if g.target] == [(c.api, c.api) for c in target]
 
 
 def test_many_calls_against_as_many_others():
     origin = [call(f"left{at}", at=at) for at in range(300)]
     target = [call(f"right{at}", at=at) for at in range(300)]
-    assert sizes(align(origin, target, NO_VALUES)) == [(1, 1)] * 300
+    assert sizes(align(origin, target)) == [(1, 1)] * 300
 
 
 def numbered(at):
-    """Signatures that tell every call apart."""
-    return lambda each: tuple(np.sin(at(each) + np.arange(6.0)))
+    """Values that tell every call apart."""
+    return tuple(np.sin(at + np.arange(6.0)).tolist())
 
 
 def test_calls_of_one_name_beyond_the_window_meet_by_values():
-    origin = [call("same", at=at) for at in range(9000)]
+    origin = [call("same", at=at, values=numbered(at)) for at in range(9000)]
     target = [c for at, c in enumerate(origin) if at % 10 != 7 and at > 4000]
-    sign = numbered(lambda each: int(each.name.rpartition("_")[2]))
-    groups = align(origin, target, (sign, sign))
+    groups = align(origin, target)
     assert [(g.origin[-1].name, g.target[-1].name) for g in groups if g.target] == [(c.name, c.name) for c in target]
 
 
 def test_repeated_blocks_of_which_one_is_missing():
     names = ["linear", "relu", "add", "layer_norm"]
-    origin = [call(name, at=at) for at in range(1500) for name in names]
+    origin = [call(name, at=at, values=numbered(at * 4 + n)) for at in range(1500) for n, name in enumerate(names)]
     target = [c for at, c in enumerate(origin) if not 2000 <= at < 2004]
-    sign = numbered(lambda each: int(each.name.rpartition("_")[2]) * 4 + names.index(each.api))
-    groups = align(origin, target, (sign, sign))
+    groups = align(origin, target)
     assert [g for g in groups if not g.target] == [
         g for g in groups if g.origin and g.origin[0].name.rpartition("_")[2] == "500"
     ]
@@ -164,12 +176,12 @@ def test_thousands_of_others_take_seconds(monkeypatch):
     monkeypatch.setattr("dumpsim.analysis.callgroup.WINDOW", 64)
     monkeypatch.setattr("dumpsim.analysis.callgroup.name_distances", lambda names: pytest.fail("all names measured"))
     sides = [[call(f"{side}{at}", at=at) for at in range(300)] for side in "ab"]
-    assert sizes(align(*sides, NO_VALUES)) == [(1, 1)] * 300
+    assert sizes(align(*sides)) == [(1, 1)] * 300
 
 
 def test_many_calls_of_which_each_is_two_others():
     dense = [call("linear", at=at, kind="Functional") for at in range(500)]
     parts = [call(name, at=at, kind="Torch") for at in range(500) for name in ("matmul", "add")]
-    groups = align(dense, parts, NO_VALUES)
+    groups = align(dense, parts)
     assert sizes(groups) == [(1, 2)] * 500
-    assert sizes(align(parts, dense, NO_VALUES)) == [(2, 1)] * 500
+    assert sizes(align(parts, dense)) == [(2, 1)] * 500

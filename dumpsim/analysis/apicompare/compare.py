@@ -10,21 +10,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from dumpsim.analysis.apicall import Call
 from dumpsim.analysis.apicompare.convinced import convinced_groups
 from dumpsim.analysis.apicompare.options import Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
-from dumpsim.analysis.apicompare.source import ApiCall, ApiGroup, Dump, info_files, open_dump, ranks
+from dumpsim.analysis.apicompare.source import Dump, frameworks, open_dump, ranks
 from dumpsim.analysis.apicompare.table import Table
-from dumpsim.analysis.callgroup import align
+from dumpsim.analysis.callgroup import Group, align
 from dumpsim.analysis.namemap import NameMap, Names, read_names
 from dumpsim.core.errors import UnreadableError
 
 __all__ = ["api_dump_compare", "compare_api_dumps"]
 
 _LOG = logging.getLogger("troubleshooter.log")
-_NOTHING = (0.0, 0.0, 0.0)  # equal to itself, as calls without inputs are alike in that
 # [spec api_dump 2.1, 2.3, 2.4]
 _STEPS = (
     "The number of steps in origin_path and target_path are different. There are {} steps in origin_path, and {} "
@@ -193,7 +193,7 @@ def compare_api_dumps(
 
 def _missing(dump: Dump) -> Iterator[str]:
     """That records have no file, as after a copy that was not complete; nothing is said of them."""
-    names = [item.record.name for item in dump.items() if item.record.name not in dump.arrays]
+    names = [entry.line.name for entry in dump.entries() if entry.path is None]
     if names:
         yield _NO_FILES.format(len(names), dump.rank_dir, names[0])
 
@@ -202,8 +202,8 @@ def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
     """That there are more ranks, or dumps of more frameworks, than the one that is compared."""
     if others := [rank.name for rank in ranks(Path(path)) if rank != dump.rank_dir]:
         yield _OTHER_RANKS.format(dump.rank_dir, ", ".join(others))
-    if len(frameworks := list(dict.fromkeys(name for name, _ in info_files(dump.rank_dir)))) > 1:
-        yield _OTHER_FRAMEWORKS.format(dump.rank_dir, ", ".join(frameworks), dump.framework)
+    if len(several := frameworks(dump.rank_dir)) > 1:
+        yield _OTHER_FRAMEWORKS.format(dump.rank_dir, ", ".join(several), dump.framework)
 
 
 def _steps(
@@ -230,20 +230,17 @@ def _steps(
 
 
 def _groups(
-    origin: Sequence[ApiCall], target: Sequence[ApiCall], dumps: tuple[Dump, Dump], options: Options, names: Names
-) -> list[ApiGroup]:
+    origin: Sequence[Call], target: Sequence[Call], dumps: tuple[Dump, Dump], options: Options, names: Names
+) -> list[Group]:
     """Which calls are which: our way, or one of the real tool's."""
     if options.method is not None:
         return convinced_groups(origin, target, options.method, (dumps[0].framework, dumps[1].framework))
-    framework = dumps[1].framework
-    signatures = _signature(dumps[0]), _signature(dumps[1])
-    called = [replace(call, meaning=names.meaning((call.kind, call.api), framework) or call.meaning) for call in origin]
-    return align(called, target, signatures, names.compounds(framework))
+    return align(origin, target, names)
 
 
 def _step(
     number: int,
-    groups: Sequence[ApiGroup],
+    groups: Sequence[Group],
     wants: tuple[bool, bool],
     dumps: tuple[Dump, Dump],
     style: Style,
@@ -254,7 +251,7 @@ def _step(
     tables: list[Table | None] = []
     found: list[tuple[Finding, ...]] = []
     for direction, wanted in zip(("forward", "backward"), wants, strict=True):
-        rows = tuple(findings(paired(groups, direction, dumps, style), dumps, style, tick)) if wanted else ()
+        rows = tuple(findings(paired(groups, direction, dumps, style), style, tick)) if wanted else ()
         found.append(rows)
         table = compare_table(rows, direction, style, number, ignore_unmatched=ignore_unmatched)
         tables.append(table if table.rows else None)
@@ -268,16 +265,6 @@ def _step(
     )
 
 
-def _signature(dump: Dump) -> Callable[[ApiCall], Sequence[float]]:
-    """Six numbers of a call: statistics of its first input and its last output."""
-
-    def signature(call: ApiCall) -> Sequence[float]:
-        ends = (call.inputs[:1], call.outputs[-1:])
-        return [v for end in ends for v in (dump.statistics(end[0].record) if end else _NOTHING)]
-
-    return signature
-
-
 def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: list[str]) -> Divergence | None:
     """The first divergence, with the stacks of its call; a stack file that cannot be read is noted."""
     found = first_divergence(steps)
@@ -286,23 +273,23 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: lis
     step, finding, before = found
     assert finding.origin is not None  # only pairs have a verdict
     assert finding.target is not None
-    name = finding.origin.name
+    name = finding.origin.parts
     guilty = before if before is not None else finding
     stacks: list[tuple[str, ...]] = []
-    for dump, item in zip(dumps, (guilty.origin, guilty.target), strict=True):
+    for item in (guilty.origin, guilty.target):
         assert item is not None
         try:
-            stacks.append(dump.stack(item.name.call))
+            stacks.append(item.stack)
         except UnreadableError as error:
             notes.append(str(error))
             stacks.append(())
     return Divergence(
         step=step.step,
         direction=name.direction,
-        origin=finding.origin.record.name,
-        target=finding.target.record.name,
+        origin=finding.origin.line.name,
+        target=finding.target.line.name,
         cause="gradient" if name.direction == "backward" else "operator" if name.io == "output" else "input",
-        maker=before.origin.name.call if before is not None and before.origin is not None else "",
+        maker=before.origin.parts.call if before is not None and before.origin is not None else "",
         origin_stack=stacks[0],
         target_stack=stacks[1],
     )

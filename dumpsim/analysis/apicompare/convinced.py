@@ -13,9 +13,9 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dumpsim.analysis.apicompare.source import ApiCall, ApiGroup
+from dumpsim.analysis.apicall import Call, shapes
 from dumpsim.analysis.apicompare.unlisted import UNLISTED
-from dumpsim.analysis.callgroup import Group, shapes
+from dumpsim.analysis.callgroup import Group
 from dumpsim.analysis.namedistance import name_distances
 from dumpsim.core.errors import UnsupportedError
 
@@ -32,8 +32,8 @@ _NAME_COST = 20.0  # what the names of two edges can cost at most is the inverse
 
 
 def convinced_groups(
-    origin: Sequence[ApiCall], target: Sequence[ApiCall], method: str, frameworks: tuple[str, str]
-) -> list[ApiGroup]:
+    origin: Sequence[Call], target: Sequence[Call], method: str, frameworks: tuple[str, str]
+) -> list[Group]:
     """The groups of two steps as the real tool finds them.
 
     Parameters
@@ -52,7 +52,7 @@ def convinced_groups(
     keys = [
         [_key(call, framework) for call in side] for side, framework in zip((origin, target), frameworks, strict=True)
     ]
-    groups: list[ApiGroup] = []
+    groups: list[Group] = []
     at_i = at_j = 0
     for i, j in [*_PAIRS[method](keys[0], keys[1]), (len(origin), len(target))]:
         groups += _gap(origin[at_i:i], target[at_j:j])
@@ -62,7 +62,7 @@ def convinced_groups(
     return groups
 
 
-def _key(call: ApiCall, framework: str) -> Key:
+def _key(call: Call, framework: str) -> Key:
     """Name and shapes; MindTorch's names and those that the tool's table lacks stay as they are."""
     word = call.meaning.word
     if framework == "mindtorch" or (framework == "torch" and call.kind == "Torch" and call.api in UNLISTED):
@@ -166,7 +166,7 @@ _PAIRS: dict[str, Callable[[Sequence[Key], Sequence[Key]], list[Pair]]] = {
 }
 
 
-def _gap(origin: Sequence[ApiCall], target: Sequence[ApiCall]) -> list[ApiGroup]:
+def _gap(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
     """Groups of the calls between two convinced pairs."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
@@ -178,7 +178,7 @@ def _gap(origin: Sequence[ApiCall], target: Sequence[ApiCall]) -> list[ApiGroup]
     return [group for group in groups if group.origin or group.target]
 
 
-def _paired_edges(origin: Sequence[ApiCall], target: Sequence[ApiCall]) -> list[Pair]:
+def _paired_edges(origin: Sequence[Call], target: Sequence[Call]) -> list[Pair]:
     """Edges that meet; edge i leads from call i - 1 to call i, the first and the last from and to nothing."""
     rows, columns = len(origin) + 1, len(target) + 1
     if rows * columns > _MAX_CELLS:
@@ -230,7 +230,7 @@ def _walk(moves: NDArray[np.uint8]) -> list[Pair]:
 
 
 def _edge_costs(
-    origin: Sequence[ApiCall], target: Sequence[ApiCall]
+    origin: Sequence[Call], target: Sequence[Call]
 ) -> "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]":
     """What it costs to pair edges: 1 where other shapes pass, else a little for other names."""
     codes: dict[Hashable, int] = {}

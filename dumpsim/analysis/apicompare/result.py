@@ -185,11 +185,11 @@ def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, F
                 return step, finding, next(before, None)
             if finding.passes is None:
                 passed.clear()
-            elif finding.origin is not None and finding.origin.name.direction == "backward":
+            elif finding.origin is not None and finding.origin.parts.direction == "backward":
                 passed.append(finding)
     return None
 
 
 def _call(finding: Finding) -> str:
     """The call of the origin."""
-    return finding.origin.name.call if finding.origin is not None else ""
+    return finding.origin.parts.call if finding.origin is not None else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from dumpsim.analysis.apicall import Call
 from dumpsim.analysis.apicompare.difference import (
     ArrayDifference,
     StatisticsDifference,
@@ -19,13 +20,13 @@ from dumpsim.analysis.apicompare.difference import (
     percent,
     truncated,
 )
-from dumpsim.analysis.apicompare.source import ApiCall, ApiGroup, Dump, Item
+from dumpsim.analysis.apicompare.source import Dump
 from dumpsim.analysis.apicompare.table import Row, Table
-from dumpsim.analysis.apitree import dtype_of, statistics_of
-from dumpsim.analysis.callgroup import align_arrays
+from dumpsim.analysis.apitree import ApiEntry
+from dumpsim.analysis.callgroup import Group, align_arrays
 from dumpsim.analysis.meaning import Framework
 from dumpsim.analysis.tolerance import Tolerance
-from dumpsim.analysis.verdict import Side, Task, judge
+from dumpsim.analysis.verdict import Task, judge, side_of
 from dumpsim.codecs.apidump import HOMES
 
 __all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
@@ -40,8 +41,8 @@ _NAN = "nan"
 _BEFORE_NUMBER = re.compile(r"_(?=\d)")
 _FIRST_NUMBER = re.compile(r"(.*?)_(\d)(.?)")
 
-Pair = tuple[Item | None, Item | None]
-Middle = Callable[[ApiCall], Iterable[Item]]
+Pair = tuple[ApiEntry | None, ApiEntry | None]
+Middle = Callable[[Call], Iterable[ApiEntry]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Finding:
 
     Attributes
     ----------
-    origin, target : Item or None
+    origin, target : ApiEntry or None
     difference : ArrayDifference, StatisticsDifference or None
         None where nothing answers.
     values : tuple
@@ -60,8 +61,8 @@ class Finding:
     dtypes : tuple
     """
 
-    origin: Item | None
-    target: Item | None
+    origin: ApiEntry | None
+    target: ApiEntry | None
     difference: ArrayDifference | StatisticsDifference | None
     values: tuple[tuple[Any, Any], ...] = ()
     shapes: tuple[Any, Any] = (None, None)
@@ -70,7 +71,7 @@ class Finding:
     @property
     def is_layer(self) -> bool:
         """Whether this only names a module."""
-        return any(item is not None and item.name.count is None for item in (self.origin, self.target))
+        return any(item is not None and item.parts.count is None for item in (self.origin, self.target))
 
     @property
     def passes(self) -> bool | None:
@@ -126,7 +127,7 @@ class Style:
 _DIFFS = "max, min, mean diffs"
 
 
-def mapping_table(groups: Iterable[ApiGroup], style: Style, step: int) -> Table:
+def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
     """Which calls are which; several calls of one group share a cell."""
     rows = (
         Row(tuple("\n".join(call.name for call in side) for side in (group.origin, group.target)))
@@ -137,7 +138,7 @@ def mapping_table(groups: Iterable[ApiGroup], style: Style, step: int) -> Table:
     return Table(title=title, header=style.sides, rows=tuple(rows), ruled=True)
 
 
-def paired(groups: Sequence[ApiGroup], direction: str, dumps: tuple[Dump, Dump], style: Style) -> list[Pair]:
+def paired(groups: Sequence[Group], direction: str, dumps: tuple[Dump, Dump], style: Style) -> list[Pair]:
     """The arrays of all groups side by side, in the order of the table."""
     if direction == "forward":
         middles = (dumps[0].as_listed, dumps[1].as_listed) if style.exact and style.arrays else (_in_turn, _in_turn)
@@ -146,7 +147,7 @@ def paired(groups: Sequence[ApiGroup], direction: str, dumps: tuple[Dump, Dump],
     return [pair for group in groups for pair in backward(group)][::-1]
 
 
-def _forward(group: ApiGroup, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
+def _forward(group: Group, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
     """First inputs against first inputs, last outputs against last outputs; what is between stands alone."""
     between = [_between(side, middle) for side, middle in zip((group.origin, group.target), middles, strict=True)]
     yield from _aligned(_inputs(group.origin[:1]), _inputs(group.target[:1]))
@@ -156,7 +157,7 @@ def _forward(group: ApiGroup, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
     yield from _aligned(_outputs(group.origin[-1:]), _outputs(group.target[-1:]))
 
 
-def _backward(group: ApiGroup) -> Iterator[Pair]:
+def _backward(group: Group) -> Iterator[Pair]:
     """Gradients of the last outputs against each other; the rest alone."""
     if not group.origin or not group.target:
         yield from ((item, None) for call in group.origin for item in call.grads)
@@ -167,7 +168,7 @@ def _backward(group: ApiGroup) -> Iterator[Pair]:
     yield from _aligned(group.origin[-1].grads, group.target[-1].grads)
 
 
-def _backward_of_heads(group: ApiGroup) -> Iterator[Pair]:
+def _backward_of_heads(group: Group) -> Iterator[Pair]:
     """As 1.0.17 does: gradients of the first calls against each other, though those of the last are their peers."""
     sides = group.origin, group.target
     parts = [(side[:1], side[1:-1], side[1:][-1:]) for side in sides]
@@ -180,52 +181,50 @@ def _backward_of_heads(group: ApiGroup) -> Iterator[Pair]:
         yield from ((None, item) for item in target)
 
 
-def _aligned(origin: Sequence[Item], target: Sequence[Item]) -> list[Pair]:
+def _aligned(origin: Sequence[ApiEntry], target: Sequence[ApiEntry]) -> list[Pair]:
     """Arrays side by side, by shape."""
-    return align_arrays(origin, target, lambda item: item.shape)
+    return align_arrays(origin, target, lambda item: item.line.shape)
 
 
-def _inputs(calls: Sequence[ApiCall]) -> list[Item]:
+def _inputs(calls: Sequence[Call]) -> list[ApiEntry]:
     return [item for call in calls for item in call.inputs]
 
 
-def _outputs(calls: Sequence[ApiCall]) -> list[Item]:
+def _outputs(calls: Sequence[Call]) -> list[ApiEntry]:
     return [item for call in calls for item in call.outputs]
 
 
-def _between(calls: Sequence[ApiCall], middle: Middle) -> tuple[list[Item], list[Item], list[Item]]:
+def _between(calls: Sequence[Call], middle: Middle) -> tuple[list[ApiEntry], list[ApiEntry], list[ApiEntry]]:
     """Outputs of the first call, arrays of those in the middle, inputs of the last."""
     if len(calls) < 2:
         return [], [], []
     return _outputs(calls[:1]), [item for call in calls[1:-1] for item in middle(call)], _inputs(calls[-1:])
 
 
-def _in_turn(call: ApiCall) -> Iterator[Item]:
+def _in_turn(call: Call) -> Iterator[ApiEntry]:
     """Inputs and outputs of one index beside each other."""
     for pair in zip_longest(call.inputs, call.outputs):
         yield from (item for item in pair if item is not None)
 
 
-def findings(
-    pairs: Iterable[Pair], dumps: tuple[Dump, Dump], style: Style, tick: Callable[[], None]
-) -> Iterator[Finding]:
+def findings(pairs: Iterable[Pair], style: Style, tick: Callable[[], None]) -> Iterator[Finding]:
     """Compare the arrays, or their statistics, of every pair."""
     for pair in pairs:
-        yield _finding(pair, dumps, style)
+        yield _finding(pair, style)
         tick()
 
 
-def _finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Finding:
+def _finding(pair: Pair, style: Style) -> Finding:
     origin, target = pair
-    if any(item is not None and item.name.count is None for item in pair) and (style.arrays or style.mindtorch):
+    if any(item is not None and item.parts.count is None for item in pair) and (style.arrays or style.mindtorch):
         return Finding(origin=origin, target=target, difference=None)
     if style.arrays:
-        return _array_finding(pair, dumps, style)
-    records = [None if item is None else item.record for item in pair]
+        return _array_finding(pair, style)
+    records = [None if item is None else item.line for item in pair]
     difference = None
     if records[0] is not None and records[1] is not None:
         values = [(record.max, record.min, record.mean) for record in records if record is not None]
-        sides = [_side(item, dump) for item, dump in zip(pair, dumps, strict=True) if item is not None]
+        sides = [side_of(item) for item in pair if item is not None]
         task = Task(left=sides[0], right=sides[1], tolerance=style.tolerance, equal_nan=style.equal_nan)
         difference = compare_statistics(values[0], values[1], judge(task))
     shown = [None if record is None else list(record.shape) for record in records]
@@ -235,26 +234,9 @@ def _finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Finding:
     )
 
 
-def _side(item: Item, dump: Dump) -> Side:
-    """What is judged where one of the dumps has no arrays."""
-    return Side(
-        path=dump.arrays.get(item.record.name),
-        binary=False,
-        io=item.name.io,
-        slot=0,
-        format="",
-        dtype=dtype_of(item.record.dtype),
-        shape=item.shape,
-        row=statistics_of(item.record, measured=dump.measured),
-    )
-
-
-def _array_finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Finding:
+def _array_finding(pair: Pair, style: Style) -> Finding:
     """Of two npy files; a record without a file is as good as none."""
-    arrays = [
-        dump.array(item.record.name) if item is not None and item.record.name in dump.arrays else None
-        for item, dump in zip(pair, dumps, strict=True)
-    ]
+    arrays = [None if item is None or item.path is None else side_of(item).load() for item in pair]
     one, other = arrays
     difference: ArrayDifference | None = None
     values: tuple[tuple[Any, Any], ...] = ()
@@ -263,7 +245,7 @@ def _array_finding(pair: Pair, dumps: tuple[Dump, Dump], style: Style) -> Findin
         if style.mindtorch:
             values = tuple(zip(*(mean_max_min(array, exact=style.exact) for array in (one, other)), strict=True))
     shown = [
-        array.shape if array is not None else item.record.shape if item is not None else None
+        array.shape if array is not None else item.line.shape if item is not None else None
         for array, item in zip(arrays, pair, strict=True)
     ]
     types = [None if array is None else array.dtype.name for array in arrays]
@@ -302,7 +284,7 @@ def compare_table(
 
 def _ends_call(finding: Finding) -> bool:
     """Whether a line of dashes follows: after outputs."""
-    return any(item is not None and item.name.io == "output" for item in (finding.origin, finding.target))
+    return any(item is not None and item.parts.io == "output" for item in (finding.origin, finding.target))
 
 
 def _row(finding: Finding, style: Style) -> Row:
@@ -310,7 +292,7 @@ def _row(finding: Finding, style: Style) -> Row:
     sides = (finding.origin, finding.target)
     if style.mindtorch:
         return _mindtorch_row(finding, style)
-    names = tuple(None if item is None else item.record.name for item in sides)
+    names = tuple(None if item is None else item.line.name for item in sides)
     shown = tuple(None if shape is None else str(shape) for shape in finding.shapes)
     return Row((*names, *shown, *(_array_cells(finding) if style.arrays else (_statistics_cell(finding),))))
 
@@ -388,16 +370,16 @@ def _both(pair: tuple[Any, Any]) -> tuple[str, bool]:
     return (str(pair[0]) if same else f"{pair[0]}, {pair[1]}"), same
 
 
-def _module(item: Item, style: Style) -> str:
+def _module(item: ApiEntry, style: Style) -> str:
     """The module's name on a line of dashes: numbers follow a dot again; 1.0.17 ends after the first. [observed]"""
-    path = item.name.api
+    path = item.parts.api
     if style.exact and (start := _FIRST_NUMBER.match(path)):
         return "{}.{}{}".format(*start.groups())
     return _BEFORE_NUMBER.sub(".", path)
 
 
-def _torch_name(item: Item) -> str:
+def _torch_name(item: ApiEntry) -> str:
     """``torch.nn.Linear(0) input[0]``."""
-    name = item.name
+    name = item.parts
     index = "".join(f"[{part}]" for part in name.index)
     return f"{HOMES.get(name.kind, name.kind + '.')}{name.api}({name.count}) {name.io}{index}"

@@ -2,51 +2,30 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from dumpsim.analysis.apicall import Call, calls, order
+from dumpsim.analysis.apitree import ApiEntry, api_entries
+from dumpsim.analysis.meaning import Framework
+from dumpsim.analysis.place import API_INFO, Place
+from dumpsim.codecs.apidump import is_statistics_free
+from dumpsim.core.errors import BadInputError
 
-from dumpsim.analysis.apitree import measured
-from dumpsim.analysis.callgroup import Call, Group
-from dumpsim.analysis.meaning import Framework, meaning
-from dumpsim.codecs import apidump, npy
-from dumpsim.codecs.apidump import ApiName, ApiRecord
-from dumpsim.core.errors import BadInputError, UnreadableError
-
-__all__ = ["ApiCall", "ApiGroup", "Dump", "Item", "Step", "info_files", "open_dump", "ranks"]
+__all__ = ["Dump", "Step", "frameworks", "open_dump", "ranks"]
 
 # Of several dumps in one directory the first of these is compared. [spec api_dump 2]
 _FRAMEWORKS: tuple[Framework, ...] = ("mindtorch", "mindspore", "torch")
-_SUFFIXES = (".pkl", ".csv")  # 1.0.17, 1.0.18 [spec api_dump 1.2]
 _RANK = re.compile(r"rank(\d{1,9})", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One array of a call: its record and the parts of its name."""
-
-    record: ApiRecord
-    name: ApiName
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape in the info file."""
-        return self.record.shape
-
-
-ApiCall = Call[Item]
-ApiGroup = Group[Item]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """The calls from one forward run, with the gradients of the backward run that follows it."""
 
-    calls: tuple[ApiCall, ...]
+    calls: tuple[Call, ...]
     has_backward: bool
 
 
@@ -71,31 +50,20 @@ class Dump:
         return os.fspath(self.rank_dir / f"{self.framework}_api_dump")
 
     @cached_property
-    def arrays(self) -> dict[str, str]:
-        """The npy files, by record; what is no file, or a link to none, is not there."""
-        if not os.path.isdir(self.array_dir):
-            return {}
-        return {
-            entry.name[:-4]: entry.path
-            for entry in os.scandir(self.array_dir)
-            if entry.name.endswith(".npy") and entry.is_file()
-        }
-
-    @property
     def has_arrays(self) -> bool:
         """Whether there are npy files."""
-        return bool(self.arrays)
+        return any(entry.path for entry in self.entries())
 
-    def as_listed(self, call: ApiCall) -> list[Item]:
+    def as_listed(self, call: Call) -> list[ApiEntry]:
         """The arrays of a call by index, and then as their directory lists the files. [1.0.17: seen]"""
-        found = [item for item in (*call.inputs, *call.outputs) if item.record.name in self._places]
-        return sorted(found, key=lambda item: (_first_two(item.name.index), self._places[item.record.name]))
+        found = [entry for entry in (*call.inputs, *call.outputs) if entry.path is not None]
+        return sorted(found, key=lambda entry: (_first_two(entry.parts.index), self._places[f"{entry.line.name}.npy"]))
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {name: at for at, name in enumerate(self.arrays)}
+        return {entry.name: at for at, entry in enumerate(os.scandir(self.array_dir))}
 
-    def items(self) -> "Iterator[Item]":
+    def entries(self) -> Iterator[ApiEntry]:
         """Every array that was recorded; modules have none."""
         for step in self.steps:
             for call in step.calls:
@@ -103,43 +71,14 @@ class Dump:
                     yield from (*call.inputs, *call.outputs, *call.grads)
 
     @cached_property
-    def measured(self) -> frozenset[str]:
-        """Which statistics the dump was asked for."""
-        return measured(item.record for item in self.items())
-
-    @cached_property
     def has_statistics(self) -> bool:
         """Whether any record has a maximum, minimum or mean."""
-        return any(not apidump.is_statistics_free(item.record) for item in self.items())
-
-    @cached_property
-    def stacks(self) -> dict[str, tuple[str, ...]]:
-        """Frames by key of the stack file; empty when there is none."""
-        path = self.rank_dir / f"{self.framework}_api_dump_stack.json"
-        return apidump.read_stack(path) if path.is_file() else {}
-
-    def array(self, name: str) -> "np.ndarray[Any, Any]":
-        """The array of a record."""
-        return npy.read(self.arrays[name], mmap=False)
-
-    def statistics(self, record: ApiRecord) -> tuple[float, float, float]:
-        """Maximum, minimum and mean of a record; of its array when the info file has none."""
-        if apidump.is_statistics_free(record) and record.name in self.arrays:
-            array = self.array(record.name)
-            if array.size and array.dtype.kind != "c":
-                values = array.astype(np.float64)
-                return float(values.max()), float(values.min()), float(values.mean())
-        return record.max, record.min, record.mean
+        return any(not is_statistics_free(entry.line) for entry in self.entries())
 
     def as_cut_by_1_0_17(self) -> "Dump":
         """Without the last of several steps, unless a backward run follows it; a module called again at once is one."""
         steps = self.steps if len(self.steps) < 2 or self.steps[-1].has_backward else self.steps[:-1]
         return replace(self, steps=tuple(replace(step, calls=_merged(step.calls)) for step in steps))
-
-    def stack(self, call: str) -> tuple[str, ...]:
-        """The frames from which a call was made, innermost first; empty when they were not kept."""
-        keys = apidump.stack_keys(apidump.parse_name(f"{call}_forward_input"))
-        return next((self.stacks[key] for key in keys if key in self.stacks), ())
 
 
 def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
@@ -152,20 +91,21 @@ def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
     UnreadableError
         For an info file that is damaged, with the line.
     """
-    directory, framework, info = _find(Path(path), argument)
-    try:
-        steps = tuple(_steps(framework, apidump.read_info(info)))
-    except UnreadableError as error:
-        if error.where is not None:
-            raise
-        raise UnreadableError(error.what, where=os.fspath(info), code=error.code) from None
-    return Dump(framework=framework, rank_dir=directory, steps=steps)
+    directory, framework = _find(Path(path), argument)
+    steps: dict[int | None, list[ApiEntry]] = {}
+    for entry in api_entries(Place(path=directory, api=framework)):
+        steps.setdefault(entry.iteration, []).append(entry)
+    return Dump(framework=framework, rank_dir=directory, steps=tuple(map(_step, steps.values())))
 
 
-def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
-    """Directory of the rank, framework and info file."""
+def _step(entries: Sequence[ApiEntry]) -> Step:
+    return Step(calls=tuple(calls(entries)), has_backward=any(entry.parts.direction == "backward" for entry in entries))
+
+
+def _find(path: Path, argument: str) -> tuple[Path, Framework]:
+    """Directory of the rank and framework."""
     places = [path / "rank0"] if (path / "rank0").is_dir() else [path, *ranks(path)]
-    found = [(directory, framework, info) for directory in places for framework, info in info_files(directory)]
+    found = [(directory, framework) for directory in places for framework in frameworks(directory)]
     if not found:
         raise BadInputError(
             f"{os.fspath(path)!r} holds no rank0/<framework>_api_dump_info.pkl",
@@ -174,7 +114,7 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
             code="DS-API-010",
             vendor=f"{argument} is not a valid dump path",
         )
-    directories = sorted({str(directory) for directory, _, _ in found})
+    directories = sorted({str(directory) for directory, _ in found})
     if len(directories) > 1:
         raise BadInputError(
             f"{os.fspath(path)!r} holds several ranks and no rank0",
@@ -185,12 +125,10 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework, Path]:
     return found[0]
 
 
-def info_files(directory: Path) -> Iterator[tuple[Framework, Path]]:
-    """The info files in the directory of a rank, the one that is read first."""
-    for framework in _FRAMEWORKS:
-        for suffix in _SUFFIXES:
-            if (info := directory / f"{framework}_api_dump_info{suffix}").is_file():
-                yield framework, info
+def frameworks(directory: Path) -> list[Framework]:
+    """Whose info files are in the directory of a rank, the one that is read first."""
+    found = {match[1] for path in directory.glob("*") if (match := API_INFO.fullmatch(path.name)) and path.is_file()}
+    return [framework for framework in _FRAMEWORKS if framework in found]
 
 
 def ranks(path: Path) -> list[Path]:
@@ -201,63 +139,12 @@ def ranks(path: Path) -> list[Path]:
     return [entry for _, entry in sorted(named)]
 
 
-def _steps(framework: Framework, records: Iterable[ApiRecord]) -> Iterator[Step]:
-    """Cut the records where a forward line follows a backward line; the last step is there with or without one."""
-    forward: list[Item] = []
-    backward: list[Item] = []
-    for record in records:
-        item = Item(record=record, name=apidump.parse_name(record.name))
-        if item.name.direction == "backward":
-            backward.append(item)
-            continue
-        if backward:
-            yield _step(framework, forward, backward)
-            forward, backward = [], []
-        forward.append(item)
-    if forward or backward:
-        yield _step(framework, forward, backward)
-
-
-def _step(framework: Framework, forward: list[Item], backward: list[Item]) -> Step:
-    """The calls of one step in the order of their first lines."""
-    grads: dict[str, dict[str, Item]] = {}
-    for item in backward:  # of a second backward run the last gradient is the one in the file
-        grads.setdefault(item.name.call, {})[item.record.name] = item
-    groups: list[tuple[str, list[Item]]] = []
-    for item in forward:
-        if not groups or groups[-1][0] != item.name.call or item.name.kind == apidump.LAYER:
-            groups.append((item.name.call, []))
-        groups[-1][1].append(item)
-    calls = [_call(framework, name, items, grads.pop(name, {})) for name, items in groups]
-    calls += [_call(framework, name, [], items) for name, items in reversed(grads.items())]
-    return Step(calls=tuple(calls), has_backward=bool(backward))
-
-
-def _merged(calls: Sequence[ApiCall]) -> tuple[ApiCall, ...]:
+def _merged(calls: Sequence[Call]) -> tuple[Call, ...]:
     """Without modules that stand beside themselves."""
     again = (call.is_layer and at and calls[at - 1].name == call.name for at, call in enumerate(calls))
     return tuple(call for call, same in zip(calls, again, strict=True) if not same)
 
 
-def _call(framework: Framework, name: str, items: list[Item], grads: dict[str, Item]) -> ApiCall:
-    """One call from its lines."""
-    first = (items or list(grads.values()))[0].name
-    return Call(
-        name=name,
-        kind=first.kind,
-        api=first.api,
-        meaning=meaning(framework, first.kind, first.api),
-        inputs=tuple(item for item in items if item.name.io == "input"),
-        outputs=tuple(item for item in items if item.name.io == "output"),
-        grads=tuple(sorted(grads.values(), key=lambda item: tuple(map(_order, item.name.index)))),
-    )
-
-
 def _first_two(index: tuple[int | str, ...]) -> list[tuple[int, int, str]]:
     """An index for sorting; no index is the first."""
-    return [_order(part) for part in (*index[:2], 0, 0)[:2]]
-
-
-def _order(part: int | str) -> tuple[int, int, str]:
-    """Positions before words."""
-    return (0, part, "") if isinstance(part, int) else (1, 0, part)
+    return [order(part) for part in (*index[:2], 0, 0)[:2]]

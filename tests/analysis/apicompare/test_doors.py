@@ -34,7 +34,7 @@ def by_tables(origin, target, options):
     """Verdicts by step and the names of both records; None where nothing is known."""
     result, _ = compare_api_dumps(origin, target, options)
     return {
-        (step.step, one.origin.record.name, one.target.record.name): one.passes
+        (step.step, one.origin.line.name, one.target.line.name): one.passes
         for step in result.steps
         for one in step.findings
         if one.difference is not None and not one.is_layer
