@@ -7,11 +7,6 @@ import pytest
 grimp = pytest.importorskip("grimp", reason="needs the extra dev")
 pytestmark = pytest.mark.dev
 
-# Circles that are still there; an entry that no longer holds must go.
-KNOWN_CIRCLES = {
-    frozenset({"dumpsim.graph.gradient", "dumpsim.graph.gradient_control"}),
-}
-
 
 def circles(modules: Iterable[str], imported: Callable[[str], Iterable[str]]) -> list[list[str]]:
     """Groups of modules that import each other: the strongly connected components of more than one (Tarjan)."""
@@ -69,11 +64,8 @@ def graph():
 def test_no_import_circles(graph):
     """No two modules import each other, directly or through others."""
     found = circles(sorted(graph.modules), graph.find_modules_directly_imported_by)
-    new = [group for group in found if frozenset(group) not in KNOWN_CIRCLES]
-    shown = [" -> ".join(shortest_circle(group, graph.find_modules_directly_imported_by)) for group in new]
-    assert not new, "modules import each other in circles:\n" + "\n".join(shown)
-    gone = KNOWN_CIRCLES - {frozenset(group) for group in found}
-    assert not gone, f"these circles are open, take them out of KNOWN_CIRCLES: {[sorted(group) for group in gone]}"
+    shown = [" -> ".join(shortest_circle(group, graph.find_modules_directly_imported_by)) for group in found]
+    assert not found, "modules import each other in circles:\n" + "\n".join(shown)
 
 
 def test_a_circle_is_found_and_shown():

@@ -136,10 +136,14 @@ def test_parameters_have_the_names_of_pytorch():
 def test_every_listed_name_is_there():
     from importlib import import_module
 
+    from dumpsim.frontends.mindspore._api import rows
+
     for module in ("mint", "mint.nn", "mint.nn.functional"):
         package = import_module(f"dumpsim.frontends.mindspore.{module}")
-        rows = "".join(getattr(package, name, "") for name in ("_RENAMED", "_APPLIED"))
-        for name in [*getattr(package, "_SAME", "").split(), *(r.partition("(")[0] for r in rows.splitlines() if r)]:
+        text = "".join(getattr(package, name, "") for name in ("_RENAMED", "_APPLIED"))
+        same = [name.rpartition(".") for row in rows() for name in row.mint]
+        listed = [name for _, _, name in (n for n in same if f"mint.{n[0]}".rstrip(".") == module)]
+        for name in [*listed, *(r.partition("(")[0] for r in text.splitlines() if r)]:
             assert callable(getattr(package, name)), name
 
 

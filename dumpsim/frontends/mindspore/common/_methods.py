@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dumpsim.core.dtype import DType
+from dumpsim.frontends.mindspore._api import methods
 from dumpsim.frontends.mindspore._listener import heard_methods, unheard
 
 if TYPE_CHECKING:
@@ -64,7 +65,16 @@ def _extents(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return shape
 
 
+def _with_methods(cls: type) -> type:
+    """Decorator: the methods of the table of public names that the class does not define itself."""
+    for name, function in methods().items():
+        if name not in vars(cls):
+            setattr(cls, name, _method(function))
+    return cls
+
+
 @heard_methods()
+@_with_methods
 class TensorMethods:
     """Mixed into Tensor."""
 
@@ -114,45 +124,11 @@ class TensorMethods:
         """The tensor with a part replaced: ``tensor[index] = value`` in a graph."""
         return _late("_placing", "placed")(self, index, value)
 
-    abs = absolute = _method("abs")
-    exp, log, log1p, expm1 = _method("exp"), _method("log"), _method("log1p"), _method("expm1")
-    sqrt, rsqrt, square = _method("sqrt"), _method("rsqrt"), _method("square")
-    sin, cos, tan, tanh, erf = _method("sin"), _method("cos"), _method("tan"), _method("tanh"), _method("erf")
-    sigmoid, softmax = _method("sigmoid"), _method("softmax")
-    log_softmax, reciprocal = _method("log_softmax"), _method("reciprocal")
-    floor, ceil, round, sign, trunc = (_method(n) for n in ("floor", "ceil", "round", "sign", "trunc"))
-    neg = negative = _method("neg")
-    isnan, isfinite, isinf = _method("isnan"), _method("isfinite"), _method("isinf")
-    logical_not, logical_and, logical_or = _method("logical_not"), _method("logical_and"), _method("logical_or")
-    logical_xor = _method("logical_xor")
+    if TYPE_CHECKING:
 
-    add, sub, mul, pow = _method("add"), _method("sub"), _method("mul"), _method("pow")
-    subtract, multiply = _method("sub"), _method("mul")
-    div = divide = true_divide = _method("div")
-    floor_divide = floor_div = _method("floor_div")
-    remainder, matmul, mm, bmm = _method("remainder"), _method("matmul"), _method("mm"), _method("bmm")
-    maximum, minimum = _method("maximum"), _method("minimum")
-    equal = eq = _method("equal")
-    not_equal = ne = _method("not_equal")
-    greater = gt = _method("greater")
-    greater_equal = ge = _method("greater_equal")
-    less = lt = _method("less")
-    less_equal = le = _method("less_equal")
-
-    sum, mean, prod = _method("sum"), _method("mean"), _method("prod")
-    any, all = _method("any"), _method("all")
-    std, var, norm, logsumexp = _method("std"), _method("var"), _method("norm"), _method("logsumexp")
-    cumsum, topk, sort, argsort, unique = (_method(n) for n in ("cumsum", "topk", "sort", "argsort", "unique"))
-    clamp = clip = _method("clamp")
-    squeeze, expand_dims, unsqueeze = _method("squeeze"), _method("expand_dims"), _method("unsqueeze")
-    swapaxes = swapdims = _method("swapaxes")
-    split, chunk, unbind = _method("split"), _method("chunk"), _method("unbind")
-    masked_fill, masked_select = _method("masked_fill"), _method("masked_select")
-    flip, diagonal, nonzero = _method("flip"), _method("diagonal"), _method("nonzero")
-    amax, amin, dot, inner = _method("amax"), _method("amin"), _method("dot"), _method("inner")
-    gather, gather_elements, gather_nd = _method("gather"), _method("gather_elements"), _method("gather_nd")
-    index_select, narrow, tril, triu = (_method(n) for n in ("index_select", "narrow", "tril", "triu"))
-    cast = _method("cast")
+        def __getattr__(self, name: str) -> Any:
+            """The methods that the table of public names adds."""
+            ...
 
     def argmax(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
         """Place of the largest element along `axis`, of all elements where there is none."""
@@ -187,11 +163,11 @@ class TensorMethods:
 
     def is_floating_point(self) -> Any:
         """Whether the elements are floating point numbers."""
-        return self._dtype.kind == "float"  # type: ignore[attr-defined]
+        return self._dtype.kind == "float"
 
     def stride(self, dim: Any = None) -> Any:
         """Elements from one to the next along each axis."""
-        steps = tuple(step // self.itemsize for step in self.strides)  # type: ignore[attr-defined]
+        steps = tuple(step // self.itemsize for step in self.strides)
         return steps if dim is None else steps[dim]
 
     def max(self, axis: Any = None, keepdims: bool = False, *, return_indices: bool = False) -> Any:
@@ -219,7 +195,7 @@ class TensorMethods:
     def transpose(self, *axes: Any) -> "Tensor":
         """``ops.transpose``; without axes, all axes reversed."""
         order = _extents(axes)
-        return _op("transpose")(self, order or tuple(reversed(range(len(self.shape)))))  # type: ignore[attr-defined]
+        return _op("transpose")(self, order or tuple(reversed(range(len(self.shape)))))
 
     permute = transpose
 
@@ -266,7 +242,7 @@ class TensorMethods:
 
     def type(self, dtype: DType | None = None) -> Any:
         """The name of the number type, or the tensor in another."""
-        return _op("cast")(self, dtype) if dtype is not None else str(self.dtype)  # type: ignore[attr-defined]
+        return _op("cast")(self, dtype) if dtype is not None else str(self.dtype)
 
     def type_as(self, other: "Tensor") -> "Tensor":
         """In the number type of `other`."""
@@ -308,19 +284,19 @@ class TensorMethods:
 
     def dim(self) -> Any:
         """Number of axes."""
-        return self.ndim  # type: ignore[attr-defined]
+        return self.ndim
 
     def numel(self) -> Any:
         """Number of elements."""
-        return self.size  # type: ignore[attr-defined]
+        return self.size
 
     def new_zeros(self, size: Any, dtype: DType | None = None) -> "Tensor":
         """Zeros of a shape, in the tensor's number type unless told otherwise."""
-        return _op("zeros")(size, dtype or self.dtype)  # type: ignore[attr-defined]
+        return _op("zeros")(size, dtype or self.dtype)
 
     def new_ones(self, size: Any, dtype: DType | None = None) -> "Tensor":
         """Ones of a shape, in the tensor's number type unless told otherwise."""
-        return _op("ones")(size, dtype or self.dtype)  # type: ignore[attr-defined]
+        return _op("ones")(size, dtype or self.dtype)
 
 
 def _dtype(name: str) -> DType:

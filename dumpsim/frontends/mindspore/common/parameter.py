@@ -71,7 +71,7 @@ class Parameter(Tensor):
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer
         self.storage_format = storage_format
-        self.unique = False  # type: ignore[method-assign,assignment]  # the vendor shadows Tensor.unique too
+        self.unique = False  # the vendor shadows Tensor.unique too
         self.sliced = False
         self.cache_enable = False
         self.is_init = True

@@ -14,16 +14,6 @@ __all__: list[str] = []
 
 _SUBMODULES = ("nn", "optim")
 
-# functions that have mint's arguments as they are
-_SAME = """
-abs acos acosh asin asinh atan atanh  ceil cos cosh erf erfc exp exp2 expm1 floor frac isfinite isinf isnan log
-log1p log2 log10 logical_and logical_not logical_or logical_xor neg negative reciprocal rsqrt sigmoid sign sin sinh
-sqrt square tan tanh trunc clamp maximum minimum mul pow ne not_equal gt greater ge greater_equal lt less le
-less_equal matmul bmm mm mv dot addmm outer broadcast_to reshape permute unsqueeze where masked_select nonzero isclose
-lerp div divide floor_divide remainder logaddexp addcmul addcdiv bitwise_and bitwise_or bitwise_xor zeros ones eye
-zeros_like ones_like full arange cumprod tril triu tile roll flip einsum round nan_to_num xlogy trace
-"""
-
 # mint's call: the function behind it, with its names for the same arguments in the same order
 _RENAMED = """
 all(input, dim=None, keepdim=False): all(input, axis, keep_dims)
@@ -68,7 +58,7 @@ def __getattr__(name: str) -> Any:
     value = None
     if not name.startswith("_"):
         function = import_module(f"{__name__}.function")
-        value = getattr(function, name) if name in function.__all__ else find(name, _SAME, _RENAMED)
+        value = getattr(function, name) if name in function.__all__ else find(name, "", _RENAMED)
     if value is None:
         raise absent("mindspore.mint", name)
     return value

@@ -6,12 +6,22 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._api import mint_function
+
 __all__ = ["find", "renamed", "signature_of"]
 
 
 @cache
-def find(name: str, same: str, rows: str) -> Callable[..., Any] | None:
-    """A function of a name that is listed, None where there is none.
+def find(name: str, space: str, rows: str) -> Callable[..., Any] | None:
+    """A function of a name that is in rows of text or the table of public names, None where there is none.
+
+    Parameters
+    ----------
+    name : str
+    space : str
+        Where the name is public, "" or ``nn.functional.``.
+    rows : str
 
     Examples
     --------
@@ -20,19 +30,15 @@ def find(name: str, same: str, rows: str) -> Callable[..., Any] | None:
     >>> total(Tensor([[1.0, 2.0]]), dim=1).asnumpy()
     array([3.], dtype=float32)
     """
-    from dumpsim.frontends.mindspore import ops
-
-    if name in same.split():
-        function: Callable[..., Any] = getattr(ops, name)
-        return function
     row = next((row for row in rows.splitlines() if row.startswith(f"{name}(")), None)
-    return None if row is None else renamed(row)
+    if row is not None:
+        return renamed(row)
+    same = mint_function(space + name)
+    return None if same is None else getattr(ops, same)
 
 
 def renamed(row: str) -> Callable[..., Any]:
     """The function of one row, ``cumsum(input, dim, dtype=None): cumsum(x, axis, dtype)``."""
-    from dumpsim.frontends.mindspore import ops
-
     head, _, tail = row.partition("): ")
     name, _, arguments = head.partition("(")
     behind, _, names = tail.rstrip(")").partition("(")

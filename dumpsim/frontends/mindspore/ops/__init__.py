@@ -1,13 +1,14 @@
 """``mindspore.ops``: functions, primitives and gradients."""
 
-import re
 from functools import cache
 from typing import Any
 
 from dumpsim.core.errors import UnsupportedError
+from dumpsim.frontends.mindspore import _api
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._listener import heard
+from dumpsim.frontends.mindspore.ops import function
 from dumpsim.frontends.mindspore.ops.primitive import (
     Primitive,
     PrimitiveWithInfer,
@@ -21,16 +22,8 @@ _SUBMODULES = ("auto_generate", "composite", "function", "functional", "operatio
 _COMPOSITE = ("GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "grad", "value_and_grad", "vjp")
 
 
-@cache
-def _by_table(name: str) -> Any:
-    """A function for an operator of the table that has no function of its own: ``ops.hsigmoid`` of HSigmoid."""
-    from dumpsim.frontends.mindspore.ops._signatures import signature_of
-    from dumpsim.ops.table import names
-
-    flat = name.replace("_", "")
-    op_type = next((op for op in names() if op.lower() == flat and re.fullmatch(r"[a-z0-9_]+", name)), None)
-    if op_type is None or signature_of(op_type).init.parameters:
-        return None
+def _of_operator(op_type: str, name: str) -> Any:
+    """A function that runs one operator: for a row of the table without a module."""
 
     def function(*operands: Any) -> Any:
         return call(op_type, list(operands))
@@ -65,7 +58,7 @@ def __getattr__(name: str) -> Any:
 @cache
 def _function(name: str) -> Any:
     """A function as scripts get it, None where there is none."""
-    from dumpsim.frontends.mindspore.ops.function import find
-
-    value = find(name) or _by_table(name)
-    return heard("function", name, value) if value is not None else None
+    row = _api.function(name)
+    if row is None:
+        return None
+    return heard("function", name, function.find(name) if row.module else _of_operator(row.operator, name))

@@ -30,11 +30,6 @@ __all__ = [
     "softmax",
 ]
 
-_SAME = """
-relu gelu silu sigmoid tanh mish hardswish hardsigmoid softplus layer_norm pad interpolate mse_loss l1_loss
-pixel_shuffle glu selu adaptive_avg_pool2d
-"""
-
 _RENAMED = """
 binary_cross_entropy(input, target, weight=None, reduction='mean'): \
 binary_cross_entropy(logits, labels, weight, reduction)
@@ -328,7 +323,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 
 
 def __getattr__(name: str) -> Any:
-    value = None if name.startswith("_") else find(name, _SAME, _RENAMED)
+    value = None if name.startswith("_") else find(name, "nn.functional.", _RENAMED)
     if value is None:
         raise absent("mindspore.mint.nn.functional", name)
     return value

@@ -10,9 +10,7 @@ from dumpsim.frontends.mindspore.ops.function._single import single
 __all__ = [
     "adaptive_avg_pool2d",
     "addbmm",
-    "addmm",
     "addmv",
-    "baddbmm",
     "celu",
     "dtype",
     "einsum",
@@ -46,11 +44,6 @@ __all__ = [
 ]
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``beta * input + alpha * (mat1 @ mat2)``."""
-    return single("Addmm", [input, mat1, mat2, beta, alpha])
-
-
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``."""
     return single("Addmv", [input, mat, vec, beta, alpha])
@@ -59,11 +52,6 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """``beta * input + alpha * sum(batch1 @ batch2)``, the sum over the batch."""
     return single("Addbmm", [input, batch1, batch2, beta, alpha])
-
-
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``beta * input + alpha * (batch1 @ batch2)`` of batches of matrices."""
-    return single("Baddbmm", [input, batch1, batch2, beta, alpha])
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
