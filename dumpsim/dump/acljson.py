@@ -6,12 +6,12 @@ from typing import Any
 
 from dumpsim.archive.modeltree import ModelTree
 from dumpsim.archive.sink import Sink
-from dumpsim.modes.config import DumpConfig
+from dumpsim.modes.request import DumpRequest
 
 __all__ = ["NO_TARGET", "AclJson", "contents"]
 
 NO_TARGET = "NoSetDumpTarget"  # the layer of a dump_mode 2 without set_dump [spec mindspore 2.3]
-_MODES = {0: "all", 1: "input", 2: "output"}
+_MODES = {(True, True): "all", (True, False): "input", (False, True): "output"}
 _NEVER = "2147483647"  # a step that is never reached: nothing is dumped yet
 _MODE = 0o400
 
@@ -22,53 +22,53 @@ class AclJson:
     Parameters
     ----------
     tree : ModelTree
-    config : DumpConfig
+    request : DumpRequest
     sink : Sink
     """
 
-    def __init__(self, tree: ModelTree, config: DumpConfig, sink: Sink) -> None:
+    def __init__(self, tree: ModelTree, request: DumpRequest, sink: Sink) -> None:
         self._tree = tree
-        self._config = config
+        self._request = request
         self._sink = sink
 
     def begin(self) -> None:
         """The file of the start."""
-        self._write(contents(self._config, self._tree.root, None))
+        self._write(contents(self._request, self._tree.root, None))
 
     def step(self, number: int, layers: Iterable[str]) -> None:
         """The file of a step; its directory is there before ACL hears of it."""
-        if self._config.op_debug_mode != 4:
+        if self._request.trigger != "failure":
             self._sink.make(self._tree.step(number))
-        self._write(contents(self._config, self._tree.step(number), layers))
+        self._write(contents(self._request, self._tree.step(number), layers))
 
     def _write(self, found: dict[str, Any]) -> None:
         text = json.dumps({"dump": found}, separators=(",", ":"), sort_keys=True)  # as the vendor's library sorts
         self._sink.write(self._tree.root, self._tree.acl_json, [text.encode()], mode=_MODE)
 
 
-def contents(config: DumpConfig, path: str, layers: "Iterable[str] | None") -> dict[str, Any]:
+def contents(request: DumpRequest, path: str, layers: "Iterable[str] | None") -> dict[str, Any]:
     """The object under ``dump``.
 
     Parameters
     ----------
-    config : DumpConfig
+    request : DumpRequest
     path : str
         ``dump_path``.
     layers : iterable of str or None
         Selected operators of a step; None at the start of the process.
     """
-    if layers is not None and config.op_debug_mode == 4:
+    if layers is not None and request.trigger == "failure":
         return {"dump_scene": "lite_exception"}
-    if layers is not None and config.op_debug_mode == 3:
+    if layers is not None and request.trigger == "overflow":
         return {"dump_path": path, "dump_debug": "on"}
     found: dict[str, Any] = {
         "dump_path": path,
-        "dump_mode": _MODES[config.input_output],
+        "dump_mode": _MODES[request.inputs, request.outputs],
         "dump_op_switch": "on",
         "dump_list": [],
     }
     if layers is None:
         found["dump_step"] = _NEVER
-    elif config.dump_mode != 0:
+    elif not request.selection.everything:
         found["dump_list"] = [{"layer": list(layers) or [NO_TARGET]}]
     return found

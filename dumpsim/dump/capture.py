@@ -18,29 +18,29 @@ from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.location import Location
 from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.unit import Source, Unit
-from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.operators import TEXT_OPERANDS
 from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest
 
-__all__ = ["Capture", "Held"]
+__all__ = ["Capture", "Snapshot"]
 
 
-class Held:
-    """Operands that a kernel is about to overwrite, with their bytes from before."""
+class Snapshot:
+    """The bytes of the operands that a kernel is about to overwrite."""
 
     def __init__(self) -> None:
         self._refs: dict[int, TensorRef] = {}
 
-    def keep(self, event: TaskEvent) -> None:
+    def take(self, event: TaskEvent) -> None:
         """Copy the operands that the kernel writes, as such or as its outputs."""
         self._refs = {ref.slot: _copied(ref) for ref in event.operands if ref.written or _overlaps(ref, event.outputs)}
 
-    def give(self, event: TaskEvent) -> TaskEvent:
-        """The event with the operands as they were."""
-        held, self._refs = self._refs, {}
-        if not held:
+    def restore(self, event: TaskEvent) -> TaskEvent:
+        """The event with the operands as they were; the snapshot is dropped."""
+        before, self._refs = self._refs, {}
+        if not before:
             return event
-        return replace(event, operands=tuple(held.get(ref.slot, ref) for ref in event.operands))
+        return replace(event, operands=tuple(before.get(ref.slot, ref) for ref in event.operands))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,10 @@ class Capture:
     rank : int
     opdebug : str
         Layout of overflow records: ``old`` or ``new``.
-    useless : bool
-        Outputs that are known to be useless are dumped, too.
     """
 
     profile: Profile
-    config: DumpConfig
+    request: DumpRequest
     unit: Unit
     location: Location
     choice: KernelChoice
@@ -66,11 +64,10 @@ class Capture:
     log: Log
     rank: int
     opdebug: str
-    useless: bool
 
     def when(self, event: TaskEvent, work: Callable[[], None]) -> None:
         """Do it behind the kernel where the dump is asynchronous, else at once."""
-        if self.config.asynchronous and event.defer is not None:
+        if self.request.asynchronous and event.defer is not None:
             event.defer(work)
         else:
             work()
@@ -86,13 +83,13 @@ class Capture:
 
     def both(self, event: TaskEvent, moment: Moment) -> None:
         """Dump operands and outputs."""
-        if not decide.leaves_files(self.profile, self.config, event):
+        if not decide.leaves_files(self.profile, self.request, event):
             return
         self._operator(event, moment, self._wanted_inputs(event), self._wanted_outputs(event))
         self._arguments(event, moment)
 
     def failed(self, event: TaskEvent, moment: Moment) -> None:
-        """Dump the operands of a kernel that failed, whatever ``input_output`` says."""
+        """Dump the operands of a kernel that failed, whether or not inputs are asked for."""
         wanted = self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
         self._operator(event, moment, wanted, ())
 
@@ -116,22 +113,27 @@ class Capture:
         )
 
     def _wanted_inputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
-        if not self.config.inputs:
+        if not self.request.inputs:
             return ()
         if event.op_type in TEXT_OPERANDS and any(isinstance(value, str) for value in event.arguments.values()):
             self.log("ERROR", "", f"{event.full_name}: an input is a string, which dump does not support")
         return self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
 
     def _wanted_outputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
-        if not self.config.outputs:
+        if not self.request.outputs:
             return ()
-        return self._told(decide.choose_outputs(self.profile, event.op_type, event.outputs, useless=self.useless))
+        return self._told(self.choose_outputs(event))
 
-    def _told(self, chosen: decide.Selection) -> tuple[TensorRef, ...]:
+    def choose_outputs(self, event: TaskEvent) -> decide.Choice:
+        """The outputs that are wanted where outputs are asked for."""
+        useless = self.request.useless_outputs
+        return decide.choose_outputs(self.profile, event.op_type, event.outputs, useless=useless)
+
+    def _told(self, chosen: decide.Choice) -> tuple[TensorRef, ...]:
         """The wanted tensors, the others accounted for."""
         for _, reason in chosen.skipped:
             self.ledger.tally.skip(reason)
-            if reason == decide.EMPTY and self.config.asynchronous:
+            if reason == decide.EMPTY and self.request.asynchronous:
                 self.log("WARNING", "", "tensor size is 0")  # synchronous dump says nothing [spec mindspore 7]
         return chosen.wanted
 
@@ -144,7 +146,7 @@ class Capture:
 
     def _arguments(self, event: TaskEvent, moment: Moment) -> None:
         """Save what the kernel was made with. [spec mindspore 3.11]"""
-        if self.config.save_kernel_args and self.profile.kernel_arguments and self.config.enable:
+        if self.request.kernel_arguments:
             name, data = arguments_file(event.full_name, event.arguments, event.attrs)
             directory = self.location.directory(event, moment)
             self.ledger.guarded(lambda: self.sink.write(directory, name, [data]))

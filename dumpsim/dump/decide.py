@@ -1,59 +1,42 @@
 """Which tensors of an event are wanted. Pure: no files, no clock, no bytes are read."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dumpsim.core.events import TaskEvent, TensorRef
-from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS, UNNAMED, WITHOUT_FILES
 from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest
 
 __all__ = [
     "EMPTY",
-    "IGNORE_USELESS",
-    "Selection",
+    "Choice",
     "choose_inputs",
     "choose_outputs",
     "choose_parameters",
-    "is_selected",
     "leaves_files",
 ]
 
-IGNORE_USELESS = "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT"
 EMPTY = "no elements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """The wanted tensors of an operator, and those that are not dumped although the config asks for them."""
+class Choice:
+    """The wanted tensors of an operator, and those that are not dumped although the request asks for them."""
 
     wanted: tuple[TensorRef, ...] = ()
     skipped: tuple[tuple[int, str], ...] = ()  # slot, reason
 
 
-def is_selected(config: DumpConfig, full_name: str, attrs: Mapping[str, Any]) -> bool:
-    """Whether ``dump_mode`` and ``kernels`` choose an operator.
-
-    In dump_mode 2 an operator carries the mark that set_dump left on it. [spec mindspore 2.3]
-    """
-    if config.dump_mode == 1:
-        return config.kernels.match(full_name) is not None
-    if config.dump_mode == 2:
-        return str(attrs.get("dump", "")).lower() == "true"
-    return True
-
-
-def leaves_files(profile: Profile, config: DumpConfig, event: TaskEvent) -> bool:
+def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bool:
     """Whether an operator is one that files are written of at all. [spec ge 2.6]"""
     without = WITHOUT_FILES[profile.skip_tables]
     if without is None:
         return True
-    named = config.dump_mode == 0 or event.op_type not in UNNAMED
+    named = request.selection.everything or event.op_type not in UNNAMED
     return named and event.op_type not in without and bool(event.outputs)
 
 
-def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Selection:
+def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Choice:
     """The operands that have bytes and that no table excludes; attributes of whole graphs take no slot."""
     if not profile.host_operands:
         refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(ref for ref in refs if ref.address))
@@ -61,21 +44,21 @@ def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -
     return _choose(profile, refs, hidden, "the operand lives on the host")
 
 
-def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Selection:
+def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Choice:
     """The outputs that have bytes and that no table excludes; `useless` keeps those of the table, too."""
     hidden = frozenset() if useless else HIDDEN_OUTPUTS[profile.skip_tables].get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the output is known to be useless")
 
 
-def choose_parameters(config: DumpConfig, profile: Profile, refs: tuple[TensorRef, ...]) -> Selection:
+def choose_parameters(request: DumpRequest, profile: Profile, refs: tuple[TensorRef, ...]) -> Choice:
     """The graph inputs that get a Parameter file; they count as outputs. [spec mindspore 3.10, spec observed 1.4]"""
-    if not (profile.parameters and config.outputs) or config.dump_mode == 2:
-        return Selection()
-    named = tuple(ref for ref in refs if ref.name and is_selected(config, ref.name, {}))
+    if not (profile.parameters and request.outputs):
+        return Choice()
+    named = tuple(ref for ref in refs if ref.name and request.selection.selects(ref.name, {}))
     return _choose(profile, named, frozenset(), "")
 
 
-def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int], why: str) -> Selection:
+def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int], why: str) -> Choice:
     """Sort tensors into wanted and skipped."""
     wanted: list[TensorRef] = []
     skipped: list[tuple[int, str]] = []
@@ -87,7 +70,7 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
             wanted.append(ref)
         else:
             skipped.append((ref.slot, reason))
-    return Selection(wanted=tuple(wanted), skipped=tuple(skipped))
+    return Choice(wanted=tuple(wanted), skipped=tuple(skipped))
 
 
 def _reason(profile: Profile, ref: TensorRef) -> str | None:

@@ -28,18 +28,16 @@ class SessionInfo:
     saturation : bool
         The chip stores the largest number for a result that is too large, not an infinity.
     rank, device_id : int
-    release : str
-        ``seed``, ``2.7`` or ``2.10``.
     clock : Clock
         Where time stamps come from.
     settings : RunSettings
         Overrides of the profile, manifest, append.
-    exception_dump : str
-        ``exception_dump`` of the context's ``ascend_config``, "" where the script does not set it.
     disk : DiskFaults or None
         Asked before every write.
     control : DumpControl
-        What the script says to the dump while it runs.
+        Starts, stops and steps of the script itself.
+    late_changes : callable
+        Warnings of what the script changed after the dump had started; asked when a run begins.
     lifetimes : callable
         Life times of the device's tensors, for the manifest; objects with the attributes of `manifest.BufferEntry`.
     log : callable
@@ -53,10 +51,9 @@ class SessionInfo:
     saturation: bool = False
     rank: int = 0
     device_id: int = 0
-    release: str = "seed"
     settings: RunSettings = field(default_factory=RunSettings)
-    exception_dump: str = ""
     disk: DiskFaults | None = None
     control: DumpControl = field(default_factory=DumpControl)
+    late_changes: Callable[[], Iterable[str]] = tuple
     lifetimes: Callable[[], Iterable[object]] = tuple
     log: Log = _silent

@@ -7,8 +7,8 @@ from dumpsim.archive.tree import Tree, newest_stamp
 from dumpsim.core.events import TaskEvent
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.iteration import Moment
-from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest
 
 __all__ = ["Location", "locate"]
 
@@ -88,10 +88,10 @@ class ModelLocation:
         return self.tree.newest_stamp()
 
 
-def locate(profile: Profile, config: DumpConfig, info: SessionInfo) -> RankLocation | ModelLocation:
+def locate(profile: Profile, request: DumpRequest, info: SessionInfo) -> RankLocation | ModelLocation:
     """The tree of a run."""
     if profile.tree == "model":
-        tree = ModelTree(path=config.path, device_id=info.device_id, step_level=profile.step_level)
+        tree = ModelTree(path=request.path, device_id=info.device_id, step_level=profile.step_level)
         return ModelLocation(tree)
-    ranks = Tree(path=config.path, rank=info.rank, net_name=config.net_name)
+    ranks = Tree(path=request.path, rank=info.rank, net_name=request.net_name)
     return RankLocation(ranks, root_graphs=profile.graph_level == "root")

@@ -1,7 +1,6 @@
-"""The dump of one rank: listens to the device and writes what the config asks for."""
+"""The dump of one rank: listens to the device and writes what a request asks for."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 
 from dumpsim.archive.sink import Sink
@@ -9,7 +8,7 @@ from dumpsim.core.clock import VirtualClock
 from dumpsim.core.errors import BadInputError, DumpConfigError, DumpWriteError, ScriptValueError
 from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, TaskEvent
 from dumpsim.core.options import CompileOptions
-from dumpsim.dump import account, decide
+from dumpsim.dump import decide, report
 from dumpsim.dump.acljson import AclJson
 from dumpsim.dump.artefacts import RankFiles, check_target, check_types
 from dumpsim.dump.capture import Capture
@@ -22,88 +21,52 @@ from dumpsim.dump.overflowrecord import layout_of
 from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.summary import Summary, Tally
 from dumpsim.dump.tensorfiles import TensorFiles
+from dumpsim.dump.trigger import left_to_cann, overlooks_saturation, trigger_of
 from dumpsim.dump.unit import Unit
-from dumpsim.dump.watch import watch
-from dumpsim.modes.config import DumpConfig
-from dumpsim.modes.configfile import load, read_file
-from dumpsim.modes.profile import Profile, device_of, find
+from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest
 
-__all__ = ["DumpService", "SessionInfo", "start"]
-
-_READ_ONCE = ("MINDSPORE_DUMP_CONFIG", "MS_DIAGNOSTIC_DATA_PATH")
-_GE = "ENABLE_MS_GE_DUMP"
-
-
-def start(info: SessionInfo, environment: Mapping[str, str]) -> "DumpService | None":
-    """The dump that the environment asks for, None where it asks for none.
-
-    Parameters
-    ----------
-    info : SessionInfo
-    environment : mapping
-        ``MINDSPORE_DUMP_CONFIG``, ``MS_DIAGNOSTIC_DATA_PATH``, ``MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT``,
-        ``ENABLE_MS_GE_DUMP``.
-
-    Raises
-    ------
-    DumpConfigError
-        For a config that the vendor refuses.
-    BadInputError
-        For a directory that already holds this rank's dump, under the virtual clock and without ``--append``.
-    DumpWriteError
-        For a directory that cannot be written, where the profile says so.
-    UnsupportedError
-        For modes that the release has no more.
-    """
-    found = read_file(environment)
-    if found is None:
-        return None
-    file, text = found
-    ge = environment.get(_GE) == "1"
-    profile = find(info.release, device_of(info.target, info.jit_level, ge=ge), info.settings.overrides)
-    config, warnings = load(text, environment, profile, device_id=info.device_id, file=file)
-    for warning in warnings:
-        info.log("WARNING", warning.function, warning.text)
-    if ge and profile.dialect != "graph":
-        info.log("WARNING", "", f"{_GE} has no effect: it belongs to Ascend with jit_level O2")
-    if profile.dialect == "graph" and info.exception_dump == "2":
-        raise DumpConfigError(
-            "the lite exception dump and the dump of whole graphs exclude each other",
-            where='set_context(ascend_config={"exception_dump": "2"})',
-            allowed=("0", "1"),
-            nearest="1",
-            code="DS-DMP-005",
-        )
-    return DumpService(info, profile, config, environment)
+__all__ = ["DumpService", "SessionInfo"]
 
 
 class DumpService:
     """A `Tap` that dumps.
 
+    Parameters
+    ----------
+    info : SessionInfo
+    profile : Profile
+        How the vendor's mode and release does it.
+    request : DumpRequest
+
+    Raises
+    ------
+    BadInputError
+        For a directory that already holds this rank's dump, under the virtual clock and without ``--append``.
+    DumpWriteError
+        For a directory that cannot be written, where the profile says so.
+
     Examples
     --------
-    >>> import json, tempfile
+    >>> import tempfile
     >>> from dumpsim.core.settings import RunSettings
-    >>> root = tempfile.mkdtemp()
-    >>> config = {"common_dump_settings": {"dump_mode": 0, "path": root, "net_name": "Net", "iteration": "all",
-    ...           "input_output": 0, "kernels": [], "support_device": [0]}, "e2e_dump_settings": {"enable": True}}
-    >>> with open(root + "/dump.json", "w") as file:
-    ...     json.dump(config, file)
-    >>> service = start(SessionInfo(target="Ascend", clock=VirtualClock(), settings=RunSettings(manifest=None)),
-    ...                 {"MINDSPORE_DUMP_CONFIG": root + "/dump.json"})
-    >>> service.profile.name, service.config.net_name, service.finish().asked
-    ('seed/ascend_o0', 'Net', 0)
+    >>> from dumpsim.modes.profile import find
+    >>> info = SessionInfo(target="Ascend", clock=VirtualClock(), settings=RunSettings(manifest=None))
+    >>> request = DumpRequest(path=tempfile.mkdtemp(), net_name="Net")
+    >>> service = DumpService(info, find("seed", "ascend_o0"), request)
+    >>> service.enabled, service.finish().asked
+    (True, 0)
     """
 
-    def __init__(self, info: SessionInfo, profile: Profile, config: DumpConfig, environment: Mapping[str, str]) -> None:
+    def __init__(self, info: SessionInfo, profile: Profile, request: DumpRequest) -> None:
         self.info = info
         self.profile = profile
-        self.config = config
+        self.request = request
         self.tally = Tally()
-        self._environment = {name: environment.get(name) for name in _READ_ONCE}
-        mode = profile.binary_mode if config.binary else profile.file_mode
+        binary = request.file_format == "bin"
+        mode = profile.binary_mode if binary else profile.file_mode
         self._sink = Sink(file_mode=mode, directory_mode=profile.directory_mode, disk=info.disk)
-        self._location = locate(profile, config, info)
+        self._location = locate(profile, request, info)
         self._ledger = Ledger(
             profile=profile,
             tally=self.tally,
@@ -112,34 +75,33 @@ class DumpService:
             log=info.log,
         )
         self._tensors = TensorFiles(
-            profile=profile, config=config, sink=self._sink, ledger=self._ledger, clock=info.clock,
+            profile=profile, request=request, sink=self._sink, ledger=self._ledger, clock=info.clock,
             seed=info.settings.seed, rank=info.rank,
         )  # fmt: skip
         unit: Unit = self._tensors
-        if config.binary:
+        if binary:
             unit = OperatorFiles(sink=self._sink, ledger=self._ledger, clock=info.clock)
-        self._choice = KernelChoice(config)
+        self._choice = KernelChoice(request.selection)
         self._capture = Capture(
-            profile=profile, config=config, unit=unit, location=self._location, choice=self._choice,
+            profile=profile, request=request, unit=unit, location=self._location, choice=self._choice,
             ledger=self._ledger, sink=self._sink, log=info.log, rank=info.rank,
-            opdebug=layout_of(profile.opdebug, info.chip), useless=self._useless_rule(environment),
+            opdebug=layout_of(profile.opdebug, info.chip),
         )  # fmt: skip
-        self._watch = watch(self._capture)
+        self._trigger = trigger_of(self._capture)
         self._whole = isinstance(self._location, ModelLocation)  # graphs that run as models have a tree of their own
         self._iteration = Iteration(
-            IterationCounter(profile.iteration_rule, config.initial_iteration),
-            config.steps,
+            IterationCounter(profile.iteration_rule, request.first_step),
+            request.steps,
             info.control,
             enabled=self.enabled,
         )
-        self._told: set[str] = set()  # variables whose late change was told
         self._layers: dict[str, None] = {}  # selected operators of the compiled graphs, in their order
         self._ran = False
         self._finished: Summary | None = None
         self._files = self._rank_files()
         self._acl = self._acl_json()
-        if config.disabled is not None:
-            self.tally.fail(f"nothing is dumped: {config.disabled}")
+        if request.disabled is not None:
+            self.tally.fail(f"nothing is dumped: {request.disabled}")
         else:
             self._prepare()
 
@@ -147,19 +109,19 @@ class DumpService:
 
     @property
     def enabled(self) -> bool:
-        """Whether the config dumps anything on this device."""
-        return self.config.disabled is None
+        """Whether the request dumps anything on this device."""
+        return self.request.disabled is None
 
     @property
     def exception_path(self) -> str | None:
-        """Where the dump of an exception goes that CANN makes for this config, None where the config asks for none."""
-        lite = self.config.op_debug_mode == 4 and self.profile.exception == "lite"
-        return self._location.root if lite and self.enabled else None
+        """Where CANN puts the exception dump that the request asks for, None where it asks for none."""
+        asked = self.enabled and left_to_cann(self.request, self.profile)
+        return self._location.root if asked else None
 
     def compile_options(self, options: CompileOptions) -> CompileOptions:
         """What this dump wants of compilation: a synchronous one needs every tensor to keep its memory. [spec
         mindspore 12.1]"""
-        reuse = not self.enabled or self.profile.memory_reuse or self.config.asynchronous
+        reuse = not self.enabled or self.profile.memory_reuse or self.request.asynchronous
         return replace(options, memory_reuse=options.memory_reuse and reuse)
 
     def refuse_sink(self, size: int = 1) -> None:
@@ -219,10 +181,10 @@ class DumpService:
             check_target(nodes, self.profile.target)
         if self._files is not None:
             self._files.graph(event, self._tensors)
-        if self.config.dump_mode != 0:
+        if not self.request.selection.everything:
             marks = {node.full_name: dict((*node.primitive_attrs, *node.node_attrs)) for node in nodes}
             for name in event.execution_order:
-                if decide.is_selected(self.config, name, marks.get(name, {})):
+                if self.request.selection.selects(name, marks.get(name, {})):
                     self._layers[name] = None
 
     def run_begin(self, event: RunEvent) -> None:
@@ -230,11 +192,12 @@ class DumpService:
         dataset = event.kind == "dataset"
         if dataset:
             self.refuse_sink()
-        self._warn_of_late_changes()
+        for text in self.info.late_changes():
+            self.info.log("WARNING", "", text)
         moment = self._iteration.begin(
             event.root_graph_id, run=event.run_count, time_ns=self.info.clock.now_ns, dataset=dataset
         )
-        for text in self.config.steps.oversized:
+        for text in self.request.steps.oversized:
             self.info.log("ERROR", "CheckStoul", f"Out of Range error: stoul when parse {text}")
         self._ran = self._ran or not dataset
         if dataset or not self._iteration.capturing:
@@ -250,7 +213,7 @@ class DumpService:
         """Write the Parameter files of the run, and advance."""
         dataset = event.kind == "dataset"
         if self._iteration.capturing and not dataset and self._files is not None:
-            chosen = decide.choose_parameters(self.config, self.profile, event.parameters)
+            chosen = decide.choose_parameters(self.request, self.profile, event.parameters)
             for ref in event.parameters:
                 self._choice.use(ref.name)
             for _, reason in chosen.skipped:
@@ -263,11 +226,11 @@ class DumpService:
 
     def before_task(self, event: TaskEvent) -> None:
         """A selected kernel is about to run."""
-        self._watch.before(event, self._iteration.moment)
+        self._trigger.before(event, self._iteration.moment)
 
     def after_task(self, event: TaskEvent) -> None:
         """A selected kernel has run."""
-        self._watch.after(event, self._iteration.moment)
+        self._trigger.after(event, self._iteration.moment)
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
@@ -280,16 +243,16 @@ class DumpService:
         for text in self._choice.unused() if self.enabled else ():
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
         if self.enabled and not (self.tally.asked or self.tally.failed or self.tally.elsewhere):
-            self.tally.note(account.why_nothing(self.config, self.info, self.tally, ran=self._ran))
+            self.tally.note(report.why_nothing(self.request, self.info, self.tally, ran=self._ran))
         summary = self.tally.summary(
             path=self._location.root,
             rank=self.info.rank,
             written=self._sink.written,
-            following=account.following(self.config, self.profile, self.info, self.tally),
+            following=report.following(self.request, self.profile, self.info, self.tally),
         )
         self._finished = summary
         if self.info.settings.manifest is not None:
-            manifest = account.manifest(self.config, self.profile, self.info, summary)
+            manifest = report.manifest(self.request, self.profile, self.info, summary)
             self._ledger.spool().finish(*manifest)
         return summary
 
@@ -307,7 +270,7 @@ class DumpService:
         """The file for ACL, where the profile has one."""
         if not (self.profile.acl_json and isinstance(self._location, ModelLocation)):
             return None
-        return AclJson(self._location.tree, self.config, self._sink)
+        return AclJson(self._location.tree, self.request, self._sink)
 
     def _prepare(self) -> None:
         """Look at the directory before the first step. [decisions: a run never goes on blind]"""
@@ -329,27 +292,10 @@ class DumpService:
             if not os.access(root, os.W_OK | os.X_OK):
                 raise DumpWriteError("cannot be written: permission denied", where=root, code="DS-ARC-010")
         if self._files is not None:
-            self._files.begin(self.config.text)
+            self._files.begin(self.request.text)
         if self._acl is not None:
             self._ledger.guarded(self._acl.begin)
-        if self.info.saturation and self.config.op_debug_mode == 3 and self.profile.overflow_check == "finite":
+        if self.info.saturation and overlooks_saturation(self.request, self.profile):
             text = "the chip saturates: results are finite, so the overflow dump will find no operator"
             self.info.log("WARNING", "", text)
             self.tally.note(text)
-
-    def _useless_rule(self, environment: Mapping[str, str]) -> bool:
-        """MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT: whether useless outputs are kept. [spec mindspore 1.5]"""
-        value = environment.get(decide.IGNORE_USELESS, "1")
-        if value not in ("0", "1"):
-            text = f"{decide.IGNORE_USELESS} should be 0 or 1, but got {value!r}; the default 1 is used"
-            self.info.log("WARNING", "", text)
-        return value == "0"
-
-    def _warn_of_late_changes(self) -> None:
-        """The variables were read at the first compile; a script that changes them later is told so. [decisions]"""
-        for name, value in self._environment.items():
-            if name not in self._told and os.environ.get(name, value) != value:
-                self._told.add(name)
-                if self.profile.release == "seed":
-                    text = f"{name} was read before the first graph was compiled; changing it now has no effect"
-                    self.info.log("WARNING", "", text)

@@ -12,19 +12,18 @@ from dumpsim.codecs import mapping, npy, opdebug, statcsv
 from dumpsim.core.clock import Clock
 from dumpsim.core.events import TensorRef
 from dumpsim.core.record import Record
-from dumpsim.core.statistic import CATEGORIES
+from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
-from dumpsim.dump.kept import Kept
 from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.measure import device_cells, host_cells
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
-from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest, RequestedStatistics
 
 __all__ = ["TensorFiles"]
 
-KEPT_BYTES = 32 << 20  # converted tensors kept for their next reader
-KEPT_ROWS = 4096
+CACHED_BYTES = 32 << 20  # converted tensors, for their next reader
+CACHED_ROWS = 4096
 
 
 class TensorFiles:
@@ -36,10 +35,10 @@ class TensorFiles:
     splits = True
 
     def __init__(
-        self, *, profile: Profile, config: DumpConfig, sink: Sink, ledger: Ledger, clock: Clock, seed: int, rank: int
+        self, *, profile: Profile, request: DumpRequest, sink: Sink, ledger: Ledger, clock: Clock, seed: int, rank: int
     ) -> None:
         self._profile = profile
-        self._config = config
+        self._request = request
         self._sink = sink
         self._ledger = ledger
         self._tally = ledger.tally
@@ -49,17 +48,15 @@ class TensorFiles:
         self._rank = rank
         self._names = profile.names
         self._csv = profile.csv
-        self._tensors: Kept[Converted] = Kept(KEPT_BYTES)
-        self._names_of_statistics = tuple(CATEGORIES[name] for name in config.statistic_category)
-        self._cells: Kept[tuple[str, ...]] = Kept(KEPT_ROWS)
+        self._tensors: Cache[Converted] = Cache(CACHED_BYTES)
+        self._cells: Cache[tuple[str, ...]] = Cache(CACHED_ROWS)
         self.plain = Conversion(bug_compat=profile.bug_compat)
-        sampled = config.sample_mode == 1 and profile.sampling
         self._how = Conversion(
-            to_host=config.trans_flag or not profile.trans_flag,
-            raw=config.asynchronous and profile.async_conversion == "raw",
+            to_host=request.host_layout,
+            raw=request.asynchronous and profile.async_conversion == "raw",
             rank4=profile.host_layout == "rank4",
             float32=profile.bfloat16 == "float32",
-            sample=config.sample_num if sampled else None,
+            sample=request.sample,
             bug_compat=profile.bug_compat,
         )
 
@@ -77,12 +74,12 @@ class TensorFiles:
 
     def tensor(self, directory: str, source: Source, io: str, ref: TensorRef) -> None:
         """Dump one operand or output."""
-        config = self._config
-        if ref.dtype.kind == "complex" and not config.tensors:
+        tensors, statistics = self._request.tensors, self._request.statistics
+        if ref.dtype.kind == "complex" and not tensors:
             self._tally.skip("complex numbers have no statistics")  # only npy files hold them [seed 001]
             return
-        if config.statistics and config.stat_calc_mode == "device":
-            self._device_row(directory, source, io, ref)
+        if statistics is not None and statistics.device:
+            self._device_row(directory, source, io, ref, statistics)
             return
         try:
             found = self._converted(ref)
@@ -93,10 +90,10 @@ class TensorFiles:
         self._tally.asked += 1
         self._tally.captured += 1
         record = self._record(source, io, ref, found)
-        if config.tensors:
+        if tensors:
             self._npy(directory, record, source, ref, found)
-        if config.statistics:
-            self._row(directory, record, ref, found)
+        if statistics is not None:
+            self._row(directory, record, ref, found, statistics)
 
     def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
         """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
@@ -191,7 +188,9 @@ class TensorFiles:
             self._ledger.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
         self._ledger.enter(directory, short or name, source, ref)
 
-    def _row(self, directory: str, record: Record, ref: TensorRef, found: Converted) -> None:
+    def _row(
+        self, directory: str, record: Record, ref: TensorRef, found: Converted, statistics: RequestedStatistics
+    ) -> None:
         """Add a row with statistics of the host; complex numbers have none. [seed 001]"""
         if found.dtype.kind == "complex":
             self._log("ERROR", "", f"{record.op_name} {record.io}.{record.slot}: complex numbers have no statistics")
@@ -203,12 +202,14 @@ class TensorFiles:
             if self._profile.bug_compat and found.dtype.name == "int4":
                 # quirk: as many bytes as the packed tensor has, of the unpacked one [spec mindspore 4.2]
                 hashed = hashed.reshape(-1)[: found.nbytes]
-            cells = host_cells(found.values, self._names_of_statistics, hashed)
+            cells = host_cells(found.values, statistics.names, hashed)
             if key is not None:
                 self._cells.put(key, cells, 1)
-        self._line(directory, record, cells)
+        self._line(directory, record, cells, statistics)
 
-    def _device_row(self, directory: str, source: Source, io: str, ref: TensorRef) -> None:
+    def _device_row(
+        self, directory: str, source: Source, io: str, ref: TensorRef, statistics: RequestedStatistics
+    ) -> None:
         """Add a row with statistics of the device's kernels; its size is that of the allocation. [spec mindspore 4.1,
         4.4]"""
         values = device_values(ref)
@@ -223,15 +224,15 @@ class TensorFiles:
             nbytes=ref.nbytes,
         )
         record = self._record(source, io, ref, found)
-        cells = device_cells(values, self._names_of_statistics, self._config.device_stat_precision_mode)
-        self._line(directory, record, cells)
+        cells = device_cells(values, statistics.names, statistics.precision)
+        self._line(directory, record, cells, statistics)
 
-    def _line(self, directory: str, record: Record, cells: tuple[str, ...]) -> None:
+    def _line(self, directory: str, record: Record, cells: tuple[str, ...], statistics: RequestedStatistics) -> None:
         """Write one row, after the header where the file is new."""
         name = record.op_name if self._profile.csv_op_name == "raw" else self._names.shown_op_name(record.op_name)
         line = statcsv.row(record, name, cells, self._csv)
         if self._sink.is_new(directory, STATISTIC):
-            line = statcsv.header(self._names_of_statistics) + line
+            line = statcsv.header(statistics.names) + line
         if self._ledger.guarded(lambda: self._sink.append(directory, STATISTIC, line)):
             self._tally.rows += 1
 

@@ -1,16 +1,18 @@
-"""From the file that ``MINDSPORE_DUMP_CONFIG`` names to a checked `DumpConfig`. [spec mindspore 1.1]"""
+"""From the file that ``MINDSPORE_DUMP_CONFIG`` names to a checked `DumpRequest`. [spec mindspore 1.1]"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dumpsim.core.errors import DumpConfigError
+from dumpsim.core.match import KernelRules
+from dumpsim.core.statistic import CATEGORIES
 from dumpsim.modes import kernelbykernel, wholegraph
 from dumpsim.modes.conditions import E2E, misses_device
-from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.dialect import Draft, Effect, Finding, Row, first_failure, schema, walk, without_effect
 from dumpsim.modes.jsontext import JsonTextError, parse
 from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest, RequestedStatistics, Selection, Trigger
 
 __all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "dialect", "load", "read_file"]
 
@@ -72,7 +74,7 @@ def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
 
 def load(
     text: bytes, environment: Mapping[str, str], profile: Profile, *, device_id: int = 0, file: str = "data_dump.json"
-) -> tuple[DumpConfig, tuple[Finding, ...]]:
+) -> tuple[DumpRequest, tuple[Finding, ...]]:
     """Read a config as a run does.
 
     Parameters
@@ -89,7 +91,7 @@ def load(
 
     Returns
     -------
-    config : DumpConfig
+    request : DumpRequest
         With the vendor's fall-backs applied.
     warnings : tuple of Finding
         What the vendor logs.
@@ -104,13 +106,13 @@ def load(
     >>> from dumpsim.modes.profile import find
     >>> text = b'''{"common_dump_settings": {"dump_mode": 0, "path": "/tmp/d", "net_name": "Net", "iteration": "0|2",
     ... "input_output": 0, "kernels": [], "support_device": [0]}, "e2e_dump_settings": {"enable": true}}'''
-    >>> config, warnings = load(text, {}, find("2.10", "cpu"))
-    >>> 2 in config.steps, config.saved_data, warnings
-    (True, 'tensor', ())
+    >>> request, warnings = load(text, {}, find("2.10", "cpu"))
+    >>> 2 in request.steps, request.tensors, request.statistics, warnings
+    (True, True, None, ())
     """
     draft = _draft(text, environment, profile, device_id, file)
     warnings = first_failure(dialect(profile)[0], draft, file)
-    return _config(draft, text, file), warnings
+    return _request(draft, text, file), warnings
 
 
 def check_all(
@@ -158,22 +160,53 @@ def _draft(text: bytes, environment: Mapping[str, str], profile: Profile, device
     return Draft(profile=profile, document=document, environment=environment, device_id=device_id)
 
 
-def _config(draft: Draft, text: bytes, file: str) -> DumpConfig:
-    """The typed config of a draft without errors; fields that the dialect does not have keep their defaults."""
-    values = dict(draft.values)
-    profile = draft.profile
-    e2e = draft.has_section(E2E)
+def _request(draft: Draft, text: bytes, file: str) -> DumpRequest:
+    """The request of a draft without errors; what the dialect or the device does not have keeps its default."""
+    values, profile = draft.values, draft.profile
     disabled = None
     if misses_device(draft):
         disabled = f"support_device does not list device {draft.device_id}"
-    elif profile.dialect == "kernel" and not e2e and profile.no_e2e == "nothing":
+    elif profile.dialect == "kernel" and not draft.has_section(E2E) and profile.no_e2e == "nothing":
         disabled = "there is no e2e_dump_settings section, which O0 and O1 need"
-    return DumpConfig(
+    enable = values.get("enable", True)
+    sampled = values.get("sample_mode") == 1 and profile.sampling
+    return DumpRequest(
+        path=values["path"],
+        net_name=values["net_name"],
         file=file,
         text=text,
-        steps=values.pop("iteration"),
-        e2e=e2e,
-        asynchronous=profile.target == "Ascend" and values.get("enable") is False,
+        selection=_SELECTIONS[values["dump_mode"]](values["kernels"]),
+        inputs=values["input_output"] in (0, 1),
+        outputs=values["input_output"] in (0, 2),
+        steps=values["iteration"],
+        first_step=values["initial_iteration"],
+        trigger=_TRIGGERS[values["op_debug_mode"]],
+        overflow_limit=values["overflow_number"],
+        tensors=values["saved_data"] in ("tensor", "full"),
+        statistics=_statistics(draft) if values["saved_data"] in ("statistic", "full") else None,
+        file_format=values.get("file_format", "npy"),
+        host_layout=values.get("trans_flag", True) or not profile.trans_flag,
+        sample=values["sample_num"] if sampled else None,
+        kernel_arguments=values.get("save_kernel_args", False) and profile.kernel_arguments and enable,
+        asynchronous=profile.target == "Ascend" and not enable,
         disabled=disabled,
-        **values,
     )
+
+
+def _statistics(draft: Draft) -> RequestedStatistics:
+    """The statistics of ``statistic_category``."""
+    values = draft.values
+    return RequestedStatistics(
+        names=tuple(CATEGORIES[category] for category in values["statistic_category"]),
+        device=values.get("stat_calc_mode") == "device",
+        precision=values.get("device_stat_precision_mode", "high"),
+    )
+
+
+# dump_mode -> operators, given `kernels`
+_SELECTIONS: dict[int, Callable[[KernelRules], Selection]] = {
+    0: lambda kernels: Selection(),
+    1: lambda kernels: Selection(rules=kernels),
+    2: lambda kernels: Selection(marked=True),
+}
+_TRIGGERS: dict[int, Trigger] = {0: "every", 3: "overflow", 4: "failure"}  # by op_debug_mode

@@ -15,7 +15,8 @@ from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode
 from dumpsim.core.settings import RunSettings
 from dumpsim.dump.control import DumpControl
-from dumpsim.dump.service import SessionInfo, start
+from dumpsim.dump.service import DumpService, SessionInfo
+from dumpsim.modes.environment import read_environment
 from dumpsim.tensor.layout import to_device
 
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
@@ -107,18 +108,25 @@ class Machine:
         env = {"ENABLE_MS_GE_DUMP": "1", **(env or {})} if device == "ascend_ge" else env or {}
         self.log = []
         self.runs = {}
+        info = dict(info or {})
+        run = RunSettings(mindspore=release, **options)
+        target, level = TARGETS[device], "O2" if device in WHOLE else "O0"
+        asked = read_environment(
+            {"MINDSPORE_DUMP_CONFIG": str(file), **env}, release=release, target=target, jit_level=level,
+            device_id=info.get("device_id", 0), exception_dump=info.pop("exception_dump", ""), overrides=run.overrides,
+        )  # fmt: skip
+        self.log += [("WARNING", text) for _, text in asked.warnings]
         self.info = SessionInfo(
-            target=TARGETS[device],
-            jit_level="O2" if device in WHOLE else "O0",
-            release=release,
+            target=target,
+            jit_level=level,
             clock=clock or VirtualClock(),
-            settings=RunSettings(mindspore=release, **options),
+            settings=run,
             disk=disk,
             control=control or DumpControl(),
             log=lambda level, function, text: self.log.append((level, text)),
-            **(info or {}),
+            **info,
         )
-        self.service = start(self.info, {"MINDSPORE_DUMP_CONFIG": str(file), **env})
+        self.service = DumpService(self.info, asked.profile, asked.request)
 
     def compile(self, *events):
         for event in events:

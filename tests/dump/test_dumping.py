@@ -1,10 +1,13 @@
 """The front end's side: when the dump starts, and how it ends."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+import dumpsim
 from dumpsim.core.errors import DumpConfigError
+from dumpsim.core.events import RunEvent
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import _dumping
 from dumpsim.runtime.session import Session
@@ -78,3 +81,25 @@ def test_the_private_calls_of_scripts(session, tmp_path, capsys, monkeypatch):
     _c_expression._dump_stop()
     assert not control.running
     _dumping.finish_dump(session)
+
+
+@pytest.mark.parametrize("release", ["seed", "2.10"])
+def test_a_script_that_changes_the_variable_later_is_told(tmp_path, monkeypatch, capsys, release):
+    monkeypatch.delenv("GLOG_v", raising=False)
+    session = Session(RunSettings(manifest=None, mindspore=release), environment={})
+    service = _dumping.ensure_dump(session, environment(tmp_path))
+    monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", "/elsewhere.json")
+    for run in range(2):
+        service.run_begin(RunEvent(root_graph_id=0, graph_id=0, run_count=run))
+    _dumping.finish_dump(session)
+    text = "MINDSPORE_DUMP_CONFIG was read before the first graph was compiled; changing it now has no effect"
+    assert capsys.readouterr().err.count(text) == (release == "seed")
+
+
+def test_the_dump_knows_no_environment_and_no_number_of_a_mode():
+    package = Path(dumpsim.__file__).parent
+    for path in (package / "dump").glob("*.py"):
+        text = path.read_text()
+        assert "os.environ" not in text, path
+        assert "op_debug_mode" not in text, path
+        assert "common_dump_settings" not in text, path

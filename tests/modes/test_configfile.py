@@ -8,8 +8,10 @@ import pytest
 
 from dumpsim.core.errors import DumpConfigError
 from dumpsim.modes.configfile import check_all, config_schema, load, read_file
+from dumpsim.modes.environment import read_environment
 from dumpsim.modes.gesteps import check_ge_steps
 from dumpsim.modes.profile import find, names
+from dumpsim.modes.request import DumpRequest, RequestedStatistics, Selection
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/modes/observed_configs.json").read_text())
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
@@ -50,9 +52,9 @@ def test_observed_outcome(case):
     env = case.get("env", {})
     findings = check_all(case_text(case), env, profile)
     if case["raises"] is None:
-        config, warnings = load(case_text(case), env, profile)
+        request, warnings = load(case_text(case), env, profile)
         assert [w.text for w in warnings] == case["warnings"]
-        assert "path" not in case or config.path == case["path"]
+        assert "path" not in case or request.path == case["path"]
         assert not [f for f in findings if f.level == "error"]
         return
     with pytest.raises(DumpConfigError) as caught:
@@ -118,8 +120,8 @@ def test_what_was_probably_meant():
 def test_undocumented_debug_modes_are_taken_as_overflow():
     text = text_of({f"{COMMON}.op_debug_mode": 1, f"{COMMON}.dump_mode": 0, f"{COMMON}.input_output": 0})
     for release, warnings in (("seed", 1), ("2.10", 0)):
-        config, found = load(text, {}, find(release, "ascend_o0"))
-        assert (config.op_debug_mode, len(found)) == (3, warnings)
+        request, found = load(text, {}, find(release, "ascend_o0"))
+        assert (request.trigger, len(found)) == ("overflow", warnings)
 
 
 def seed(device, changes=None, drop=(), env=None, **options):
@@ -127,8 +129,8 @@ def seed(device, changes=None, drop=(), env=None, **options):
 
 
 def test_seed_accepts_blanks_in_iteration():
-    config, _ = seed("cpu", {f"{COMMON}.iteration": "0 | 5-8 | 100-120"})
-    assert [n for n in (0, 1, 6, 120, 121) if n in config.steps] == [0, 6, 120]
+    request, _ = seed("cpu", {f"{COMMON}.iteration": "0 | 5-8 | 100-120"})
+    assert [n for n in (0, 1, 6, 120, 121) if n in request.steps] == [0, 6, 120]
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
@@ -147,7 +149,8 @@ def test_seed_has_no_debug_modes_off_ascend(device, mode):
 
 def test_seed_support_device_is_optional_on_ascend_and_gpu_only():
     for device in ("ascend_o0", "gpu"):
-        assert seed(device, drop=[f"{COMMON}.support_device"])[0].support_device == tuple(range(8))
+        found = {n: seed(device, drop=[f"{COMMON}.support_device"], device_id=n)[0].disabled for n in range(9)}
+        assert [n for n, why in found.items() if why is None] == list(range(8))
     with pytest.raises(DumpConfigError, match="support_device not found"):
         seed("cpu", drop=[f"{COMMON}.support_device"])
 
@@ -159,9 +162,9 @@ def test_seed_overflow_takes_tensors_on_the_host():
         f"{E2E}.stat_calc_mode": "device",
         f"{E2E}.sample_mode": 1,
     }
-    config, warnings = seed("ascend_o0", changes)
-    assert (config.saved_data, config.stat_calc_mode, config.sample_mode) == ("tensor", "host", 0)
-    assert (config.dump_mode, config.input_output) == (0, 0)
+    request, warnings = seed("ascend_o0", changes)
+    assert (request.tensors, request.statistics, request.sample) == (True, None, None)
+    assert (request.selection, request.inputs, request.outputs) == (Selection(), True, True)
     assert {name for w in warnings for name, _ in w.forced} == {
         "sample_mode", "dump_mode", "input_output", "saved_data", "stat_calc_mode",
     }  # fmt: skip
@@ -169,30 +172,32 @@ def test_seed_overflow_takes_tensors_on_the_host():
 
 def test_observed_overflow_may_save_statistics():
     changes = {f"{COMMON}.op_debug_mode": 3, f"{COMMON}.saved_data": "statistic", f"{COMMON}.dump_mode": 0}
-    config, _ = load(text_of(changes), {}, find("2.10", "ascend_o0"))
-    assert config.saved_data == "statistic"
+    request, _ = load(text_of(changes), {}, find("2.10", "ascend_o0"))
+    assert request.statistics is not None
+    assert not request.tensors
 
 
 def test_exception_mode_forces_everything_that_it_cannot_do():
     changes = {f"{COMMON}.op_debug_mode": 4, f"{COMMON}.saved_data": "full", f"{COMMON}.iteration": "0|2"}
     for release in ("seed", "2.10"):
-        config, warnings = load(text_of(changes), {}, find(release, "ascend_o0"))
-        assert (config.saved_data, config.steps.every, config.dump_mode) == ("tensor", True, 0)
+        request, warnings = load(text_of(changes), {}, find(release, "ascend_o0"))
+        assert (request.tensors, request.statistics, request.steps.every) == (True, None, True)
+        assert (request.trigger, request.selection) == ("failure", Selection())
         assert len(warnings) == 3
 
 
 def test_a_device_that_is_not_listed_dumps_nothing():
     for device in ("ascend_o0", "gpu"):
-        config, warnings = seed(device, {f"{COMMON}.support_device": [1, 2]}, device_id=0)
-        assert config.disabled == "support_device does not list device 0"
+        request, warnings = seed(device, {f"{COMMON}.support_device": [1, 2]}, device_id=0)
+        assert request.disabled == "support_device does not list device 0"
         assert warnings[-1].what == "device 0 is not listed; nothing is dumped"
         assert seed(device, {f"{COMMON}.support_device": [1, 2]}, device_id=2)[0].disabled is None
     assert seed("cpu", {f"{COMMON}.support_device": []})[0].disabled is None
 
 
 def test_no_e2e_section_on_ascend_gives_three_alerts_and_nothing():
-    config, warnings = seed("ascend_o0", drop=[E2E])
-    assert "e2e_dump_settings" in config.disabled
+    request, warnings = seed("ascend_o0", drop=[E2E])
+    assert "e2e_dump_settings" in request.disabled
     assert [w.text[:18] for w in warnings] == ["[Dump Alert 1/3]: ", "[Dump Alert 2/3]: ", "[Dump Alert 3/3]: "]
     with pytest.raises(DumpConfigError, match="op_debug_mode not found"):
         load(text_of(drop=[E2E, f"{COMMON}.op_debug_mode"]), {}, find("2.10", "ascend_o0"))
@@ -200,9 +205,9 @@ def test_no_e2e_section_on_ascend_gives_three_alerts_and_nothing():
 
 def test_statistics_per_device():
     changes = {f"{COMMON}.saved_data": "statistic", f"{E2E}.stat_calc_mode": "device"}
-    assert seed("ascend_o0", changes)[0].stat_calc_mode == "device"
-    config, warnings = seed("gpu", changes)
-    assert config.stat_calc_mode == "host"
+    assert seed("ascend_o0", changes)[0].statistics.device
+    request, warnings = seed("gpu", changes)
+    assert not request.statistics.device
     assert len(warnings) == 1
     with pytest.raises(DumpConfigError, match="storing statistic dump is only supported on GPU and Ascend"):
         seed("cpu", changes)
@@ -210,30 +215,31 @@ def test_statistics_per_device():
 
 def test_statistic_category():
     base = {f"{COMMON}.saved_data": "full"}
-    assert seed("gpu", base)[0].statistic_category == ("max", "min", "l2norm")
-    assert seed("gpu", base | {f"{COMMON}.statistic_category": []})[0].statistic_category == ()
+    assert seed("gpu", base)[0].statistics.names == ("max", "min", "l2norm")
+    assert seed("gpu", base | {f"{COMMON}.statistic_category": []})[0].statistics.names == ()
     twice = base | {f"{COMMON}.statistic_category": ["md5", "max", "max"]}
-    assert seed("gpu", twice)[0].statistic_category == ("md5", "max", "max")
-    assert load(text_of(twice), {}, find("2.10", "gpu"))[0].statistic_category == ("md5", "max")
+    assert seed("gpu", twice)[0].statistics.names == ("md5", "max", "max")
+    assert load(text_of(twice), {}, find("2.10", "gpu"))[0].statistics.names == ("md5", "max")
     with pytest.raises(DumpConfigError) as caught:
         seed("gpu", base | {f"{COMMON}.statistic_category": ["max", "mean", "maxx"]})
     assert "['mean', 'maxx']" in str(caught.value)
     with pytest.raises(DumpConfigError, match="invalid"):
         seed("gpu", base | {f"{COMMON}.statistic_category": ["hash:sha1"]})
-    assert load(text_of(base | {f"{COMMON}.statistic_category": ["hash"]}), {}, find("2.10", "gpu"))
+    digests = base | {f"{COMMON}.statistic_category": ["hash", "hash:md5", "hash:sha1"]}
+    assert load(text_of(digests), {}, find("2.10", "gpu"))[0].statistics.names == ("sha1", "md5", "sha1")
     on_device = {f"{COMMON}.saved_data": "statistic", f"{E2E}.stat_calc_mode": "device"}
-    config, warnings = seed("ascend_o0", on_device | {f"{COMMON}.statistic_category": ["md5", "max", "l2norm"]})
-    assert config.statistic_category == ("max", "l2norm")
+    request, warnings = seed("ascend_o0", on_device | {f"{COMMON}.statistic_category": ["md5", "max", "l2norm"]})
+    assert request.statistics.names == ("max", "l2norm")
     assert warnings[-1].what.endswith("dropped: md5")
 
 
 def test_set_dump_per_release():
     changes = {f"{COMMON}.dump_mode": 2}
     for device in ("ascend_o0", "gpu", "cpu"):
-        assert seed(device, changes)[0].dump_mode == 2
+        assert seed(device, changes)[0].selection == Selection(marked=True)
     with pytest.raises(DumpConfigError, match="Set dump is only supported"):
         load(text_of(changes), {}, find("2.7", "gpu"))
-    assert load(text_of(changes), {}, find("2.7", "ascend_o0"))[0].dump_mode == 2
+    assert load(text_of(changes), {}, find("2.7", "ascend_o0"))[0].selection == Selection(marked=True)
 
 
 def test_overflow_number_outside_its_mode():
@@ -322,3 +328,54 @@ def test_the_file_that_the_environment_names(tmp_path, monkeypatch):
         assert refused(name) == f"[DataDump] dump config file suffix only supports json! But got:.{suffix}"
     (tmp_path / "a.json").write_bytes(b"{}")
     assert read_file({"MINDSPORE_DUMP_CONFIG": "a.json"}) == ("a.json", b"{}")
+
+
+def test_every_field_of_a_request_is_what_the_config_says():
+    changes = {
+        f"{COMMON}.path": "/d",
+        f"{COMMON}.net_name": "Net",
+        f"{COMMON}.dump_mode": 1,
+        f"{COMMON}.kernels": ["MatMul"],
+        f"{COMMON}.iteration": "3",
+        f"{COMMON}.input_output": 1,
+        f"{COMMON}.op_debug_mode": 0,
+        f"{COMMON}.saved_data": "full",
+        f"{COMMON}.statistic_category": ["nan count", "zero count"],
+        f"{COMMON}.initial_iteration": 2,
+        f"{E2E}.trans_flag": False,
+        f"{E2E}.sample_mode": 1,
+        f"{E2E}.sample_num": 7,
+        f"{E2E}.save_kernel_args": True,
+        f"{E2E}.enable": True,
+    }
+    text = text_of(changes)
+    request, _ = load(text, {}, find("seed", "ascend_o0"), file="a.json")
+    assert request == DumpRequest(
+        path="/d", net_name="Net", file="a.json", text=text, selection=Selection(rules=request.selection.rules),
+        inputs=True, outputs=False, steps=request.steps, first_step=2, tensors=True,
+        statistics=RequestedStatistics(names=("nan", "zero")), host_layout=False, sample=7, kernel_arguments=True,
+    )  # fmt: skip
+    assert [rule.text for rule in request.selection.rules.rules] == ["MatMul"]
+    assert [n for n in range(5) if n in request.steps] == [3]
+    same, _ = load(text_of(changes | {f"{E2E}.enable": False}), {}, find("seed", "ascend_o0"))
+    assert (same.asynchronous, same.kernel_arguments) == (True, False)
+    cpu, _ = load(text_of(changes | {f"{COMMON}.saved_data": "tensor"}), {}, find("seed", "cpu"))
+    assert (cpu.host_layout, cpu.sample, cpu.kernel_arguments, cpu.asynchronous) == (True, None, False, False)
+    overflow = {f"{COMMON}.op_debug_mode": 3, f"{COMMON}.overflow_number": 4}
+    request, _ = load(text_of(overflow), {}, find("seed", "ascend_o0"))
+    assert (request.trigger, request.overflow_limit) == ("overflow", 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept", "warned"), [(None, False, 0), ("1", False, 0), ("0", True, 0), ("2", False, 1)]
+)
+def test_the_environment_keeps_useless_outputs(tmp_path, value, kept, warned):
+    file = tmp_path / "dump.json"
+    file.write_bytes(text_of())
+    environment = {"MINDSPORE_DUMP_CONFIG": str(file)}
+    if value is not None:
+        environment["MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT"] = value
+    asked = read_environment(environment, release="seed", target="GPU")
+    assert (asked.request.useless_outputs, len(asked.warnings)) == (kept, warned)
+    assert asked.request.file == str(file)
+    assert read_environment({}, release="seed", target="GPU") is None

@@ -91,31 +91,43 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
         return None  # nothing of the dump is loaded where none is asked for
     from dumpsim.device.chip import OverflowMode
     from dumpsim.device.overflow import overflow_mode
-    from dumpsim.dump import service as dump_service
+    from dumpsim.dump.service import DumpService, SessionInfo
+    from dumpsim.frontends.mindspore._latechanges import LateChanges
+    from dumpsim.modes.environment import read_environment
 
-    service = dump_service.start(
-        dump_service.SessionInfo(
-            target=session.target,
-            chip=session.chip.name,
-            jit_level=session.options().jit_level,
-            saturation=overflow_mode(session.chip, environment) is OverflowMode.SATURATION,
-            exception_dump=_exception_dump(),
-            rank=output_rank(),
-            device_id=session.device_id,
-            release=session.settings.mindspore,
-            clock=session.clock,
-            settings=session.settings,
-            disk=session.disk,
-            control=_dumps().control,
-            lifetimes=_lifetimes(ref(session)),
-            log=_log,
-        ),
+    options = session.options()
+    asked = read_environment(
         environment,
+        release=session.settings.mindspore,
+        target=session.target,
+        jit_level=options.jit_level,
+        device_id=session.device_id,
+        exception_dump=_exception_dump(),
+        overrides=session.settings.overrides,
     )
-    if service is not None:
-        session.memory_reuse = service.compile_options(session.options()).memory_reuse
-        session.add_tap(service)
-        current().at_close(partial(_finish, ref(session)))
+    if asked is None:
+        return None
+    for function, text in asked.warnings:
+        _log("WARNING", function, text)
+    info = SessionInfo(
+        target=session.target,
+        chip=session.chip.name,
+        jit_level=options.jit_level,
+        saturation=overflow_mode(session.chip, environment) is OverflowMode.SATURATION,
+        rank=output_rank(),
+        device_id=session.device_id,
+        clock=session.clock,
+        settings=session.settings,
+        disk=session.disk,
+        control=_dumps().control,
+        late_changes=LateChanges(environment) if asked.profile.release == "seed" else tuple,
+        lifetimes=_lifetimes(ref(session)),
+        log=_log,
+    )
+    service = DumpService(info, asked.profile, asked.request)
+    session.memory_reuse = service.compile_options(options).memory_reuse
+    session.add_tap(service)
+    current().at_close(partial(_finish, ref(session)))
     return service
 
 

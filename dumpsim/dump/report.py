@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from dumpsim.core.version import __version__
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.summary import Summary, Tally
-from dumpsim.modes.config import DumpConfig
 from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest
 
 if TYPE_CHECKING:
     from dumpsim.dump.manifest import Manifest
@@ -15,39 +15,45 @@ if TYPE_CHECKING:
 __all__ = ["following", "manifest", "why_nothing"]
 
 
-def why_nothing(config: DumpConfig, info: SessionInfo, tally: Tally, *, ran: bool) -> str:
+_NO_OPERATOR = {"overflow": "no operator overflowed", "failure": "no operator failed"}
+
+
+def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: bool) -> str:
     """A reason for an empty dump; `ran`: a graph has run."""
     if info.control.dynamic and not tally.iterations:
         return "nothing was dumped: no graph ran between _dump_start and _dump_stop"
-    if config.steps.never:
-        return f"nothing was dumped: iteration {config.steps.text!r} matches nothing"
+    if request.steps.never:
+        return f"nothing was dumped: iteration {request.steps.text!r} matches nothing"
     if not ran:
         return "nothing was dumped: no graph ran"
     if not tally.iterations:
         return "nothing was dumped: no graph ran in an iteration that the config asks for"
-    by_debug_mode = {3: "no operator overflowed", 4: "no operator failed"}
-    by_dump_mode = {1: "kernels matches no operator", 2: "no operator carries the mark of set_dump"}
-    reason = by_debug_mode.get(config.op_debug_mode) or by_dump_mode.get(config.dump_mode) or "no kernel ran"
+    reason = _NO_OPERATOR.get(request.trigger)
+    if reason is None and request.selection.everything:
+        reason = "no kernel ran"
+    elif reason is None:
+        marks = request.selection.rules is None
+        reason = "no operator carries the mark of set_dump" if marks else "kernels matches no operator"
     return f"nothing was dumped: {reason}"
 
 
-def following(config: DumpConfig, profile: Profile, info: SessionInfo, tally: Tally) -> str:
+def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: Tally) -> str:
     """The command that shows the dump, or that explains why there is none."""
     if tally.elsewhere:
         return ""
-    where = shlex.quote(config.path.rstrip("/"))
+    where = shlex.quote(request.path.rstrip("/"))
     if not (tally.tensors or tally.rows):
         release = "" if profile.release == "seed" else f" --mindspore {profile.release}"
         level = " --jit-level O2" if profile.dialect == "graph" else ""
         fields = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in info.settings.overrides.items())
-        return f"dumpsim check {shlex.quote(config.file)} --device {profile.target.lower()}{level}{release}{fields}"
-    if config.op_debug_mode == 3:
+        return f"dumpsim check {shlex.quote(request.file)} --device {profile.target.lower()}{level}{release}{fields}"
+    if request.trigger == "overflow":
         flags = profile.overflow_check == "flags"  # a chip that saturates leaves finite results
         return f"dumpsim ls {where} --overflow" if flags else f"dumpsim stat {where} --bad"
     return f"dumpsim ls {where} --summary" if tally.tensors else f"dumpsim stat {where}"
 
 
-def manifest(config: DumpConfig, profile: Profile, info: SessionInfo, summary: Summary) -> "tuple[Manifest, str]":
+def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary: Summary) -> "tuple[Manifest, str]":
     """The manifest without its files, and the path that it goes to."""
     from dumpsim.dump.manifest import BufferEntry, Manifest, path_for
 
@@ -63,7 +69,7 @@ def manifest(config: DumpConfig, profile: Profile, info: SessionInfo, summary: S
         clock=settings.clock,
         seed=settings.seed,
         overrides=dict(settings.overrides),
-        config=config.file,
+        config=request.file,
         path=summary.path,
         asked=summary.asked,
         captured=summary.captured,

@@ -1,4 +1,4 @@
-"""Which operators are dumped: all of them, those that overflow, or the one that fails. One class for each."""
+"""When an operator is dumped: whenever it runs, when its results overflow, when it fails. One class for each."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,20 +6,21 @@ from typing import Protocol
 
 from dumpsim.core.events import TaskEvent
 from dumpsim.device.task import UNKNOWN_TASK_ID
-from dumpsim.dump import decide
-from dumpsim.dump.capture import Capture, Held
+from dumpsim.dump.capture import Capture, Snapshot
 from dumpsim.dump.convert import Conversion, convert
 from dumpsim.dump.iteration import Moment
 from dumpsim.dump.measure import is_finite
 from dumpsim.dump.overflowrecord import record_of
+from dumpsim.modes.profile import Profile
+from dumpsim.modes.request import DumpRequest
 
-__all__ = ["Everything", "Failed", "Overflowed", "Watch", "watch"]
+__all__ = ["Every", "Failure", "Never", "Overflow", "Trigger", "left_to_cann", "overlooks_saturation", "trigger_of"]
 
 _CHECKED = ("float16", "float32", "bfloat16")  # outputs that a finite check looks at [spec mindspore 5.1]
 
 
-class Watch(Protocol):
-    """A debug mode."""
+class Trigger(Protocol):
+    """Decides what becomes of each selected operator."""
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
         """A selected kernel is about to run."""
@@ -30,23 +31,23 @@ class Watch(Protocol):
         ...
 
 
-class Everything:
-    """op_debug_mode 0: every operator."""
+class Every:
+    """Dumps every operator."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._held = Held()
+        self._snapshot = Snapshot()
         before = capture.profile.inplace == "before"
         apart = capture.unit.splits and capture.profile.stamps == "tensor"
-        self._first = before and apart and not capture.config.asynchronous
-        self._holds = before and not self._first
+        self._first = before and apart and not capture.request.asynchronous
+        self._takes = before and not self._first
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
         """Inputs, or at least what the kernel overwrites of them."""
         if self._first:
             self._capture.inputs(event, moment)
-        elif self._holds:
-            self._held.keep(event)
+        elif self._takes:
+            self._snapshot.take(event)
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
         """Outputs, and inputs where they were not dumped before."""
@@ -55,34 +56,34 @@ class Everything:
         if self._first:
             self._capture.outputs(event, moment)
             return
-        seen = self._held.give(event)
+        seen = self._snapshot.restore(event)
         self._capture.when(event, lambda: self._capture.both(seen, moment))
 
 
-class Overflowed:
-    """op_debug_mode 3: operators whose results overflow, with all their tensors."""
+class Overflow:
+    """Dumps operators whose results overflow, with all their tensors."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._held = Held()
+        self._snapshot = Snapshot()
         self._found = 0
-        self._warned: set[str] = set()  # number types that were told not to be tested
+        self._warned: set[str] = set()  # number types that are not tested, each logged once
         detectors: dict[str, Callable[[TaskEvent], bool]] = {"finite": self._not_finite, "flags": _flagged}
         self._overflows = detectors[capture.profile.overflow_check]
         self._records = capture.profile.overflow_check == "flags"
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
         """Keep what the kernel overwrites."""
-        self._held.keep(event)
+        self._snapshot.take(event)
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
         """Look for an overflow, and dump the operator."""
-        seen = self._held.give(event)
+        seen = self._snapshot.restore(event)
         if event.error is None:
             self._capture.when(event, lambda: self._examine(seen, moment))
 
     def _examine(self, event: TaskEvent, moment: Moment) -> None:
-        limit = self._capture.config.overflow_number
+        limit = self._capture.request.overflow_limit
         if (limit and self._found >= limit) or not self._overflows(event):
             return
         self._found += 1
@@ -96,8 +97,7 @@ class Overflowed:
     def _not_finite(self, event: TaskEvent) -> bool:
         """Whether an output holds an infinity or a NaN; no status register is read. [spec mindspore 5.1]"""
         profile = self._capture.profile
-        chosen = decide.choose_outputs(profile, event.op_type, event.outputs, useless=self._capture.useless)
-        for ref in chosen.wanted:
+        for ref in self._capture.choose_outputs(event).wanted:
             kind = ref.dtype.name
             if kind in _CHECKED:
                 if not is_finite(convert(ref, _PLAIN).values):
@@ -113,8 +113,8 @@ class Overflowed:
 _PLAIN = Conversion()
 
 
-class Failed:
-    """op_debug_mode 4: the inputs of the operator that the device stopped at. [spec mindspore 5.3]"""
+class Failure:
+    """Dumps the inputs of the operator that the device stopped at. [spec mindspore 5.3]"""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
@@ -129,14 +129,14 @@ class Failed:
             self._capture.failed(event, moment)
 
 
-class Nothing:
-    """op_debug_mode 4 where no operator is saved: a device that cannot, or CANN saves what is left of it."""
+class Never:
+    """Dumps no operator: the device cannot dump one that fails, or CANN does."""
 
     def __init__(self, capture: Capture) -> None:
         profile = capture.profile
         self._log = capture.log
         self._tally = capture.ledger.tally
-        self._elsewhere = profile.exception == "lite"
+        self._cann = left_to_cann(capture.request, profile)
         self._text = ""
         if profile.exception == "none":
             self._text = f"Abnormal dump is not supported on {profile.target} backend."
@@ -146,24 +146,34 @@ class Nothing:
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
         """The vendor's warning, one a kernel. [spec mindspore 1.2]"""
-        if self._elsewhere and event.error is not None:
+        if self._cann and event.error is not None:
             self._tally.elsewhere = True
             self._tally.note(f"{event.full_name} failed: what CANN saves of it is below extra-info")
         if self._text:
             self._log("WARNING", "CPUDataDump", self._text)
 
 
-def watch(capture: Capture) -> Watch:
-    """The debug mode that a config asks for.
+def trigger_of(capture: Capture) -> Trigger:
+    """The trigger that a request asks for, as far as its profile has it.
 
-    quirk: a device without overflow check saves everything in op_debug_mode 3. [spec mindspore 1.2]
+    quirk: a device without overflow check saves everything. [spec mindspore 1.2]
     """
-    mode = capture.config.op_debug_mode
-    if mode == 3 and capture.profile.overflow_check != "none":
-        return Overflowed(capture)
-    if mode == 4:
-        return Failed(capture) if capture.profile.exception == "inputs" else Nothing(capture)
-    return Everything(capture)
+    trigger, profile = capture.request.trigger, capture.profile
+    if trigger == "overflow" and profile.overflow_check != "none":
+        return Overflow(capture)
+    if trigger == "failure":
+        return Failure(capture) if profile.exception == "inputs" else Never(capture)
+    return Every(capture)
+
+
+def left_to_cann(request: DumpRequest, profile: Profile) -> bool:
+    """Whether CANN's exception dump saves the operator that fails."""
+    return request.trigger == "failure" and profile.exception == "lite"
+
+
+def overlooks_saturation(request: DumpRequest, profile: Profile) -> bool:
+    """Whether overflows are missed on a chip that saturates, since its results are finite."""
+    return request.trigger == "overflow" and profile.overflow_check == "finite"
 
 
 def _flagged(event: TaskEvent) -> bool:

@@ -1,28 +1,28 @@
-"""What was made from a version of a buffer, kept for its next reader: an output is often the next operator's input."""
+"""A cache of what was made from versions of buffers: an output is often the next operator's input."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Kept"]
+__all__ = ["Cache"]
 
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
-    """The values used last, within a budget.
+class Cache(Generic[T]):
+    """The most recently used values, within a budget.
 
     Parameters
     ----------
     budget : int
-        Sum of the costs of what is kept; a value that costs more than half of it is not kept at all.
+        Upper bound of the costs of all values; a value that costs more than half of it is not stored.
 
     Examples
     --------
-    >>> kept = Kept(10)
+    >>> cache = Cache(10)
     >>> for name in "abc":
-    ...     kept.put(name, name.upper(), 4)
-    >>> kept.get("a"), kept.get("b"), kept.get("c")
+    ...     cache.put(name, name.upper(), 4)
+    >>> cache.get("a"), cache.get("b"), cache.get("c")
     (None, 'B', 'C')
     """
 
@@ -34,7 +34,7 @@ class Kept(Generic[T]):
         self._values: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
 
     def get(self, key: Hashable) -> T | None:
-        """The value, None where it is not kept (any more)."""
+        """The value, None where it is missing or was dropped."""
         found = self._values.get(key)
         if found is None:
             return None
@@ -42,7 +42,7 @@ class Kept(Generic[T]):
         return found[0]
 
     def put(self, key: Hashable, value: T, cost: int) -> None:
-        """Keep a value; the oldest ones make room."""
+        """Store a value; the least recently used ones are dropped for it."""
         if 2 * cost > self._budget:
             return
         if key in self._values:

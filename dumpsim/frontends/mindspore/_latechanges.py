@@ -1,0 +1,37 @@
+"""Changes of the dump's variables after the first compile, which have no effect. [decisions]"""
+
+import os
+from collections.abc import Iterator, Mapping
+
+from dumpsim.modes.environment import READ_ONCE
+
+__all__ = ["LateChanges"]
+
+
+class LateChanges:
+    """Compares the environment with what the dump read, and reports each variable once.
+
+    Parameters
+    ----------
+    environment : mapping
+        What the dump read.
+
+    Examples
+    --------
+    >>> import os
+    >>> late = LateChanges(dict(os.environ))
+    >>> os.environ["MS_DIAGNOSTIC_DATA_PATH"] = "/elsewhere"
+    >>> list(late()), list(late())
+    (['MS_DIAGNOSTIC_DATA_PATH was read before the first graph was compiled; changing it now has no effect'], [])
+    >>> del os.environ["MS_DIAGNOSTIC_DATA_PATH"]
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._read = {name: environment.get(name) for name in READ_ONCE}
+
+    def __call__(self) -> Iterator[str]:
+        """A warning for each variable that has changed since the last call."""
+        for name, value in list(self._read.items()):
+            if os.environ.get(name, value) != value:
+                del self._read[name]
+                yield f"{name} was read before the first graph was compiled; changing it now has no effect"
