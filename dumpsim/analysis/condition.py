@@ -10,6 +10,7 @@ import numpy as np
 from dumpsim.analysis.verdict import Side
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.statistic import NOT_FINITE, REAL
+from dumpsim.tensor.cast import widen
 
 __all__ = ["Condition", "condition", "condition_of_row", "conditions"]
 
@@ -94,7 +95,7 @@ def _of_values(array: Array) -> Condition:
         if block.dtype.kind == "c":
             block = np.ascontiguousarray(block).view(block.real.dtype)
         elif block.dtype.kind == "V":
-            block = block.astype(np.float32)
+            block = widen(block, block.dtype.name)
         if np.isfinite(block).all():
             continue
         found[0] += int(np.count_nonzero(np.isnan(block)))

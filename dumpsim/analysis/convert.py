@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from dumpsim.analysis.bintensor import BinTensor
-from dumpsim.analysis.wholefile import npy_parts, write_whole
-from dumpsim.archive.naming import NameRule, is_dump_file
+from dumpsim.analysis.wholefile import append_line, npy_parts, write_whole
+from dumpsim.archive.longname import MAPPING, npy_number, stored_name
+from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs import mapping, opdebug
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import BadInputError, DumpsimError, UnreadableError, UnsupportedError, nearest
@@ -25,7 +26,6 @@ Array = np.ndarray[Any, Any]
 
 KINDS = ("npy", "bin", "pt")
 TARGETS = ("host", "device", *HOST_ORDERS)
-_MAPPING = "mapping.csv"
 _MAPPING_LIMIT = 1 << 26
 _NOT_BIN = (".npy", ".csv", ".json", ".pb", ".ir", ".txt")
 _OPDEBUG = "Opdebug.Node_OpDebug."
@@ -190,7 +190,7 @@ def _below(path: str, root: str, skip: str) -> Iterator[Job]:
     """Dump files of a tree; links are not followed, and the results' own directory is left out."""
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if os.path.abspath(os.path.join(folder, name)) != skip)
-        real = _real_names(folder) if _MAPPING in names else {}
+        real = _real_names(folder) if MAPPING in names else {}
         directory = os.path.normpath(os.path.join(root, os.path.relpath(folder, path)))
         for name in sorted(names):
             full = real.get(name, name)
@@ -201,7 +201,7 @@ def _below(path: str, root: str, skip: str) -> Iterator[Job]:
 
 
 def _real_names(folder: str) -> dict[str, str]:
-    path = os.path.join(folder, _MAPPING)
+    path = os.path.join(folder, MAPPING)
     if not os.path.isfile(path) or os.path.getsize(path) > _MAPPING_LIMIT:
         return {}
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -339,27 +339,15 @@ class _Writer:
         if directory not in self._made:
             os.makedirs(directory, exist_ok=True)
             self._made.add(directory)
-        short = NameRule().short_name(name)
-        if short is not None:
-            short = os.path.splitext(short)[0] + os.path.splitext(name)[1]
-        path = os.path.join(directory, short or name)
+        stored, line = stored_name(name, npy_number)
+        path = os.path.join(directory, stored)
         if not self._overwrite and os.path.lexists(path):
             raise BadInputError("is there already; overwrite replaces it", where=path)
-        if short is not None:
-            self._note(directory, short, name)
+        if line:
+            with self._lock:
+                if _real_names(directory).get(stored) != name:
+                    append_line(os.path.join(directory, MAPPING), line, mode=_MODE)
         return path
-
-    def _note(self, directory: str, short: str, name: str) -> None:
-        """One line of mapping.csv, in one write."""
-        path = os.path.join(directory, _MAPPING)
-        with self._lock:
-            if _real_names(directory).get(short) == name:
-                return
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
-            try:
-                os.write(descriptor, mapping.line(short, name).encode())
-            finally:
-                os.close(descriptor)
 
 
 def _host_layout(part: BinTensor) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dumpsim.core.errors import DumpWriteError
 
-__all__ = ["npy_parts", "write_whole"]
+__all__ = ["append_line", "npy_parts", "write_whole"]
 
 _AT_ONCE = 16  # parts of one system call
 _NUMBERS = count()  # of temporary files of this process
@@ -70,6 +70,15 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return total
+
+
+def append_line(path: str, line: str, *, mode: int = 0o600) -> None:
+    """Let a text file grow by one line, in one write."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
 
 
 def _create(directory: str) -> tuple[int, str]:

@@ -13,19 +13,18 @@ tensordump                ``{base}_{dtype}_{id}.npy``, or ``{id}_{base}.npy`` [s
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
-from dumpsim.codecs.mapping import string_hash
+from dumpsim.archive.longname import Number, npy_number
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 
 __all__ = [
-    "MAX_NAME",
     "OPDEBUG",
     "UNKNOWN_ID",
     "BinName",
     "NameRule",
-    "bin_short_name",
     "calendar",
     "escape",
     "exception_info_name",
@@ -36,7 +35,6 @@ __all__ = [
     "parse_tensordump",
 ]
 
-MAX_NAME = 255  # bytes of a file name; one more goes to mapping.csv [spec observed 1.2]
 UNKNOWN_ID = 65535  # task and stream ids that could not be had [spec mindspore 3.7]
 OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's file; tools heed the case [spec ge 3.8]
 _OLDEST = 10**9  # a time stamp that is one, whatever its unit
@@ -84,8 +82,7 @@ class NameRule:
         ``escaped`` full scope, or the ``short`` last part that the seed's samples show.
     over_long : str
         ``hash``: the number in mapping.csv is std::hash of the bare name; ``random``: it also depends on a salt, which
-        stands for
-        the vendor's random numbers and is the same in every run.
+        stands for the vendor's random numbers and is the same in every run.
     """
 
     dtype_in_name: str = "lower"
@@ -114,20 +111,15 @@ class NameRule:
             name += f".{DTYPES[record.dtype].title}"
         return name + ".npy"
 
-    def short_name(self, name: str, *, salt: str = "") -> str | None:
-        """The number that stands for an over-long npy name, None where the name fits.
+    def number(self, salt: str) -> Number:
+        """What numbers over-long names; `salt` is where the file goes, for names with a random number.
 
         Examples
         --------
-        >>> NameRule().short_name("a.npy") is None, NameRule().short_name("x" * 256 + ".npy")
-        (True, '2112587105.npy')
+        >>> NameRule().number("0/Net/0/1")("x" * 256 + ".npy")
+        '2112587105.npy'
         """
-        raw = name.encode()
-        if len(raw) <= MAX_NAME:
-            return None
-        if self.over_long == "random":
-            raw = f"{salt}/{name}".encode()
-        return f"{string_hash(raw) % 2**31}.npy"
+        return partial(npy_number, salt=salt if self.over_long == "random" else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,26 +243,6 @@ def exception_info_name(stream_id: int, task_id: int, timestamp: int) -> str:
     'exception_info.2.3.20231114221320123'
     """
     return f"{_EXCEPTION_INFO}.{stream_id}.{task_id}.{calendar(timestamp)}"
-
-
-def bin_short_name(name: str, directory: str = "") -> str | None:
-    """The number that stands for an over-long bin name, without suffix; None where the name fits.
-
-    Parameters
-    ----------
-    name : str
-    directory : str
-        Where the file goes, for the recorder that hashes the whole path; the other hashes the name. [spec ge 3.5]
-
-    Examples
-    --------
-    >>> bin_short_name("Add.Add_1.3.5.1700000000000000") is None, bin_short_name("Add." + "x" * 260 + ".3.5.1")
-    (True, '13221173902839922592')
-    """
-    raw = name.encode()
-    if len(raw) <= MAX_NAME:
-        return None
-    return str(string_hash(f"{directory}/{name}".encode() if directory else raw))
 
 
 def parse_bin(name: str, *, where: str | None = None) -> BinName:

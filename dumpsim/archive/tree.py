@@ -13,15 +13,15 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dumpsim.archive.longname import MAPPING
 from dumpsim.archive.naming import parse_bin, parse_npy
 from dumpsim.codecs import mapping
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 
-__all__ = ["MAPPING", "STATISTIC", "Tree", "newest_stamp", "records"]
+__all__ = ["STATISTIC", "Tree", "newest_stamp", "records"]
 
 STATISTIC = "statistic.csv"
-MAPPING = "mapping.csv"
 CONSTANTS = "constants"
 
 

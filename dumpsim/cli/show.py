@@ -85,7 +85,11 @@ def _facts(entry: "Entry", bins: int, values: int) -> dict[str, Any]:
 
 def _head(array: "np.ndarray[Any, Any]", count: int) -> "np.ndarray[Any, Any]":
     head = array.reshape(-1)[:count]
-    return head.astype("float32") if head.dtype.kind == "V" or head.dtype.name == "bfloat16" else head
+    if head.dtype.isbuiltin == 1:
+        return head
+    from dumpsim.tensor.cast import widen
+
+    return widen(head, head.dtype.name)
 
 
 def _lines(entry: "Entry", bins: int, values: int) -> list[str]:

@@ -11,6 +11,7 @@ from dumpsim.core.dtype import DTYPES, DType
 from dumpsim.core.errors import FormatError
 from dumpsim.core.events import TensorRef
 from dumpsim.core.format import FORMATS
+from dumpsim.tensor.cast import PACKED, widen
 from dumpsim.tensor.layout import to_host
 
 __all__ = ["Conversion", "Converted", "NotDumped", "convert", "device_values", "graph_format"]
@@ -181,32 +182,22 @@ def _raw(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
 
 def _typed(data: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
     """Bytes as elements of this shape, not copied; packed types are unpacked."""
-    if dtype.name == "int4":
-        return _int4(data, shape)
-    if dtype.name == "uint1":
-        return np.unpackbits(data, count=None if shape == (-1,) else prod(shape)).reshape(shape)
+    if dtype.name in PACKED:
+        flat = widen(data, dtype.name)
+        if shape == (-1,):
+            return flat
+        if dtype.name == "int4" and shape and prod(shape) * 2 == flat.size:  # the shape counts pairs
+            shape = (*shape[:-1], shape[-1] * 2)
+        return flat[: prod(shape)].reshape(shape)
     if data.dtype != np.uint8:
         data = data.view(np.uint8)
     return data.view(dtype.numpy).reshape(shape)
 
 
-def _int4(data: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Low nibble first, sign-extended to int8; a shape that counts pairs gets its last axis doubled."""
-    nibbles = np.empty((data.size, 2), np.int8)
-    nibbles[:, 0] = (data << 4).view(np.int8) >> 4
-    nibbles[:, 1] = data.view(np.int8) >> 4
-    if shape != (-1,) and prod(shape) * 2 == nibbles.size and shape:
-        shape = (*shape[:-1], shape[-1] * 2)
-    flat = nibbles.reshape(-1)
-    return flat.reshape(shape) if shape == (-1,) else flat[: prod(shape)].reshape(shape)
-
-
 def _stored(values: NDArray[Any], dtype: DType, how: Conversion) -> tuple[NDArray[Any], NDArray[Any], DType]:
     """The array of the file and its number type."""
     if dtype.name == "bfloat16" and how.float32:
-        bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16).astype(np.uint32)
-        np.left_shift(bits, 16, out=bits)
-        return values, bits.view(np.float32).reshape(values.shape), _FLOAT32
+        return values, widen(values, dtype.name), _FLOAT32
     if dtype.name == "int4":
         return values, values, _INT8
     if dtype.name == "uint1":

@@ -11,10 +11,9 @@ The kernel's object file, which the real one puts beside them, does not exist he
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dumpsim.archive.naming import bin_short_name, exception_info_name, exception_name
+from dumpsim.archive.longname import bin_number, store
+from dumpsim.archive.naming import exception_info_name, exception_name
 from dumpsim.archive.sink import DiskFaults, Sink
-from dumpsim.archive.tree import MAPPING
-from dumpsim.codecs import mapping
 from dumpsim.codecs.dumpdata import DumpData, Item, Space, header
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
@@ -81,16 +80,13 @@ class ExceptionDump:
             data = _lite(event, inputs, stamp)
         refs = [*inputs, *event.outputs, *event.workspaces]
         parts: list[bytes | memoryview] = [header(data), *(ref.read().data for ref in refs if ref.nbytes)]
-        short = bin_short_name(name)
         try:
-            self._sink.write(self._directory, short or name, parts)
-            if short is not None:
-                self._sink.append(self._directory, MAPPING, mapping.line(short, name))
-                self._sink.settle()
+            stored = store(self._sink, self._directory, name, parts, bin_number)
+            self._sink.settle()
         except DumpWriteError as error:
             self._log("ERROR", "", str(error))
             return
-        self.written.append(f"{self._directory}/{short or name}")
+        self.written.append(f"{self._directory}/{stored}")
         self._log("ERROR", "", f"exception dump of {event.full_name}: {self.written[-1]}")
 
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from dumpsim.archive.naming import BinName, bin_short_name
+from dumpsim.archive.longname import bin_number, store
+from dumpsim.archive.naming import BinName
 from dumpsim.archive.sink import Sink
-from dumpsim.archive.tree import MAPPING
-from dumpsim.codecs import mapping
 from dumpsim.codecs.dumpdata import DumpData, Item, dtype_number, format_number, ge_number, header
 from dumpsim.core.clock import Clock
 from dumpsim.core.events import TensorRef
@@ -61,14 +60,9 @@ class OperatorFiles:
         self._write(directory, str(name), data, [record])
 
     def _write(self, directory: str, name: str, data: DumpData, payload: Sequence["bytes | memoryview"]) -> str | None:
-        """Write a file under its name or, where that is too long, under a number; the name that it got."""
-        short = bin_short_name(name)
+        """Write a file; the name that it got."""
         parts = [header(data), *payload]
-        if not self._ledger.guarded(lambda: self._sink.write(directory, short or name, parts)):
-            return None
-        if short is not None:
-            self._ledger.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
-        return short or name
+        return store(self._sink, directory, name, parts, bin_number, self._ledger.guarded)
 
 
 def describe(ref: TensorRef) -> Item:

@@ -16,6 +16,7 @@ from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import DumpWriteError, UnsupportedError
 from dumpsim.device.queue import Message
 from dumpsim.modes.profile import Profile, find
+from dumpsim.tensor.cast import widen
 
 __all__ = ["CHANNEL", "UPDATE_STEP", "TensorDumpRule", "TensorDumpWriter", "profile_of"]
 
@@ -152,7 +153,7 @@ class TensorDumpWriter:
     def _write(self, file: str, tensor: "np.ndarray[Any, Any]") -> None:
         kind = from_numpy(tensor.dtype)
         if kind.name == "bfloat16":
-            tensor = tensor.astype(np.float32)  # the name keeps bfloat16 [spec mindspore 9]
+            tensor = widen(tensor, kind.name)  # the name keeps bfloat16 [spec mindspore 9]
         stored = from_numpy(tensor.dtype)
         if stored.descr is None:
             self._log("ERROR", "SaveTensor2NPY", f"For 'TensorDump' ops, the type of {kind.name} has no npy form.")

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from dumpsim.archive.longname import store
 from dumpsim.archive.naming import BinName
 from dumpsim.archive.sink import Sink
-from dumpsim.archive.tree import MAPPING, STATISTIC
-from dumpsim.codecs import mapping, npy, opdebug, statcsv
+from dumpsim.archive.tree import STATISTIC
+from dumpsim.codecs import npy, opdebug, statcsv
 from dumpsim.core.clock import Clock
 from dumpsim.core.events import TensorRef
 from dumpsim.core.record import Record
@@ -178,15 +179,13 @@ class TensorFiles:
             self._tally.skipped[f"{record.dtype} has no npy form"] += 1
             return
         name = self._names.npy(record)
-        short = self._names.short_name(name, salt=f"{self._seed}/{self._ledger.place(directory)}")
         flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
         head = npy.header(found.stored_dtype.descr, found.shape)
         parts: list[bytes | memoryview] = [head, flat.reshape(-1).view(np.uint8).data]
-        if not self._ledger.guarded(lambda: self._sink.write(directory, short or name, parts)):
-            return
-        if short is not None:
-            self._ledger.guarded(lambda: self._sink.append(directory, MAPPING, mapping.line(short, name)))
-        self._ledger.enter(directory, short or name, source, ref)
+        number = self._names.number(f"{self._seed}/{self._ledger.place(directory)}")
+        stored = store(self._sink, directory, name, parts, number, self._ledger.guarded)
+        if stored is not None:
+            self._ledger.enter(directory, stored, source, ref)
 
     def _row(
         self, directory: str, record: Record, ref: TensorRef, found: Converted, statistics: RequestedStatistics

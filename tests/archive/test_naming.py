@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dumpsim.archive.longname import MAX_NAME, bin_number, stored_name
 from dumpsim.archive.naming import (
-    MAX_NAME,
     BinName,
     NameRule,
-    bin_short_name,
     calendar,
     escape,
     exception_info_name,
@@ -78,15 +77,17 @@ def test_other_names_are_refused(name):
 def test_the_limit_counts_bytes():
     rule = NameRule()
     for fits in ("x" * (MAX_NAME - 4) + ".npy", "é" * 125 + "x.npy"):
-        assert rule.short_name(fits) is None
+        assert stored_name(fits, rule.number("")) == (fits, "")
     long = "é" * 126 + ".npy"
-    assert rule.short_name(long) == f"{string_hash(long.encode()) % 2**31}.npy"
+    short = f"{string_hash(long.encode()) % 2**31}.npy"
+    assert stored_name(long, rule.number("")) == (short, f"{short},{long}\n")
 
 
 def test_what_stands_for_a_random_number_is_the_same_in_every_run_and_differs_by_place():
     rule = NameRule(over_long="random")
     long = "x" * 300 + ".npy"
-    assert rule.short_name(long, salt="a") == rule.short_name(long, salt="a") != rule.short_name(long, salt="b")
+    assert rule.number("a")(long) == rule.number("a")(long) != rule.number("b")(long)
+    assert NameRule(over_long="hash").number("a")(long) == NameRule(over_long="hash").number("b")(long)
 
 
 # -- bin files
@@ -139,10 +140,10 @@ def test_exception_names_carry_a_calendar_time():
 
 
 def test_over_long_bin_names_are_numbers_without_a_suffix():
-    assert bin_short_name("x" * MAX_NAME) is None
+    assert stored_name("x" * MAX_NAME, bin_number) == ("x" * MAX_NAME, "")
     long = "Add." + "x" * 250 + ".3.5.1700000000000000"
-    assert bin_short_name(long) == str(string_hash(long.encode()))
-    assert bin_short_name(long, "/dump/0") == str(string_hash(f"/dump/0/{long}".encode()))
+    short = str(string_hash(long.encode()))
+    assert stored_name(long, bin_number) == (short, f"{short},{long}\n")
 
 
 def test_npy_names_of_o2():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from dumpsim.archive.longname import store
 from dumpsim.archive.naming import NameRule, escape
 from dumpsim.archive.sink import Sink
 from dumpsim.archive.tree import Tree, newest_stamp, records
@@ -30,10 +31,7 @@ def test_write_then_read(tmp_path):
     for item in written:
         directory = tree.constants(2) if item.iteration is None else tree.data(item.graph_id, item.iteration)
         name = rule.npy(item)
-        short = rule.short_name(name)
-        if short:
-            sink.append(directory, "mapping.csv", mapping.line(short, name))
-        sink.write(directory, short or name, [b""])
+        store(sink, directory, name, [b""], rule.number(directory))
     sink.settle()
     found = [item for _, item in records(tree.rank_path, "Net")]
     assert found == [replace(item, op_name=escape(item.op_name)) for item in written]

@@ -18,8 +18,9 @@ from dumpsim.analysis.msaccucmp.dumpfile import OPDEBUG, DumpFile, Tensor
 from dumpsim.analysis.msaccucmp.journal import Journal
 from dumpsim.analysis.msaccucmp.safepath import existing
 from dumpsim.analysis.msaccucmp.status import Status, ToolError
-from dumpsim.analysis.wholefile import npy_parts, write_whole
-from dumpsim.codecs import mapping, opdebug
+from dumpsim.analysis.wholefile import append_line, npy_parts, write_whole
+from dumpsim.archive.longname import MAPPING, stored_name
+from dumpsim.codecs import opdebug
 from dumpsim.core.errors import DumpsimError, DumpWriteError, UnreadableError
 
 __all__ = ["TYPES", "Conversion", "convert", "make_output", "overflow_facts"]
@@ -28,8 +29,7 @@ Array = NDArray[Any]
 
 TYPES = ("npy", "bin", "msnpy", "pt")
 FAILED_LIST = "convert_failed_file_list.txt"
-MAPPING = "mapping.csv"
-MAX_NAME = 255  # names of so many bytes go to mapping.csv [spec ge 4.2]
+_MAX_NAME = 254  # longer names go to mapping.csv [spec ge 4.2]
 _THREADS = 8
 
 Outcome = tuple[Status, tuple[str, ...]]
@@ -298,18 +298,16 @@ class _Names:
 
     def place(self, name: str) -> str:
         """Where a result goes."""
-        if len(name.encode()) >= MAX_NAME:
-            short = uuid.uuid3(uuid.NAMESPACE_DNS, name).hex + os.path.splitext(name)[1]
+        stored, line = stored_name(name, _number, limit=_MAX_NAME)
+        if line:
             with self._lock:
-                descriptor = os.open(
-                    os.path.join(self._out, MAPPING), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-                )
-                try:
-                    os.write(descriptor, mapping.line(short, name).encode())
-                finally:
-                    os.close(descriptor)
-            name = short
-        return os.path.join(self._out, name)
+                append_line(os.path.join(self._out, MAPPING), line)
+        return os.path.join(self._out, stored)
+
+
+def _number(name: str) -> str:
+    """What stands for a name in the tool's mapping.csv. [spec ge 4.2]"""
+    return uuid.uuid3(uuid.NAMESPACE_DNS, name).hex + os.path.splitext(name)[1]
 
 
 def overflow_facts(dump: DumpFile, index: int) -> dict[str, Any]:

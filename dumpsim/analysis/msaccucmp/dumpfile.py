@@ -14,7 +14,7 @@ from dumpsim.codecs import npy
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.codecs.dumpdata import DTYPES_PROTO, FORMATS, Item
 from dumpsim.core.errors import DumpsimError, UnreadableError
-from dumpsim.tensor.cast import to_numpy
+from dumpsim.tensor.cast import to_numpy, widen
 
 __all__ = ["OPDEBUG", "RANKS", "DumpFile", "Name", "Tensor", "name_of"]
 
@@ -185,7 +185,7 @@ class DumpFile:
         except UnreadableError as error:
             raise ToolError(Status.INVALID_DUMP_DATA, f"{error.what} ({error.where})") from error
         if array.dtype.name == "bfloat16":
-            array = array.astype(np.float32)
+            array = widen(array, "bfloat16")
         output = Tensor(
             io="output",
             index=0,

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dumpsim.frontends.apidump.output import npy_header
+from dumpsim.tensor.cast import widen
 from dumpsim.tensor.stats import CODES, WIDER, statistics
 
 __all__ = ["ArrayValues", "described", "npy_parts"]
@@ -75,7 +76,7 @@ def npy_parts(value: Any) -> "tuple[bytes | memoryview, ...]":
     """
     array = np.array(value, order="C")
     if array.dtype.isbuiltin != 1:
-        array = array.astype(np.int8 if "int" in array.dtype.name else np.float32)
+        array = widen(array, array.dtype.name)
     if array.dtype.kind not in "biufc":
         raise OverflowError(f"{value} has more than 64 bits")
     return npy_header(array.dtype.str, array.shape), array.reshape(-1).view(np.uint8).data

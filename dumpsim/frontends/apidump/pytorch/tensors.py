@@ -11,6 +11,7 @@ from dumpsim._ext import stats as _stats
 from dumpsim._ext.recorder import Outlines
 from dumpsim.codecs.apidump import tail_of
 from dumpsim.frontends.apidump.output import npy_header
+from dumpsim.tensor.cast import widen
 from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.stats import CODES
 
@@ -189,8 +190,7 @@ def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, .
     bfloat16 is widened to float32, exactly: numpy has no such type, and the info line tells which it was.
     """
     if data.dtype is torch.bfloat16:
-        wide = array.reshape(-1).view(np.uint16).astype(np.uint32)
-        wide <<= 16
+        wide = widen(array.reshape(-1), "bfloat16")
         return npy_header("<f4", shape), wide.view(np.uint8).data
     copy = array.reshape(-1).copy()
     return npy_header(copy.dtype.str, shape), copy.view(np.uint8).data

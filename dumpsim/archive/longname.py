@@ -1,0 +1,111 @@
+"""Names that are too long for a file: a number stands for them, and mapping.csv tells the original."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from dumpsim.archive.sink import Sink
+from dumpsim.codecs import mapping
+from dumpsim.codecs.mapping import string_hash
+
+__all__ = ["MAPPING", "MAX_NAME", "Number", "bin_number", "npy_number", "store", "stored_name"]
+
+MAPPING = "mapping.csv"
+MAX_NAME = 255  # bytes of a file name; one more goes to mapping.csv [spec observed 1.2]
+
+Number = Callable[[str], str]  # the short name that stands for a long one
+
+
+def npy_number(name: str, salt: str = "") -> str:
+    """The number that MindSpore gives a file, with the file's own suffix.
+
+    Parameters
+    ----------
+    name : str
+    salt : str
+        What stands for the vendor's random number, in releases that draw one.
+
+    Examples
+    --------
+    >>> npy_number("x" * 256 + ".npy")
+    '2112587105.npy'
+    """
+    raw = f"{salt}/{name}" if salt else name
+    return f"{string_hash(raw.encode()) % 2**31}{os.path.splitext(name)[1]}"
+
+
+def bin_number(name: str) -> str:
+    """The number that the recorder of MindSpore's dumps gives a bin file, without a suffix. [spec ge 3.5]
+
+    Examples
+    --------
+    >>> bin_number("Add." + "x" * 260 + ".3.5.1")
+    '13221173902839922592'
+    """
+    return str(string_hash(name.encode()))
+
+
+def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[str, str]:
+    """The name that a file gets, and the line of mapping.csv that tells the original, empty where the name fits.
+
+    Parameters
+    ----------
+    name : str
+    number : callable
+        Gives the number of a name that does not fit.
+    limit : int
+        Bytes of the longest name that fits.
+
+    Examples
+    --------
+    >>> stored_name("a.npy", npy_number)
+    ('a.npy', '')
+    >>> stored_name("abcdef.npy", npy_number, limit=8)
+    ('1975839447.npy', '1975839447.npy,abcdef.npy\\n')
+    """
+    if len(name.encode()) <= limit:
+        return name, ""
+    short = number(name)
+    return short, mapping.line(short, name)
+
+
+def _plainly(action: Callable[[], object]) -> bool:
+    action()
+    return True
+
+
+def store(
+    sink: Sink,
+    directory: str,
+    name: str,
+    parts: Sequence["bytes | memoryview"],
+    number: Number,
+    attempt: Callable[[Callable[[], object]], bool] = _plainly,
+) -> str | None:
+    """Write a file, and its line of mapping.csv where its name is too long.
+
+    Parameters
+    ----------
+    sink : Sink
+    directory, name : str
+    parts : sequence of bytes-like
+    number : callable
+        As for `stored_name`.
+    attempt : callable
+        Runs each of the two writes and returns whether it succeeded; by default an error is raised.
+
+    Returns
+    -------
+    str or None
+        The name that the file got, None where it was not written.
+
+    Raises
+    ------
+    DumpWriteError
+        Naming the file.
+    """
+    stored, line = stored_name(name, number)
+    if not attempt(lambda: sink.write(directory, stored, parts)):
+        return None
+    if line:
+        attempt(lambda: sink.append(directory, MAPPING, line))
+    return stored
