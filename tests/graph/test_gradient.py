@@ -10,10 +10,7 @@ from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.gradient import needing, reverse
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological
-from dumpsim.graph.mindspore.calls import CallStack
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
-from dumpsim.graph.mindspore.gradient_scope import shared_scopes
-from dumpsim.graph.mindspore.simplify import simplify
 from dumpsim.ops.table import find
 
 
@@ -175,86 +172,3 @@ def test_the_second_gradient_of_a_loop_is_named(scene):
 
     with pytest.raises(UnsupportedError, match="gradient of the gradient of a loop"):
         scene.gradients(output, [x])
-
-
-class TestSharedScopes:
-    @staticmethod
-    def captured(build):
-        """A capture of functions that `build(enter, emit)` calls."""
-        scene, calls = Scene(), CallStack("root")
-        scene.maker = NodeMaker(find, lambda node: (scene.place(node), calls.record(node)))
-        output = build(calls, scene.emit)
-        return scene, shared_scopes(calls.root, [output], scene.forward, find)
-
-    def test_equal_primitives_share_the_scope_of_the_one_next_to_the_result(self):
-        x = parameter(2)
-
-        def build(calls, emit):
-            with calls.calling("first"):
-                inner = emit("Tanh", x, scope="Default/first")
-            with calls.calling("second"):
-                return emit("Tanh", inner, scope="Default/second")
-
-        scene, scopes = self.captured(build)
-        assert [scopes[id(node)] for node in scene.forward] == ["Default/second", "Default/second"]
-
-    def test_attributes_tell_primitives_apart(self):
-        x = parameter(1, 4)
-
-        def build(calls, emit):
-            first = emit("Concat", (x, x), -1, scope="Default/first")
-            other = emit("Tanh", first, scope="Default/tanh")
-            return emit("Exp", other, scope="Default/exp")
-
-        scene, scopes = self.captured(build)
-        operators = [node for node in scene.forward if node.op_type != "MakeTuple"]
-        assert [scopes[id(node)] for node in operators] == ["Default/first", "Default/tanh", "Default/exp"]
-
-    def test_a_call_nearer_to_the_result_comes_before_a_deeper_one(self):
-        x = parameter(2)
-
-        def build(calls, emit):
-            with calls.calling("left"), calls.calling("inside"):
-                left = emit("Tanh", x, scope="Default/left/inside")
-            with calls.calling("right"):
-                right = emit("Tanh", x, scope="Default/right")
-            return emit("Add", left, right)
-
-        scene, scopes = self.captured(build)
-        assert {scopes[id(n)] for n in scene.forward if n.op_type == "Tanh"} == {"Default/right"}
-
-
-class TestSimplify:
-    @staticmethod
-    def simplified(scene, output):
-        graph = Graph(output=output, trail=list(scene.forward))
-        return simplify(graph)
-
-    def test_first_of_two_reshapes_is_passed_over(self, scene):
-        x = parameter(2, 6)
-        middle = scene.emit("Reshape", scene.emit("Exp", x), (12,), scope="Default/inner")
-        output = scene.emit("Reshape", middle, (3, 4), scope="Default/outer")
-
-        graph = self.simplified(scene, output)
-
-        assert graph.output is output
-        assert output.operands[0].op_type == "Exp"
-        assert output.scope == "Default/outer"
-
-    def test_reshape_to_its_own_shape_goes(self, scene):
-        x = parameter(2, 6)
-        exp = scene.emit("Exp", x)
-        output = scene.emit("Reshape", scene.emit("Reshape", exp, (12,)), (2, 6))
-
-        assert self.simplified(scene, output).output is exp
-
-    def test_product_with_ones_goes_unless_it_broadcasts(self, scene):
-        x = parameter(3)
-        exp = scene.emit("Exp", x)
-        plain = scene.emit("Mul", exp, np.ones((), np.float32))
-        wide = scene.emit("Mul", plain, np.ones((2, 3), np.float32))
-
-        graph = self.simplified(scene, wide)
-
-        assert graph.output is wide
-        assert wide.operands[0] is exp

@@ -1,0 +1,133 @@
+"""Cutting at control flow: segments, steps, and the parameters that connect them."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.graph import Constant
+from dumpsim.graph.mindspore.cut import CALL_RESULT, cut
+from dumpsim.graph.mindspore.monads import add_monads
+from dumpsim.graph.mindspore.segments import segments_of, without
+from dumpsim.graph.program import Branch, Loop, Move, Run
+from dumpsim.ops.table import find
+
+
+def kernels(graph):
+    virtual = {"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend"}
+    return [node.op_type for node in graph.nodes() if node.op_type not in virtual]
+
+
+def parts(net):
+    """Before, if, after."""
+    x = net.input("x", (3,))
+    flag = net.input("flag", (), "bool")
+    before = net.op("Exp", x)
+    (middle,) = net.branch(flag, lambda: [net.op("Tanh", before)], lambda: [net.op("Neg", before)])
+    net.give(net.op("Add", middle, x))
+    return net.graph
+
+
+def test_a_straight_line_is_one_graph_and_one_run(net):
+    net.give(net.op("Exp", net.input("x", (3,))))
+    pieces = cut(add_monads(net.graph, find))
+    (graph,) = pieces.graphs
+    assert kernels(graph) == ["Exp"]
+    assert pieces.steps == (Run(graph=0, arguments=(0,), results=(1,)),)
+    assert (pieces.outputs, pieces.slots, pieces.stacks) == ((1,), 2, 0)
+    assert (pieces.functions, pieces.roots) == (1, {0})
+
+
+def test_segments_of_a_function_come_before_its_branches(net):
+    pieces = cut(add_monads(parts(net), find))
+    assert [kernels(graph) for graph in pieces.graphs] == [["Exp"], ["Add"], ["Tanh"], ["Neg"]]
+    assert pieces.roots == {0, 1}
+    assert pieces.functions == 3
+    first, branch, last = pieces.steps
+    assert (first.graph, last.graph) == (0, 1)
+    assert isinstance(branch, Branch)
+    assert branch.condition == 1  # the second input
+    assert [[type(step) for step in side] for side in (branch.then, branch.otherwise)] == [[Run, Move]] * 2
+    assert [side[0].graph for side in (branch.then, branch.otherwise)] == [2, 3]
+    assert branch.then[1].target == branch.otherwise[1].target == last.arguments[0]
+
+
+def test_the_result_of_a_branch_is_a_parameter_of_the_segment_after_it(net):
+    pieces = cut(add_monads(parts(net), find))
+    assert [p.name for p in pieces.graphs[1].parameters] == [CALL_RESULT, "x"]
+    assert [p.name for p in pieces.graphs[2].parameters] == [""]  # of the segment before
+
+
+def test_a_side_without_nodes_is_a_move_of_what_it_gives(net):
+    x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
+    (middle,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [x])
+    net.give(middle)
+    pieces = cut(add_monads(net.graph, find))
+    (branch,) = pieces.steps
+    (move,) = branch.otherwise
+    assert isinstance(move, Move)
+    assert (move.source, move.target) == (0, pieces.outputs[0])
+
+
+def test_a_loop_runs_its_head_and_body_and_names_its_variables(net):
+    x = net.input("x", (3,))
+    limit = np.float32(9)
+    after = net.loop(
+        {"y": net.op("Exp", x)},
+        lambda inside: net.op("Less", net.op("ReduceSum", inside["y"], (), False), limit),
+        lambda inside: {"y": net.op("Mul", inside["y"], np.float32(2))},
+    )["y"]
+    net.give(net.op("Neg", after))
+    pieces = cut(add_monads(net.graph, find))
+    assert [kernels(graph) for graph in pieces.graphs] == [["Exp"], ["ReduceSum", "Less"], ["Mul"], ["Neg"]]
+    assert pieces.roots == {0}
+    (loop,) = [step for step in pieces.steps if isinstance(step, Loop)]
+    assert [step.graph for step in loop.head if isinstance(step, Run)] == [1]
+    assert [step.graph for step in loop.body if isinstance(step, Run)] == [2]
+    assert loop.counted == ()
+    assert [p.debug_name for p in pieces.graphs[3].parameters] == ["фy"]
+
+
+def test_variables_that_change_places_are_read_before_they_are_written(net):
+    a, b, flag = net.input("a", (3,)), net.input("b", (3,)), net.input("flag", (), "bool")
+    after = net.loop(
+        {"a": net.op("Exp", a), "b": net.op("Neg", b)},
+        lambda inside: net.op("LogicalNot", flag),
+        lambda inside: {"a": inside["b"], "b": inside["a"]},
+    )
+    net.give(after["a"], after["b"])
+    pieces = cut(add_monads(net.graph, find))
+    (loop,) = [step for step in pieces.steps if isinstance(step, Loop)]
+    values = {}
+    for step in loop.body:
+        values[step.target] = values.get(step.source, step.source)
+    first, second = (step.target for step in loop.body[-2:])
+    assert (values[first], values[second]) == (second, first)
+
+
+def test_a_constant_condition_is_put_into_a_slot(net):
+    x = net.input("x", (3,))
+    flag = Constant(value=np.array(True), abstract=TensorType(dtype=dtype("bool"), shape=(), constant=True))
+    (middle,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [net.op("Neg", x)])
+    net.give(middle)
+    move, branch = cut(add_monads(net.graph, find)).steps
+    assert isinstance(move, Move)
+    assert move.source is flag
+    assert branch.condition == move.target
+
+
+@pytest.mark.parametrize(("in_loop", "wanted"), [(False, [["Exp", "Neg"], ["Add"]]), (True, [["Exp"], ["Neg", "Add"]])])
+def test_nodes_move_in_front_of_a_branch_that_they_do_not_need(net, in_loop, wanted):
+    x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
+    first = net.op("Exp", x)
+    (middle,) = net.branch(flag, lambda: [net.op("Tanh", first)], lambda: [net.op("Neg", first)])
+    free = net.op("Neg", first)
+    net.op("Add", middle, free)
+    nodes = net.graph.trail
+    (control,) = [node for node in nodes if node.op_type == "If"]
+    segments = segments_of(nodes, [control], in_loop=in_loop)
+    assert [
+        [node.op_type for node in segment.nodes if node.op_type != "TupleGetItem"] for segment in segments
+    ] == wanted
+    behind = nodes[nodes.index(control) + 1 :]
+    assert without(behind, control) == [free]
