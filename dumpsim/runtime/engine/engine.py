@@ -1,16 +1,14 @@
 """The seam between the runtime and what computes its kernels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Computed", "Engine"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Computed:
+class Computed(NamedTuple):
     """What a kernel computed, before the device stores it.
 
     Attributes

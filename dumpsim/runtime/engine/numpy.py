@@ -1,6 +1,7 @@
 """The engine that computes with the operator table."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from dumpsim.runtime.engine.engine import Computed
 from dumpsim.runtime.result import flat
 
 __all__ = ["NumpyEngine"]
+
+_SINGLE = np.dtype(np.float32)
+_NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 class NumpyEngine:
@@ -33,26 +37,27 @@ class NumpyEngine:
 
     def compute(self, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
         """Compute one kernel, see `Engine.compute`."""
-        updates = definition.updates
-        values = [_operand(operand, at in updates, stored=definition.device) for at, operand in enumerate(operands)]
+        updates, stored = definition.updates, definition.device
+        values = [_operand(operand, at in updates, stored) for at, operand in enumerate(operands)]
         with np.errstate(all="ignore"):
-            results = list(flat(definition.kernel(*values, **attrs)))
-        return Computed(results=results, updated={at: values[at] for at in updates})
+            result = definition.kernel(*values, **attrs)
+        results = [result] if isinstance(result, np.ndarray) else list(flat(result))
+        return Computed(results, {at: values[at] for at in updates} if updates else _NOTHING)
 
 
-def _operand(operand: Any, writable: bool, *, stored: bool) -> Any:
+def _operand(operand: Any, writable: bool, stored: bool) -> Any:
     """An operand as a kernel takes it; arrays that the kernel must not write are read-only."""
     if isinstance(operand, np.ndarray):
         kind = operand.dtype
-        if not stored and kind.kind in "fV":
+        if kind is not _SINGLE and not stored and kind.kind in "fV":
             if kind.itemsize == 2:
                 return to_single(operand)
             if kind.names:
                 return unpack(operand, "int4", operand.shape)
         if not writable:
             operand = operand.view()
-            operand.flags.writeable = False
+            operand.setflags(write=False)
         return operand
     if isinstance(operand, tuple):
-        return tuple(_operand(item, writable, stored=stored) for item in operand)
+        return tuple(_operand(item, writable, stored) for item in operand)
     return operand
