@@ -162,22 +162,28 @@ class RankHosts:
         """The program of a rank from its start to its end, on its own greenlet."""
         host = self._hosts[rank]
         host.context.activate()
-        for last in (host.function, lambda: self.scheduler.finish(rank), host.context.close):
-            try:
-                result = last()
-            except BaseException as error:
-                if host.error is None:
-                    host.error = error
-                    if not isinstance(error, RankStopped):
-                        self._failed.append(rank)
-                        self._stopping = True
-                elif not isinstance(error, RankStopped):
-                    host.error.add_note(f"then, at the end of the rank: {type(error).__name__}: {error}")
-            else:
-                if last is host.function:
-                    host.result = result
+        try:
+            host.result = host.function()
+            self.scheduler.finish(rank)
+        except BaseException as error:
+            self._end(rank, error)
+        try:
+            host.context.close()
+        except BaseException as error:
+            self._end(rank, error)
         host.done = True
         return False
+
+    def _end(self, rank: int, error: BaseException) -> None:
+        """A rank has raised."""
+        host = self._hosts[rank]
+        if host.error is None:
+            host.error = error
+            if not isinstance(error, RankStopped):
+                self._failed.append(rank)
+                self._stopping = True
+        elif not isinstance(error, RankStopped):
+            host.error.add_note(f"then, at the end of the rank: {type(error).__name__}: {error}")
 
     # --------------------------------------------------------------- failures
     def _blamed(self) -> int:

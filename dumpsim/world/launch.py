@@ -30,8 +30,11 @@ def launch(
     """Run a function once in each rank of a job.
 
     Each rank has its own device, clock, seed and random state, environment, working directory and dump root
-    ``rank_N``. Ranks take turns: one runs until it waits for another one, or ends. A rank that ends waits for its
-    device first.
+    ``rank_N``; what modules hold is shared, as between threads, and a Parameter has one value for each rank. Ranks take
+    turns: one runs until it waits for another one, or ends. A rank that ends waits for its device first.
+
+    A thread that the function starts does not belong to the rank, unless its target is run by
+    ``contextvars.copy_context().run``; it cannot wait for other ranks.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import threading
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -371,6 +372,18 @@ def test_a_thread_of_a_rank_cannot_wait_for_other_ranks():
         ["rank 0: a thread of the script cannot wait for other ranks of its process"],
         [],
     ]
+
+
+def test_a_thread_belongs_to_its_rank_where_it_is_given_the_context():
+    def step():
+        seen = []
+        for run in (lambda target: target(), copy_context().run):
+            thread = threading.Thread(target=run, args=[lambda: seen.append(current().size)])
+            thread.start()
+            thread.join()
+        return seen
+
+    assert launch(step, ranks=2) == [[1, 2]] * 2
 
 
 def test_a_launch_inside_a_rank():
