@@ -110,6 +110,13 @@ def test_the_python_works_as_written(place, monkeypatch):
     exec(compile(code, str(README), "exec"), names)
 
 
+def test_the_ranks_work_as_written(place):
+    (code,) = (block for block in blocks("python") if "launch(" in block)
+    (place / "ranks.py").write_text(code)
+    output = run("dumpsim run --quiet ranks.py", place).stdout
+    assert output == f"{[f'rank {rank} of 4, 10 steps' for rank in range(4)]}\n"
+
+
 def test_the_setup_is_two_commands():
     text = README.read_text("utf-8")
     body = re.search(r"<!-- commands -->\n```sh\n(.*?)```\n<!-- end of commands -->", text, re.DOTALL)

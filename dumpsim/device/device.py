@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
 
 from dumpsim.core.clock import Clock, VirtualClock
 from dumpsim.core.errors import DeviceError
@@ -15,10 +14,9 @@ from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import Stream
 
-__all__ = ["COMMUNICATION_STREAM", "COMPUTE_STREAM", "Device"]
+__all__ = ["COMPUTE_STREAM", "Device"]
 
 COMPUTE_STREAM = 0  # [spec parallel 4.1: 0 compute, 1 communication, then one per group, last dump]
-COMMUNICATION_STREAM = 1
 
 
 class Device:
@@ -67,7 +65,6 @@ class Device:
         "busy",
         "chip",
         "clock",
-        "context",
         "device_id",
         "errors",
         "memory",
@@ -108,7 +105,6 @@ class Device:
         self.scheduler = Scheduler() if scheduler is None else scheduler
         self.schedule: Callable[[Stream], None] = self.scheduler.schedule
         self.number = self.scheduler.add(self)
-        self.context = copy_context()
         self.busy = 0
         self.suspended = False
         self.errors: list[BaseException] = []

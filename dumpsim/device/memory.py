@@ -14,6 +14,7 @@ from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
 __all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Memory"]
 
 BASE_ADDRESS = 0x1240_8000_0000
+_REPORTED = 12  # blocks in a report
 FILL = 0xCD  # what a fresh block holds, so that a read before the first write is seen
 
 
@@ -328,7 +329,7 @@ class Memory:
             code="DS-DEV-001",
         )
 
-    def report(self, most: int = 12) -> str:
+    def report(self) -> str:
         """Who holds what, largest first, and the largest free block."""
         free = min(self._space.largest_hole, max(0, self.limit - self.used))
         lines = [
@@ -336,11 +337,11 @@ class Memory:
             f"{self.limit - self.used} free, largest free block {free}"
         ]
         held = sorted(self.blocks(), key=lambda b: (-b.alloc_size, b.address))
-        for buffer in held[:most]:
+        for buffer in held[:_REPORTED]:
             lines.append(f"  {buffer.address:#x} {buffer.alloc_size:>14} {buffer.kind:<10} {buffer.owner}")
             parts = sorted(buffer.parts.values(), key=lambda b: (-b.alloc_size, b.address))
-            lines += [f"    {p.address:#x} {p.alloc_size:>12} {p.kind:<10} {p.owner}" for p in parts[:most]]
-        if len(held) > most:
-            rest = sum(b.alloc_size for b in held[most:])
-            lines.append(f"  and {len(held) - most} smaller blocks, {rest} bytes")
+            lines += [f"    {p.address:#x} {p.alloc_size:>12} {p.kind:<10} {p.owner}" for p in parts[:_REPORTED]]
+        if len(held) > _REPORTED:
+            rest = sum(b.alloc_size for b in held[_REPORTED:])
+            lines.append(f"  and {len(held) - _REPORTED} smaller blocks, {rest} bytes")
         return "\n".join(lines)

@@ -1,6 +1,6 @@
 """The scheduler: which task of which stream runs next, and the report where none can."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dumpsim.core.errors import DeviceError
@@ -23,6 +23,10 @@ class Hosts(Protocol):
 
     def wake(self, rank: int) -> None:
         """A task of a rank that waits is ready."""
+        ...
+
+    def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
+        """Call a function in the context of a rank that does not run now."""
         ...
 
     def report(self) -> Sequence[str]:
@@ -123,7 +127,7 @@ class Scheduler:
                 self._switch(device)
 
     def _run(self, device: Owner) -> None:
-        """Run ready tasks until a stream comes to rest or a task raises."""
+        """Run ready tasks until a stream comes to rest or a task raises, which its own rank's next wait will raise."""
         ready = self._ready
         first = ready.pop()
         if first is None:
@@ -135,7 +139,7 @@ class Scheduler:
                 if stream.device is device or self._hosts is None:
                     stream.step(start)
                 else:
-                    self._step_for(stream, start)
+                    self._hosts.run_as(stream.device.rank, stream.step, start)
                 following = stream.ready_ns()
                 if following is None:
                     self._rest(stream)
@@ -156,16 +160,6 @@ class Scheduler:
         finally:
             self._running = None
         self.schedule(stream)
-
-    def _step_for(self, stream: Stream, start_ns: int) -> None:
-        """Run a task of another rank than the one that waits; what it raises is raised by its own rank's next wait."""
-        owner = stream.device
-        try:
-            owner.context.run(stream.step, start_ns)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            owner.errors.append(error)
 
     def _switch(self, device: Owner) -> None:
         """No task is ready: let other ranks run, or end the device's waiting."""

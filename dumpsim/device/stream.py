@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import Context
 from typing import Any, Protocol
 
 from dumpsim.core.clock import Clock
@@ -24,7 +23,6 @@ class Owner(Protocol):
     chip: Chip
     clock: Clock
     streams: "list[Stream]"
-    context: Context  # its tasks run in it where another rank waits
     busy: int  # streams with tasks
     suspended: bool  # its rank waits, and other ranks run
     errors: list[BaseException]  # of tasks, to be raised by the rank's next wait

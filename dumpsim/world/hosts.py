@@ -25,11 +25,13 @@ class RankStopped(BaseException):
 class _Host:
     """The program of one rank."""
 
-    __slots__ = ("context", "done", "error", "function", "greenlet", "result")
+    __slots__ = ("context", "done", "error", "function", "greenlet", "result", "variables")
 
     def __init__(self, context: RankContext, function: Callable[[], Any]) -> None:
         self.context = context
         self.function = function
+        self.variables = copy_context()  # for its tasks while another rank runs
+        self.variables.run(context.activate)
         self.greenlet: Any = None  # before the start
         self.result: Any = None
         self.error: BaseException | None = None
@@ -125,6 +127,10 @@ class RankHosts:
         at = bisect_left(self._runnable, rank)
         if rank in self._waiting and self._runnable[at : at + 1] != [rank]:
             self._runnable.insert(at, rank)
+
+    def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
+        """Call a function in the context of a rank; what is global to the process stays that of the one that runs."""
+        self._hosts[rank].variables.run(function, argument)
 
     def report(self) -> Sequence[str]:
         """A line for each rank that does not wait."""
