@@ -22,7 +22,6 @@ from dumpsim.core.record import Record
 
 __all__ = [
     "OPDEBUG",
-    "UNKNOWN_ID",
     "BinName",
     "NameRule",
     "calendar",
@@ -35,7 +34,6 @@ __all__ = [
     "parse_tensordump",
 ]
 
-UNKNOWN_ID = 65535  # task and stream ids that could not be had [spec mindspore 3.7]
 OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's file; tools heed the case [spec ge 3.8]
 _OLDEST = 10**9  # a time stamp that is one, whatever its unit
 _EXCEPTION_INFO = "exception_info"
@@ -170,18 +168,6 @@ class BinName:
         if self.part:
             fields += map(str, (_FFTS_PLUS, *self.part))
         return ".".join(fields)
-
-    def npy(self, io: str, slot: int, format: str, dtype: str, *, style: str = "title") -> str:
-        """The name of one tensor of the operator as npy; the type as ``Float32`` or, in `style` ``lower``, ``float32``.
-
-        Examples
-        --------
-        >>> name = BinName(op_type="Add", op_name="Add_1", task_id=3, stream_id=5, timestamp=1700000000000000)
-        >>> name.npy("output", 0, "NC1HWC0", "float16")
-        'Add.Add_1.3.5.1700000000000000.output.0.NC1HWC0.Float16.npy'
-        """
-        shown = {"title": DTYPES[dtype].title, "lower": dtype}[style]
-        return f"{self}.{io}.{slot}.{format}.{shown}.npy"
 
     def json(self, slot: int = 0) -> str:
         """The name of an overflow's facts beside npy files.

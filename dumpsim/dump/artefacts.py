@@ -13,8 +13,8 @@ from dumpsim.core.errors import DumpConfigError
 from dumpsim.core.events import GraphEvent, RunEvent, TensorRef
 from dumpsim.core.irdoc import IrNode
 from dumpsim.dump.info import Log
-from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.tensorfiles import TensorFiles
+from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
 
 __all__ = [
@@ -33,11 +33,11 @@ _ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"  # [spec mindspore 8.1]
 class RankFiles:
     """The files beside tensors in the tree of a rank, as far as the profile has them."""
 
-    def __init__(self, tree: Tree, *, profile: Profile, sink: Sink, ledger: Ledger, log: Log) -> None:
+    def __init__(self, tree: Tree, *, profile: Profile, sink: Sink, writes: WriteLog, log: Log) -> None:
         self.tree = tree
         self._profile = profile
         self._sink = sink
-        self._ledger = ledger
+        self._writes = writes
         self._log = log
         self._logged: int | None = None  # the iteration that the history logged last, of whatever graph
 
@@ -45,14 +45,14 @@ class RankFiles:
         """Copies of the configuration; `text` is the dump config."""
         profile = self._profile
         if profile.metadata:
-            self._ledger.guarded(
+            self._writes.attempt(
                 lambda: write_metadata(self._sink, self.tree, profile.target, profile.ms_version, text, self._log)
             )
 
     def graph(self, event: GraphEvent, tensors: TensorFiles) -> None:
         """A compiled graph and its constants."""
         if self._profile.graph_files:
-            self._ledger.guarded(lambda: write_graph(self._sink, self.tree, event))
+            self._writes.attempt(lambda: write_graph(self._sink, self.tree, event))
         if self._profile.constants:
             directory = self.tree.constants(event.graph_id)
             if not os.path.isdir(directory):
@@ -64,7 +64,7 @@ class RankFiles:
         if self._profile.global_order and number != self._logged:
             self._logged = number
             name = self.tree.history(event.graph_id)
-            self._ledger.guarded(lambda: self._sink.append(self.tree.execution_order, name, f"{number}\n"))
+            self._writes.attempt(lambda: self._sink.append(self.tree.execution_order, name, f"{number}\n"))
 
 
 def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: bytes, log: Log) -> None:

@@ -14,10 +14,10 @@ from dumpsim.dump import decide
 from dumpsim.dump.artefacts import arguments_file
 from dumpsim.dump.info import Log
 from dumpsim.dump.iteration import Moment
-from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.location import Location
 from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.unit import Source, Unit
+from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.operators import TEXT_OPERANDS
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest
@@ -59,7 +59,7 @@ class Capture:
     unit: Unit
     location: Location
     choice: KernelChoice
-    ledger: Ledger
+    writes: WriteLog
     sink: Sink
     log: Log
     rank: int
@@ -132,7 +132,7 @@ class Capture:
     def _told(self, chosen: decide.Choice) -> tuple[TensorRef, ...]:
         """The wanted tensors, the others accounted for."""
         for _, reason in chosen.skipped:
-            self.ledger.tally.skip(reason)
+            self.writes.tally.skip(reason)
             if reason == decide.EMPTY and self.request.asynchronous:
                 self.log("WARNING", "", "tensor size is 0")  # synchronous dump says nothing [spec mindspore 7]
         return chosen.wanted
@@ -149,7 +149,7 @@ class Capture:
         if self.request.kernel_arguments:
             name, data = arguments_file(event.full_name, event.arguments, event.attrs)
             directory = self.location.directory(event, moment)
-            self.ledger.guarded(lambda: self.sink.write(directory, name, [data]))
+            self.writes.attempt(lambda: self.sink.write(directory, name, [data]))
 
 
 def _overlaps(ref: TensorRef, outputs: tuple[TensorRef, ...]) -> bool:

@@ -11,8 +11,8 @@ from dumpsim.codecs.dumpdata import DumpData, Item, dtype_number, format_number,
 from dumpsim.core.clock import Clock
 from dumpsim.core.events import TensorRef
 from dumpsim.dump.convert import graph_format
-from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
+from dumpsim.dump.writelog import WriteLog
 
 __all__ = ["OperatorFiles", "describe"]
 
@@ -22,9 +22,9 @@ class OperatorFiles:
 
     splits = False
 
-    def __init__(self, *, sink: Sink, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, *, sink: Sink, writes: WriteLog, clock: Clock) -> None:
         self._sink = sink
-        self._ledger = ledger
+        self._writes = writes
         self._clock = clock
 
     def operator(
@@ -34,7 +34,7 @@ class OperatorFiles:
         refs = [ref for ref in (*inputs, *outputs) if ref.nbytes]
         if not refs:
             return
-        tally = self._ledger.tally
+        tally = self._writes.tally
         tally.asked += len(refs)
         tally.captured += len(refs)
         self._clock.advance(FILE_NS + sum(ref.nbytes for ref in refs) // BYTES_PER_NS)
@@ -48,7 +48,7 @@ class OperatorFiles:
         written = self._write(directory, str(name), data, [ref.read().data for ref in refs])
         if written is not None:
             for ref in refs:
-                self._ledger.enter(directory, written, source, ref)
+                self._writes.add(directory, written, source, ref)
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
         """Write what the device says of an overflow: one output of bytes."""
@@ -62,7 +62,7 @@ class OperatorFiles:
     def _write(self, directory: str, name: str, data: DumpData, payload: Sequence["bytes | memoryview"]) -> str | None:
         """Write a file; the name that it got."""
         parts = [header(data), *payload]
-        return store(self._sink, directory, name, parts, bin_number, self._ledger.guarded)
+        return store(self._sink, directory, name, parts, bin_number, self._writes.attempt)
 
 
 def describe(ref: TensorRef) -> Item:

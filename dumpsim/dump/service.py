@@ -14,7 +14,6 @@ from dumpsim.dump.artefacts import RankFiles, check_target, check_types
 from dumpsim.dump.capture import Capture
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.iteration import Iteration, IterationCounter
-from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.location import ModelLocation, RankLocation, locate
 from dumpsim.dump.operatorfiles import OperatorFiles
 from dumpsim.dump.overflowrecord import layout_of
@@ -23,6 +22,7 @@ from dumpsim.dump.summary import Summary, Tally
 from dumpsim.dump.tensorfiles import TensorFiles
 from dumpsim.dump.trigger import left_to_cann, overlooks_saturation, trigger_of
 from dumpsim.dump.unit import Unit
+from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest
 
@@ -67,7 +67,7 @@ class DumpService:
         mode = profile.binary_mode if binary else profile.file_mode
         self._sink = Sink(file_mode=mode, directory_mode=profile.directory_mode, disk=info.disk)
         self._location = locate(profile, request, info)
-        self._ledger = Ledger(
+        self._writes = WriteLog(
             profile=profile,
             tally=self.tally,
             root=self._location.root,
@@ -75,16 +75,16 @@ class DumpService:
             log=info.log,
         )
         self._tensors = TensorFiles(
-            profile=profile, request=request, sink=self._sink, ledger=self._ledger, clock=info.clock,
+            profile=profile, request=request, sink=self._sink, writes=self._writes, clock=info.clock,
             seed=info.settings.seed, rank=info.rank,
         )  # fmt: skip
         unit: Unit = self._tensors
         if binary:
-            unit = OperatorFiles(sink=self._sink, ledger=self._ledger, clock=info.clock)
+            unit = OperatorFiles(sink=self._sink, writes=self._writes, clock=info.clock)
         self._choice = KernelChoice(request.selection)
         self._capture = Capture(
             profile=profile, request=request, unit=unit, location=self._location, choice=self._choice,
-            ledger=self._ledger, sink=self._sink, log=info.log, rank=info.rank,
+            writes=self._writes, sink=self._sink, log=info.log, rank=info.rank,
             opdebug=layout_of(profile.opdebug, info.chip),
         )  # fmt: skip
         self._trigger = trigger_of(self._capture)
@@ -207,7 +207,7 @@ class DumpService:
             self._files.run(event, moment.number)
         if self._acl is not None:
             acl = self._acl
-            self._ledger.guarded(lambda: acl.step(moment.number, self._layers))
+            self._writes.attempt(lambda: acl.step(moment.number, self._layers))
 
     def run_end(self, event: RunEvent) -> None:
         """Write the Parameter files of the run, and advance."""
@@ -253,7 +253,7 @@ class DumpService:
         self._finished = summary
         if self.info.settings.manifest is not None:
             manifest = report.manifest(self.request, self.profile, self.info, summary)
-            self._ledger.spool().finish(*manifest)
+            self._writes.spool().finish(*manifest)
         return summary
 
     # -- inside --------------------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class DumpService:
         if not isinstance(self._location, RankLocation):
             return None
         return RankFiles(
-            self._location.tree, profile=self.profile, sink=self._sink, ledger=self._ledger, log=self.info.log
+            self._location.tree, profile=self.profile, sink=self._sink, writes=self._writes, log=self.info.log
         )
 
     def _acl_json(self) -> AclJson | None:
@@ -294,7 +294,7 @@ class DumpService:
         if self._files is not None:
             self._files.begin(self.request.text)
         if self._acl is not None:
-            self._ledger.guarded(self._acl.begin)
+            self._writes.attempt(self._acl.begin)
         if self.info.saturation and overlooks_saturation(self.request, self.profile):
             text = "the chip saturates: results are finite, so the overflow dump will find no operator"
             self.info.log("WARNING", "", text)

@@ -15,9 +15,9 @@ from dumpsim.core.events import TensorRef
 from dumpsim.core.record import Record
 from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
-from dumpsim.dump.ledger import Ledger
 from dumpsim.dump.measure import device_cells, host_cells
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
+from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest, RequestedStatistics
 
@@ -36,14 +36,22 @@ class TensorFiles:
     splits = True
 
     def __init__(
-        self, *, profile: Profile, request: DumpRequest, sink: Sink, ledger: Ledger, clock: Clock, seed: int, rank: int
+        self,
+        *,
+        profile: Profile,
+        request: DumpRequest,
+        sink: Sink,
+        writes: WriteLog,
+        clock: Clock,
+        seed: int,
+        rank: int,
     ) -> None:
         self._profile = profile
         self._request = request
         self._sink = sink
-        self._ledger = ledger
-        self._tally = ledger.tally
-        self._log = ledger.log
+        self._writes = writes
+        self._tally = writes.tally
+        self._log = writes.log
         self._clock = clock
         self._seed = seed
         self._rank = rank
@@ -121,7 +129,7 @@ class TensorFiles:
             timestamp=self._clock.stamp_us(),
         ).json()
         text = opdebug.to_json(opdebug.decode(record), "mindspore")
-        self._ledger.guarded(lambda: self._sink.write(directory, name, [text.encode()]))
+        self._writes.attempt(lambda: self._sink.write(directory, name, [text.encode()]))
 
     def _parameter(self, ref: TensorRef, graph_id: int, iteration: int | None) -> Source:
         """The operator that stands for a graph input."""
@@ -182,10 +190,10 @@ class TensorFiles:
         flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
         head = npy.header(found.stored_dtype.descr, found.shape)
         parts: list[bytes | memoryview] = [head, flat.reshape(-1).view(np.uint8).data]
-        number = self._names.number(f"{self._seed}/{self._ledger.place(directory)}")
-        stored = store(self._sink, directory, name, parts, number, self._ledger.guarded)
+        number = self._names.number(f"{self._seed}/{self._writes.relative(directory)}")
+        stored = store(self._sink, directory, name, parts, number, self._writes.attempt)
         if stored is not None:
-            self._ledger.enter(directory, stored, source, ref)
+            self._writes.add(directory, stored, source, ref)
 
     def _row(
         self, directory: str, record: Record, ref: TensorRef, found: Converted, statistics: RequestedStatistics
@@ -232,7 +240,7 @@ class TensorFiles:
         line = statcsv.row(record, name, cells, self._csv)
         if self._sink.is_new(directory, STATISTIC):
             line = statcsv.header(statistics.names) + line
-        if self._ledger.guarded(lambda: self._sink.append(directory, STATISTIC, line)):
+        if self._writes.attempt(lambda: self._sink.append(directory, STATISTIC, line)):
             self._tally.rows += 1
 
 

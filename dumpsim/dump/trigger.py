@@ -135,7 +135,7 @@ class Never:
     def __init__(self, capture: Capture) -> None:
         profile = capture.profile
         self._log = capture.log
-        self._tally = capture.ledger.tally
+        self._tally = capture.writes.tally
         self._cann = left_to_cann(capture.request, profile)
         self._text = ""
         if profile.exception == "none":

@@ -1,4 +1,4 @@
-"""The account of what a dump writes."""
+"""The log of what a dump writes: counts, entries of the manifest, failures."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ from dumpsim.modes.profile import Profile
 if TYPE_CHECKING:
     from dumpsim.dump.manifest import Spool
 
-__all__ = ["Ledger"]
+__all__ = ["WriteLog"]
 
 
-class Ledger:
-    """The account of what is written: counts, and the manifest's entries; a failure is handled as the profile says."""
+class WriteLog:
+    """Counts what is written and notes it for the manifest; a failure is handled as the profile says."""
 
     def __init__(self, *, profile: Profile, tally: Tally, root: str, manifest: bool, log: Log) -> None:
         self.tally = tally
@@ -27,7 +27,7 @@ class Ledger:
         self._manifest = manifest
         self._spool: Spool | None = None
 
-    def guarded(self, action: Callable[[], object]) -> bool:
+    def attempt(self, action: Callable[[], object]) -> bool:
         """Write; a failure ends the run, or is logged and counted, as the profile says. [decisions: unwritable path]"""
         try:
             action()
@@ -39,16 +39,16 @@ class Ledger:
             return False
         return True
 
-    def place(self, directory: str) -> str:
+    def relative(self, directory: str) -> str:
         """A directory as the manifest names it."""
         return directory[len(self._root) + 1 :]
 
-    def enter(self, directory: str, name: str, source: Source, ref: TensorRef) -> None:
+    def add(self, directory: str, name: str, source: Source, ref: TensorRef) -> None:
         """Note a written tensor: the device's own ids and addresses, which names do not tell."""
         self.tally.tensors += 1
         if self._manifest:
             ids = (source.task_id, source.stream_id, ref.address, ref.version)
-            path = f"{self.place(directory)}/{name}"
+            path = f"{self.relative(directory)}/{name}"
             self.spool().add(path, source.full_name, *ids, ref.device_format, ref.producer)
 
     def spool(self) -> "Spool":
