@@ -463,3 +463,22 @@ def test_a_bad_constant_of_the_graph_is_called_one(tmp_path):
     path.rename(path.with_name(path.name.replace("Int64", "Float32")))
     (finding,) = dumpsim.first(tmp_path)
     assert (finding.kind, finding.tensor, finding.note) == ("received", "input.2", "it is a constant")
+
+
+def test_what_ran_before_in_one_dump_alone_is_named(tmp_path):
+    """No inputs and no graph: an operator that only one dump has may be what made the difference."""
+    v = [np.full((2, 2), float(n), np.float32) for n in range(4)]
+    extra = ("Mul", "Default/Mul-op0", [], [v[1]])
+    a = write(tmp_path / "a", [("Exp", "Default/Exp-op0", [], [v[0]]), extra, ("ReLU", "Default/ReLU-op0", [], [v[2]])])
+    b = write(tmp_path / "b", [("Exp", "Default/Exp-op0", [], [v[0]]), ("ReLU", "Default/ReLU-op0", [], [v[3]])])
+    maker = dumpsim.first(a, b).maker
+    assert (maker.op_name, maker.basis) == ("Default_ReLU-op0", "order")
+    assert maker.note == "ran before it in one dump alone: Default_Mul-op0"
+
+
+@pytest.mark.parametrize(("bad", "note"), [(0, ""), (1, "in its run number 2 of the iteration")])
+def test_the_first_run_of_an_operator_has_no_number(tmp_path, bad, note):
+    v = [np.ones((2, 2), np.float32), np.full((2, 2), 2.0, np.float32)]
+    runs = [[v[0], NAN if n == bad else v[1]] for n in range(2)]
+    root = write(tmp_path, [("Exp", "Default/Exp-op0", [got], [made]) for got, made in runs])
+    assert dumpsim.first(root).maker.note == note
