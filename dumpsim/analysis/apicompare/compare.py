@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dumpsim.analysis.apicall import Call
-from dumpsim.analysis.apicompare.convinced import convinced_groups
 from dumpsim.analysis.apicompare.options import Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
 from dumpsim.analysis.apicompare.rows import Finding, Style, compare_table, findings, mapping_table, paired
 from dumpsim.analysis.apicompare.source import Dump, frameworks, open_dump, ranks
 from dumpsim.analysis.apicompare.table import Table
+from dumpsim.analysis.apicompare.vendormapping import vendor_groups
 from dumpsim.analysis.callgroup import Group, align
 from dumpsim.analysis.namemap import NameMap, Names, read_names
 from dumpsim.core.errors import UnreadableError
@@ -234,7 +234,7 @@ def _groups(
 ) -> list[Group]:
     """Which calls are which: our way, or one of the real tool's."""
     if options.method is not None:
-        return convinced_groups(origin, target, options.method, (dumps[0].framework, dumps[1].framework))
+        return vendor_groups(origin, target, options.method, (dumps[0].framework, dumps[1].framework))
     return align(origin, target, names)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dumpsim.analysis.apicompare.convinced import METHODS
+from dumpsim.analysis.apicompare.vendormapping import METHODS
 from dumpsim.analysis.namemap import NameMap
 from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps, convinced
+from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps, vendormapping
 from dumpsim.analysis.apicompare.difference import compare_arrays
 from dumpsim.analysis.apicompare.options import EXACT, Options
 from dumpsim.analysis.tolerance import Tolerance
@@ -66,7 +66,7 @@ def test_deep_mappings_do_not_recurse(tmp_path):
 
 
 def test_gaps_that_are_too_wide_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(convinced, "_MAX_CELLS", 50)
+    monkeypatch.setattr(vendormapping, "_MAX_CELLS", 50)
     sides = [[r for at in range(9) for r in call(f"Tensor_{side}{at}_0", ramp(0), ramp(1))] for side in "ab"]
     paths = [dump(tmp_path / side, "torch", records) for side, records in zip("ab", sides, strict=True)]
     with pytest.raises(UnsupportedError, match="9 calls beside 9"):

@@ -19,7 +19,7 @@ from dumpsim.analysis.callgroup import Group
 from dumpsim.analysis.namedistance import name_distances
 from dumpsim.core.errors import UnsupportedError
 
-__all__ = ["METHODS", "convinced_groups"]
+__all__ = ["METHODS", "vendor_groups"]
 
 METHODS = ("recursion", "global", "simple")
 
@@ -31,7 +31,7 @@ _MATCH, _REPLACE, _SKIP_ORIGIN, _SKIP_TARGET = 1, 2, 3, 4
 _NAME_COST = 20.0  # what the names of two edges can cost at most is the inverse of this
 
 
-def convinced_groups(
+def vendor_groups(
     origin: Sequence[Call], target: Sequence[Call], method: str, frameworks: tuple[str, str]
 ) -> list[Group]:
     """The groups of two steps as the real tool finds them.
