@@ -257,10 +257,10 @@ class _State:
         known = [*self.partner.items(), *((max(ours), max(theirs)) for ours, theirs in self.whole)]
         before = {j: i for i, j in increasing(sorted(known))}
         last = -1
-        lonely = set(self.free(1))
+        alone = set(self.free(1))
         for j in range(len(self.right)):
             last = before.get(j, last)
-            if j in lonely:
+            if j in alone:
                 at.append(((last, 2), Match(left=(), right=(self.right[j],))))
         return [match for _, match in sorted(at, key=lambda item: item[0])]
 

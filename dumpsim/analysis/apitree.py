@@ -110,15 +110,15 @@ def _line(frame: str) -> SourceLine | None:
 
 
 def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None = None) -> Iterator[ApiEntry]:
-    """The tensors that a rank's API dump tells of, in the order of the info file.
+    """The tensors of a rank's API dump, in the order of the info file.
 
-    A step begins with the first forward record behind a backward one; the place's iteration counts the steps, the time
-    stamp the records. [spec api_dump 2.1] `broken` hears of a stack file that cannot be read.
+    A step begins with the first forward record after a backward one; the place's iteration counts the steps, the time
+    stamp the records. [spec api_dump 2.1] `broken` is called with the error of an unreadable stack file.
 
     Raises
     ------
     UnreadableError
-        With file and line, for a line that is no record, behind the tensors of those before it.
+        With file and line, for a line that is no record, after the tensors of those before it.
     """
     stem = f"{place.api}_api_dump"
     info = next(path for path in map(place.path.joinpath, (f"{stem}_info.pkl", f"{stem}_info.csv")) if path.is_file())
@@ -140,7 +140,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             here = replace(place, iteration=step)
         backward = name.direction == "backward"
         path = arrays.get(f"{record.name}.npy")
-        told = Record(
+        fields = Record(
             op_type=name.api if name.kind != LAYER else LAYER,
             op_name=f"{name.call}_{name.direction}",
             io=name.io,
@@ -150,7 +150,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             timestamp=number,
         )
         row = _row(record, measured=asked) if name.kind != LAYER else {}
-        yield ApiEntry(name=told, place=here, path=path, row=row, graphs=stacks, line=record, parts=name)
+        yield ApiEntry(name=fields, place=here, path=path, row=row, graphs=stacks, line=record, parts=name)
     if damage is not None:
         raise damage
 

@@ -39,7 +39,7 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
         found = _window((start_i, end_i), (start_j, end_j), rest, row, prefer_match)
         if end_i == first and end_j == second:
             return pairs + found
-        # pairs near the end of a window may change with what comes behind it
+        # pairs near the end of a window may change with what comes after it
         last_i = first if end_i == first else end_i - WINDOW // 4
         last_j = second if end_j == second else end_j - WINDOW // 4
         kept = [(i, j) for i, j in found if i < last_i and j < last_j]
@@ -56,7 +56,7 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
 def _window(
     rows: tuple[int, int], columns: tuple[int, int], rest: tuple[int, int], row: Row, prefer_match: bool
 ) -> list[tuple[int, int]]:
-    """The heaviest chain within a window, in view of how many elements are left behind it."""
+    """The heaviest chain within a window, in view of how many elements are left after it."""
     (start_i, end_i), (start_j, end_j) = rows, columns
     width = end_j - start_j
     moves = np.zeros((end_i - start_i, width), np.uint8)
@@ -84,7 +84,7 @@ def _exit(bottom: NDArray[np.float64], right: NDArray[np.float64], rest: tuple[i
     """Where the chain leaves a window, the corner if nothing is better.
 
     A chain that runs beside the diagonal leaves early on one side; it has fewer pairs here, but the elements that it
-    leaves over may have theirs behind the window. Each of them counts as much as the elements here do on average.
+    leaves over may have theirs after the window. Each of them counts as much as the elements here do on average.
     """
     height, width = len(right) - 1, len(bottom) - 1
     corner = float(bottom[-1])

@@ -315,7 +315,7 @@ def compare(
     tol : sequence of str
         ``PATTERN:RTOL[:ATOL]``; the pattern is a glob on name, type or label of either side; the last one that
         matches holds. Without one the wider default of the two number types (`tolerance.DEFAULTS`), whose ATOL counts
-        in the size of the golden tensor's elements; behind a pair of float16 and float32 that of float16; whole numbers
+        in the size of the golden tensor's elements; after a pair of float16 and float32 that of float16; whole numbers
         must be equal.
     match : str
         Iterations by ``number`` or by ``order``.
@@ -373,7 +373,7 @@ def prepare(
     name_map: NameMap | None = None,
     equal_nan: bool = True,
 ) -> Plan:
-    """Align two dumps; nothing but names, and headers where names do not tell, is read."""
+    """Align two dumps; only names are read, and headers where names do not decide."""
     rules = tuple(rule(text) for text in tol)
     lines: list[_Line] = []
     both = together(a, b, match=match, name_map=name_map)

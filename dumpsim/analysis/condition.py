@@ -53,8 +53,8 @@ def condition(side: Side) -> Condition:
         return condition_of_row(side.row, side.dtype, side.shape)
     if side.dtype.startswith(_WHOLE):
         return _FINITE
-    if (told := _counted(side.row)) is not None:
-        return told
+    if (found := _counted(side.row)) is not None:
+        return found
     try:
         return _of_values(side.load())
     except (DumpsimError, OSError) as error:
@@ -62,11 +62,11 @@ def condition(side: Side) -> Condition:
 
 
 def condition_of_row(row: Mapping[str, Any], dtype: str, shape: Sequence[int]) -> Condition:
-    """What a statistics row tells of a tensor without values: by counts, or else by extrema, average and norm."""
+    """What a statistics row says of a tensor without values: by counts, or else by extrema, average and norm."""
     if dtype.startswith(_WHOLE) or 0 in shape:
         return _FINITE
-    if (told := _counted(row)) is not None:
-        return told
+    if (found := _counted(row)) is not None:
+        return found
     values = {name: value for name in REAL if (value := row.get(name)) is not None}
     return Condition(
         nan=-any(map(math.isnan, values.values())),

@@ -131,7 +131,7 @@ class DumpSet:
                 yield from entries(place, index(_graphs_of(place)), broken=self.broken)
 
     def _steps(self, place: Place) -> Iterator[Entry]:
-        """An API dump, whose steps are told by its records."""
+        """An API dump, whose steps follow from its records."""
         for entry in entries(place, GraphIndex(place.path), broken=self.broken):
             if all(test(entry.place) for test in self.near):
                 yield entry
@@ -204,13 +204,13 @@ class DumpSet:
         Parameters
         ----------
         broken : callable
-            Hears of each file that says which tensors there are (a bin file, statistic.csv, an info file, a graph) and
-            cannot be read. What it tells before the damage is there.
+            Called with the error of each unreadable file that says which tensors there are (a bin file, statistic.csv,
+            an info file, a graph). What comes before the damage is listed.
         """
         return replace(self, broken=broken)
 
     def overflows(self) -> Iterator[Overflow]:
-        """The overflows that the dump tells of, by directory and time; `filter` narrows by rank, graph and iteration.
+        """The overflows in the dump, by directory and time; `filter` narrows by rank, graph and iteration.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class DumpSet:
         statistics : sequence of str
             Names to compute where they were not dumped.
         broken : callable
-            Hears of each file that cannot be read, which then has no row; None: the first such file is an error.
+            Called with the error of each unreadable file, which then has no row; None: the first such file is an error.
         """
         for entry in self:
             try:

@@ -88,7 +88,7 @@ def first(
     tol, match, name_map, jobs, scheduler
         As in `dumpsim.compare`.
     everything : bool
-        Search on behind the first maker, and in later iterations, and count who passes on.
+        Search on after the first maker, and in later iterations, and count who passes on.
     progress : callable
         ``progress(operators)`` that were looked at so far.
 
@@ -136,22 +136,22 @@ def first(
     )
     operators = tensors = 0
     group: Group | None = None
-    heard = False  # enough of this rank and iteration
+    done = False  # enough of this rank and iteration is known
     with closing(stream):
         for here, run in stream:
             if here is not group:
                 if scan.enough and (group is None or here.iteration != group.iteration or scan.ranks == 1):
                     break
-                group, heard = here, False
+                group, done = here, False
                 scan.open_rank(here.rank, here.iteration, here.operators)
-            if heard:
+            if done:
                 continue
             operators += bool(run.tensors)
             tensors += len(run.tensors)
             if progress is not None:
                 progress(operators)
-            heard = scan.take(run)
-            if heard and scan.ranks == 1:
+            done = scan.take(run)
+            if done and scan.ranks == 1:
                 break
     return Search(
         findings=scan.findings,

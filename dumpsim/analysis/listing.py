@@ -87,8 +87,8 @@ def entries(
     Parameters
     ----------
     broken : callable
-        Hears of each file that is not what its name says; what it tells before the damage is there. None: it is an
-        error.
+        Called with the error of each file that is not what its name says; what comes before the damage is listed. None:
+        it is an error.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def entries(
 
 
 def _sound(items: Iterator[T], broken: Callable[[UnreadableError], None] | None) -> Iterator[T]:
-    """The items up to the first that cannot be read, of which `broken` hears."""
+    """The items up to the first that cannot be read, whose error goes to `broken`."""
     try:
         yield from items
     except UnreadableError as error:

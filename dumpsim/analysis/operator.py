@@ -30,7 +30,7 @@ class Operator:
     order : int
         Its number in the iteration.
     layers : tuple of Entry
-        What an API dump tells of modules since the call before this one.
+        Records of modules in an API dump since the call before this one.
     meant : tuple of str
         Operations of another dump that are said to do its work, in canonical words.
     """
@@ -146,14 +146,14 @@ def operators(entries: Iterable[Entry]) -> list[Operator]:
     running: dict[tuple[object, str, str], _Open] = {}
     layers: tuple[Entry, ...] = ()
     for entry in entries:
-        told = entry.name
-        if entry.place.api and told.op_type == LAYER:
+        record = entry.name
+        if entry.place.api and record.op_type == LAYER:
             layers += (entry,)
             continue
-        if (told.op_type, told.op_name) == OPDEBUG:
+        if (record.op_type, record.op_name) == OPDEBUG:
             continue
-        key = (id(entry.place), told.op_type, told.op_name)
-        slot = (told.io, told.slot)
+        key = (id(entry.place), record.op_type, record.op_name)
+        slot = (record.io, record.slot)
         run = running.get(key)
         if run is None or slot in run.seen:
             run = running[key] = _Open(order=len(found), layers=layers)

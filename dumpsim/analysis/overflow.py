@@ -1,4 +1,4 @@
-"""The overflows that a dump tells of: Opdebug files, binary or JSON."""
+"""The overflows in a dump: Opdebug files, binary or JSON."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ class Accuracy:
 
 
 def _dtype(entry: Entry) -> str:
-    """Number type, empty for a file that cannot be read: comparing it tells."""
+    """Number type, empty for an unreadable file, which the comparison reports."""
     try:
         return entry.dtype
     except (DumpsimError, OSError):
@@ -124,7 +124,7 @@ def idle(patterns: Iterable[str], every: Iterable[Series | None]) -> tuple[str, 
 
 
 def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:
-    """A dump whose damaged files are told in words, and do not hide the others."""
+    """A dump that reports its damaged files in words and shows all others."""
     opened = dump if isinstance(dump, DumpSet) else open_dump(dump)
     return opened.lenient(lambda error: unreadable.append(str(error)))
 

@@ -1,4 +1,4 @@
-"""What an operator reads, as its graph tells: results of other operators, and parameters."""
+"""What an operator reads according to its graph: results of other operators, and parameters."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class Reads:
     def producers(self) -> list[str]:
         """Names, as files have them, of the operators whose results the operator reads."""
         names: list[str] = []
-        waiting, heard = [self.node], {self.node.index}
+        waiting, seen = [self.node], {self.node.index}
         while waiting:
             for operand in waiting.pop().operands:
                 producer = self.nodes.get(operand.index) if isinstance(operand, NodeRef) else None
-                if producer is None or producer.index in heard or producer.op_type in _MONADS:
+                if producer is None or producer.index in seen or producer.op_type in _MONADS:
                     continue
-                heard.add(producer.index)
+                seen.add(producer.index)
                 if producer.op_type in _THROUGH:
                     waiting.append(producer)
                 else:
@@ -54,18 +54,18 @@ class Reads:
         return "a constant" if isinstance(self._origin(slot), ConstRef) else self.parameter(slot)
 
     def _origin(self, slot: int) -> Operand | None:
-        """The operand behind those that only hand it on."""
+        """The operand that a chain of nodes hands on."""
         operand = self.node.operands[slot] if slot < len(self.node.operands) else None
-        heard: set[int] = set()
-        while isinstance(operand, NodeRef) and operand.index not in heard:
-            heard.add(operand.index)
+        seen: set[int] = set()
+        while isinstance(operand, NodeRef) and operand.index not in seen:
+            seen.add(operand.index)
             node = self.nodes.get(operand.index)
             operand = node.operands[0] if node is not None and node.op_type in _FIRST and node.operands else None
         return operand
 
 
 def reads_of(entry: Entry, cache: dict[int, dict[int | None, IrNode]]) -> Reads | None:
-    """What a tensor's operator reads, None where no graph tells; `cache` keeps the nodes of graphs by their id."""
+    """Return what a tensor's operator reads, None without a graph; `cache` keeps the nodes of graphs by their id."""
     graph = entry.graph_id
     doc = entry.graphs.documents.get(graph) if graph is not None else None
     node = entry.graphs.node(entry.name.op_name, graph)

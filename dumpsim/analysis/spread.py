@@ -91,7 +91,7 @@ def _ordered(
 
 
 def _result(future: Any) -> Any:
-    """What the work gave; that its process died is told in words."""
+    """Return what the work gave; a dead process is an error in words."""
     try:
         return future.result()
     except Exception as error:

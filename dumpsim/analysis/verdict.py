@@ -33,7 +33,7 @@ _BYTES = 1 << 20  # bytes that are compared at once
 _SMALL = 1 << 20  # bytes up to which a file is read, not mapped
 _ORDERS = ("NCHW", "NHWC", "HWCN", "NCDHW", "NDHWC", "DHWCN")
 _FAR = 10.0  # times the tolerance; what is further away is no rounding
-_SAMPLE = 1 << 16  # elements that tell how large those of a tensor are
+_SAMPLE = 1 << 16  # elements of which the typical size is taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Side:
     format, dtype : str
         As the dump names them, empty where it does not.
     shape : tuple of int
-        As the dump tells it; that of an npy file is in the file.
+        As the dump names it; that of an npy file is in the file.
     row : mapping
         Statistics that were dumped.
     """
@@ -66,7 +66,7 @@ class Side:
     row: Mapping[str, Any]
 
     def load(self) -> Array:
-        """The values in the host's layout, as far as the dump tells it."""
+        """The values in the host's layout, as far as the dump names it."""
         assert self.path is not None
         if self.binary:
             return BinTensor(file=BinFile.open(self.path), io=self.io, slot=self.slot).array()
@@ -179,12 +179,12 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
     same, outside, odd, worst = True, 0, [0, 0], 0.0
     tolerance = task.tolerance.at(_typical(other)) if task.tolerance.scaled else task.tolerance
     for a, b in _blocks(own, other):
-        equal, inside, lonely = _inside(a, b, tolerance, task.equal_nan)
+        equal, inside, unpaired = _inside(a, b, tolerance, task.equal_nan)
         same &= bool(equal.all())
         if not inside.all():
             outside += int(inside.size - np.count_nonzero(inside))
             worst = max(worst, _excess(a[~inside], b[~inside], tolerance))
-        odd = [odd[0] + lonely[0], odd[1] + lonely[1]]
+        odd = [odd[0] + unpaired[0], odd[1] + unpaired[1]]
     notes += [f"{count} NaN or Inf in {name} only" for count, name in zip(odd, "AB", strict=True) if count]
     few = outside <= task.tolerance.few * own.size and worst <= _FAR
     verdict = "equal" if same else "close" if not outside or few else "differs"
@@ -200,7 +200,7 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
 
 
 def _identical(own: Array, other: Array) -> bool:
-    """Whether two tensors of one shape have the same bytes, as far as that is cheap to tell."""
+    """Whether two tensors of one shape have the same bytes, as far as that is cheap to find out."""
     if own.dtype != other.dtype or not (own.flags.c_contiguous and other.flags.c_contiguous):
         return False
     a, b = own.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)
@@ -324,29 +324,29 @@ def _by_statistics(task: Task) -> Outcome:
             array = side.load()
             shape, dtype = array.shape, dtype or from_numpy(array.dtype).name
             if array.dtype.kind != "c":
-                found = statistics(array)
-                row = {name: getattr(found, name) for name in MEASURED}
+                measured = statistics(array)
+                row = {name: getattr(measured, name) for name in MEASURED}
         rows.append(row)
         shapes.append(shape)
         dtypes.append(dtype)
-    told = Outcome(verdict="equal", basis="statistics", dtypes=(dtypes[0], dtypes[1]), shapes=(shapes[0], shapes[1]))
+    found = Outcome(verdict="equal", basis="statistics", dtypes=(dtypes[0], dtypes[1]), shapes=(shapes[0], shapes[1]))
     counts = [math.prod(shape) for shape in shapes]
     notes = []
     if counts[0] != counts[1] and shapes[0] and shapes[1]:
         small, large = sorted((0, 1), key=lambda side: counts[side])
         if not padded(shapes[small], shapes[large]):
-            return replace(told, verdict="shape", note=f"{shapes[0]} and {shapes[1]}")
+            return replace(found, verdict="shape", note=f"{shapes[0]} and {shapes[1]}")
         rows[small] = zero_filled(rows[small], counts[small], counts[large])
         notes.append(f"{shapes[small]} is {shapes[large]} on the device")
     differing = []
     for digest in ("md5", "sha1"):
         if rows[0].get(digest) and rows[1].get(digest) and dtypes[0] == dtypes[1]:
             if rows[0][digest] == rows[1][digest]:
-                return replace(told, count=1, note=f"the same {digest}")
+                return replace(found, count=1, note=f"the same {digest}")
             differing.append(f"another {digest}")
     names = [name for name in MEASURED if rows[0].get(name) is not None and rows[1].get(name) is not None]
     if not names:
-        return replace(told, verdict="unknown", note="neither values nor common statistics were dumped")
+        return replace(found, verdict="unknown", note="neither values nor common statistics were dumped")
     count = max(counts)
     tolerance = task.tolerance.at(min(typical(rows[1], count), 1.0))
     nans = [name for name in names if rows[0][name] != rows[0][name] or rows[1][name] != rows[1][name]]
@@ -357,7 +357,7 @@ def _by_statistics(task: Task) -> Outcome:
     notes += [f"{name} {rows[0][name]:.6g} and {rows[1][name]:.6g}" for name in far] or differing
     verdict = "differs" if far else "equal" if same else "close"
     return replace(
-        told, verdict=verdict, outside=len(far), count=len(names), tolerance=tolerance, note=", ".join(notes)
+        found, verdict=verdict, outside=len(far), count=len(names), tolerance=tolerance, note=", ".join(notes)
     )
 
 

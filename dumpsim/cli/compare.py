@@ -109,10 +109,10 @@ def compare(
         options = [*flags(tol or (), match, name_map)]
         options += [word for name, value in wanted.items() if value is not None for word in (f"--{name}", str(value))]
         print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b), *options])}", file=sys.stderr)
-    lonely = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
+    unmatched = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
     if result.unreadable or any(row.verdict == "unreadable" for row in result):
         raise typer.Exit(3)
-    if not result.ok or (strict and lonely):
+    if not result.ok or (strict and unmatched):
         raise typer.Exit(1)
 
 

@@ -48,7 +48,7 @@ def first(
     step: Step = None,
     match: Matching = "number",
     name_map: NameMap = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Search on behind the first one that made it.")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Search on after the first one that made it.")] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     as_json: Json = False,

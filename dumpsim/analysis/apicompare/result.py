@@ -34,7 +34,7 @@ class Divergence:
         the first array of a run or a call without a partner before it can do, ``gradient`` in the backward run.
     maker : str
         Of a gradient, the call whose backward ran before: what flowed into that agrees. Empty for the first gradient,
-        and behind one that nothing answers.
+        and after one without a counterpart.
     origin_stack, target_stack : tuple of str
         Where the call was made, of a gradient its maker, innermost frame first; empty when the dump keeps none for it.
     """
@@ -152,7 +152,7 @@ class ApiComparison:
         return written
 
     def to_pandas(self) -> "pd.DataFrame":
-        """All rows of the forward and backward tables, behind columns ``step`` and ``direction`` (extra ``report``)."""
+        """All rows of the tables after the columns ``step`` and ``direction`` (extra ``report``)."""
         pandas = frames("pandas")
         tables = []
         for step in self.steps:

@@ -63,8 +63,8 @@ class Rules:
         """What an output is compared with; that of one put in is what it reads."""
         if not operator.originals:
             return self.of_input(operator, 0, depth + 1)
-        if index < len(operator.outputs) and (told := operator.outputs[index]) is not None:
-            return told
+        if index < len(operator.outputs) and (origin := operator.outputs[index]) is not None:
+            return origin
         return Origin(op_name=operator.originals[-1], index=index)
 
     def of_input(self, operator: Operator, index: int, depth: int = 0) -> Origin | None:
