@@ -559,6 +559,21 @@ def test_calls_of_an_api_dump_against_operators_of_a_graph(tmp_path, swapped):
     assert dumpsim.first(*dumps).maker.op_name == "Torch_relu_0_forward"
 
 
+def test_a_call_is_the_operators_of_a_graph_that_the_user_names(tmp_path):
+    x, p, q, y = (np.random.default_rng(n).normal(size=(2, 4)).astype(np.float32) for n in range(4))
+    a = api(tmp_path / "a", [("NN_Mine_0_forward_input.0", x), ("NN_Mine_0_forward_output", y)])
+    graph = [
+        ("Exp", "Default/Exp-op0", [x], [p]),
+        ("Log", "Default/Log-op0", [p], [q]),
+        ("Mul", "Default/Mul-op0", [q], [y]),
+    ]
+    b = write(tmp_path / "b", graph)
+    assert not dumpsim.compare(a, b).compared
+    found = dumpsim.compare(a, b, name_map={"NN.Mine": ["Tensor.exp", "Tensor.log", "Tensor.mul"]})
+    told = [(row.other_type, row.io, row.matched_by, row.verdict) for row in found if row.op_type and row.other_type]
+    assert told == [("Exp", "input", "fusion", "equal"), ("Mul", "output", "fusion", "equal")]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.complex64])
 @pytest.mark.parametrize("size", [3, 700_000])
 def test_nan_on_both_sides_is_counted_and_agrees_if_it_may(tmp_path, dtype, size):
