@@ -20,7 +20,6 @@ __all__ = [
     "ApiName",
     "ApiRecord",
     "is_statistics_free",
-    "line_of",
     "lines_of",
     "parse_name",
     "read_info",
@@ -121,19 +120,8 @@ class ApiName:
         return f"{self.call}_{self.direction}_{self.io}{tail}"
 
 
-def line_of(name: str, dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) -> str:
-    r"""The line of a record, newline included; NaN and infinities are the bare words that Python's json writes.
-
-    Examples
-    --------
-    >>> line_of("Torch_add_0_forward_input.1", "<class 'bool'>", (), (True, True, True))
-    '["Torch_add_0_forward_input.1", 1, [], "<class \'bool\'>", [], [true, true, true]]\n'
-    """
-    return lines_of([name], [tail_of(dtype, shape, values)])
-
-
 def lines_of(names: Sequence[str], tails: Sequence[str]) -> str:
-    r"""Lines of 1.0.17 of names and, one for each, what `tail_of` has spelt.
+    r"""Lines of 1.0.17 of names and, one for each, what `tail_of` has spelt; NaN and infinities are bare words.
 
     Examples
     --------

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dumpsim.codecs.apidump import (
     ApiRecord,
-    line_of,
     lines_of,
     parse_name,
     read_info,
@@ -24,7 +23,7 @@ NUMBERS = st.floats() | st.integers(-(2**70), 2**70) | st.booleans()
 
 @given(st.text(max_size=20), st.lists(st.integers(0, 9), max_size=4), NUMBERS, NUMBERS, NUMBERS)
 def test_a_line_is_what_json_writes(name, shape, high, low, mean):
-    line = line_of(name, "torch.float32", tuple(shape), (high, low, mean))
+    line = lines_of([name], [tail_of("torch.float32", tuple(shape), (high, low, mean))])
     assert line == json.dumps([name, 1, [], "torch.float32", shape, [high, low, mean]]) + "\n"
 
 
@@ -49,7 +48,7 @@ def test_lines_come_back(tmp_path, version):
         for r in records
     ]
     path = tmp_path / "info.pkl"
-    lines = [line_of(r.name, r.dtype, r.shape, (r.max, r.min, r.mean)) for r in records]
+    lines = [lines_of([r.name], [tail_of(r.dtype, r.shape, (r.max, r.min, r.mean))]) for r in records]
     if version == "1.0.18":
         lines = [f"{line[:-2]}, {json.dumps(extra['md5'])}, {extra['l2norm']}]\n" for line in lines]
     path.write_text("".join(lines))
