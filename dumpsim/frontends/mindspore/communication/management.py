@@ -49,14 +49,15 @@ class _OfRank(type):
     """A class whose attributes in capitals are those of the rank's `_State`."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.isupper() and name in _State.__slots__:
-            return getattr(_state(), name)
-        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        return getattr(_state(), cls._known(name))
 
     def __setattr__(cls, name: str, value: Any) -> None:
-        if not name.isupper():
-            raise AttributeError(f"{name} of {cls.__name__} cannot be set")
-        setattr(_state(), name, value)
+        setattr(_state(), cls._known(name), value)
+
+    def _known(cls, name: str) -> str:
+        if not name.isupper() or name not in _State.__slots__:
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        return name
 
 
 class GlobalComm(metaclass=_OfRank):
