@@ -6,6 +6,7 @@
 import logging
 import os
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from dumpsim.analysis.apicompare.compare import api_dump_compare
@@ -24,10 +25,12 @@ LOG = logging.getLogger("troubleshooter.log")
 EXACT = "1.0.17"
 _DEFAULT_DIRECTORY = "ts_api_dump"
 # nets that the real tool takes and we do not, by the package of their class
-_ELSEWHERE = {
-    "mindtorch": "; dumps of MindTorch are read and compared, not made",
-    "mindspore": "; cells are dumped where our front end is MindSpore: dumpsim run SCRIPT",
-}
+_ELSEWHERE = MappingProxyType(
+    {
+        "mindtorch": "; dumps of MindTorch are read and compared, not made",
+        "mindspore": "; cells are dumped where our front end is MindSpore: dumpsim run SCRIPT",
+    }
+)
 
 
 class _Session(Protocol):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.archive.modeltree import ModelTree
@@ -11,7 +12,7 @@ from dumpsim.modes.request import DumpRequest
 __all__ = ["NO_TARGET", "AclJson", "contents"]
 
 NO_TARGET = "NoSetDumpTarget"  # the layer of a dump_mode 2 without set_dump [spec mindspore 2.3]
-_MODES = {(True, True): "all", (True, False): "input", (False, True): "output"}
+_MODES = MappingProxyType({(True, True): "all", (True, False): "input", (False, True): "output"})
 _NEVER = "2147483647"  # a step that is never reached: nothing is dumped yet
 _MODE = 0o400
 

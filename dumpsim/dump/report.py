@@ -1,6 +1,7 @@
 """What is told of a dump at its end: why it is empty, what to type next, and the manifest."""
 
 import shlex
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dumpsim.core.version import __version__
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["following", "manifest", "why_nothing"]
 
 
-_NO_OPERATOR = {"overflow": "no operator overflowed", "failure": "no operator failed"}
+_NO_OPERATOR = MappingProxyType({"overflow": "no operator overflowed", "failure": "no operator failed"})
 
 
 def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: bool) -> str:

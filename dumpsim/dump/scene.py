@@ -4,6 +4,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.dump.info import Log
@@ -12,7 +13,9 @@ __all__ = ["LITE", "LITE_OFF", "Scene", "choose"]
 
 LITE = "lite_exception"  # the dump_scene that MindSpore hands to ACL unless told otherwise
 LITE_OFF = f"{LITE}:disable"
-_KINDS = {LITE: "lite", "aic_err_brief_dump": "lite", "aic_err_norm_dump": "full", "aic_err_detail_dump": "detail"}
+_KINDS = MappingProxyType(
+    {LITE: "lite", "aic_err_brief_dump": "lite", "aic_err_norm_dump": "full", "aic_err_detail_dump": "detail"}
+)
 _PATHS = ("ASCEND_DUMP_PATH", "ASCEND_WORK_PATH")
 
 

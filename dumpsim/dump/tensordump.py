@@ -6,6 +6,7 @@ It needs no ``MINDSPORE_DUMP_CONFIG``. Files are written in the order of arrival
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,13 @@ class TensorDumpRule:
         return directory or ".", f"{base.removesuffix('.npy')}_{kind}_{number}.npy"
 
 
-RULES: Mapping[str, TensorDumpRule] = {
-    "A": TensorDumpRule(modes=("out", "in", "all"), placeholders=False, graph_step=False, number_first=True),
-    "B": TensorDumpRule(modes=("out", "in"), placeholders=True, graph_step=False, number_first=False),
-    "C": TensorDumpRule(modes=("out", "in"), placeholders=True, graph_step=True, number_first=False),
-}
+RULES: Mapping[str, TensorDumpRule] = MappingProxyType(
+    {
+        "A": TensorDumpRule(modes=("out", "in", "all"), placeholders=False, graph_step=False, number_first=True),
+        "B": TensorDumpRule(modes=("out", "in"), placeholders=True, graph_step=False, number_first=False),
+        "C": TensorDumpRule(modes=("out", "in"), placeholders=True, graph_step=True, number_first=False),
+    }
+)
 
 
 def profile_of(release: str, target: str, overrides: Mapping[str, str]) -> Profile:

@@ -29,7 +29,7 @@ from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["run_op"]
 
-_NOTHING = np.zeros(0, np.uint8)
+_NOTHING = np.frombuffer(b"", np.uint8)
 
 
 def run_op(

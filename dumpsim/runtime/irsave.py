@@ -7,6 +7,7 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from dumpsim.codecs.irtext import render
 from dumpsim.core.irdoc import IrDoc, IrNode, NodeRef, ParamRef
@@ -16,7 +17,7 @@ __all__ = ["GraphSaver", "dot"]
 
 _FILE_MODE = 0o400
 # level from which .dot is written [seed 004: True gives .ir and .dot; observed 2.10: level 3]
-_DOT_LEVEL = {"seed": 2, "2.7": 3, "2.10": 3}
+_DOT_LEVEL = MappingProxyType({"seed": 2, "2.7": 3, "2.10": 3})
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from dumpsim.runtime.slot import PLAIN, Array, Slot
 
 __all__ = ["Observers", "bytes_ref", "host_array", "host_ref"]
 
-_NOTHING = np.zeros(0, np.uint8)
+_NOTHING = np.frombuffer(b"", np.uint8)
 _BYTE = dtype("uint8")
 
 Wanted = tuple[list[Tap], dict[str, Any]]  # the taps that want a task's event, and its fields

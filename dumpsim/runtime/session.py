@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import RLock
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-_TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+_TARGETS = MappingProxyType({"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"})
 
 
 def _tell_unused(injector: "ref[Injector]") -> None:

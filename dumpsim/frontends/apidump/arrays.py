@@ -21,8 +21,6 @@ class ArrayValues(NamedTuple):
 
 
 _NONE = ArrayValues(math.nan, math.nan, math.nan)
-# what MindSpore's side of 1.0.17 prints of bool and empty tensors [spec api_dump 1.4]
-_EMPTY_LISTS = ArrayValues([], [], [])
 
 
 def described(value: Any, *, exact: bool = False) -> ArrayValues:
@@ -45,7 +43,8 @@ def described(value: Any, *, exact: bool = False) -> ArrayValues:
     if not isinstance(value, np.ndarray):
         return ArrayValues(value, value, value)
     if value.size == 0 or value.dtype == np.bool_:
-        return _EMPTY_LISTS if exact else _NONE
+        # what MindSpore's side of 1.0.17 prints of bool and empty tensors [spec api_dump 1.4]
+        return ArrayValues([], [], []) if exact else _NONE
     if exact:
         mean = value.mean() if value.dtype.kind == "f" else value.astype(np.float32).mean()
         return ArrayValues(*(np.float32(part).item() for part in (value.max(), value.min(), mean)))

@@ -4,6 +4,7 @@ Nothing is loaded before a script asks for it; what the emulation does not have 
 """
 
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
@@ -31,28 +32,30 @@ _SUBMODULES = (
 )
 
 # name -> module that holds it
-_PLACES = {
-    "common": (
-        "Initializer JitConfig Parameter ParameterTuple Tensor bfloat16 bool_ complex64 complex128 dtype "
-        "dtype_to_nptype dtype_to_pytype float16 float32 float64 get_seed int8 int16 int32 int64 is_tensor "
-        "jit jit_class ms_function mutable pytype_to_dtype set_seed uint8 uint16 uint32 uint64"
-    ),
-    "common.dtype": "byte double half int4 intc intp long qint4x2 short single ubyte uintc ushort uintp",
-    "common.functions": "from_numpy tensor",
-    "context": (
-        "GRAPH_MODE PYNATIVE_MODE ParallelMode get_auto_parallel_context get_context reset_auto_parallel_context "
-        "set_auto_parallel_context set_context set_device STRICT COMPATIBLE LAX"
-    ),
-    "ops.composite": "grad value_and_grad vjp",
-    "tools": "set_dump",
-    "train": (
-        "Callback CheckpointConfig DatasetHelper DynamicLossScaleManager FixedLossScaleManager LossMonitor "
-        "build_train_network "
-        "LossScaleManager Model ModelCheckpoint RunContext TimeMonitor "
-        "connect_network_with_dataset data_sink load_checkpoint load_param_into_net parse_print save_checkpoint"
-    ),
-}
-_ALIASES = {"int_": "int64", "float_": "float64", "uint": "uint64"}
+_PLACES = MappingProxyType(
+    {
+        "common": (
+            "Initializer JitConfig Parameter ParameterTuple Tensor bfloat16 bool_ complex64 complex128 dtype "
+            "dtype_to_nptype dtype_to_pytype float16 float32 float64 get_seed int8 int16 int32 int64 is_tensor "
+            "jit jit_class ms_function mutable pytype_to_dtype set_seed uint8 uint16 uint32 uint64"
+        ),
+        "common.dtype": "byte double half int4 intc intp long qint4x2 short single ubyte uintc ushort uintp",
+        "common.functions": "from_numpy tensor",
+        "context": (
+            "GRAPH_MODE PYNATIVE_MODE ParallelMode get_auto_parallel_context get_context reset_auto_parallel_context "
+            "set_auto_parallel_context set_context set_device STRICT COMPATIBLE LAX"
+        ),
+        "ops.composite": "grad value_and_grad vjp",
+        "tools": "set_dump",
+        "train": (
+            "Callback CheckpointConfig DatasetHelper DynamicLossScaleManager FixedLossScaleManager LossMonitor "
+            "build_train_network "
+            "LossScaleManager Model ModelCheckpoint RunContext TimeMonitor "
+            "connect_network_with_dataset data_sink load_checkpoint load_param_into_net parse_print save_checkpoint"
+        ),
+    }
+)
+_ALIASES = MappingProxyType({"int_": "int64", "float_": "float64", "uint": "uint64"})
 
 
 def _version() -> str:

@@ -42,8 +42,9 @@ class Api:
 
 # module -> its functions, "operator: functions | methods | mint | cells"; a dash stands for nothing, for an operator
 # for several; a line that ends in a backslash goes on
-_ROWS = {
-    "arithmetic": """
+_ROWS = MappingProxyType(
+    {
+        "arithmetic": """
 Add: add | add | add
 Sub: sub | sub subtract | sub
 Mul: mul | mul multiply | mul
@@ -66,7 +67,7 @@ BitwiseXor: bitwise_xor | - | bitwise_xor
 LogicalNot: invert
 MatMulExt: matmul | matmul | matmul
 """,
-    "elementwise": """
+        "elementwise": """
 Abs: abs | abs absolute | abs
 ACos: acos | - | acos arccos
 Acosh: acosh | - | acosh arccosh
@@ -112,7 +113,7 @@ LogicalOr: logical_or | logical_or | logical_or
 LogicalXor: logical_xor | logical_xor | logical_xor
 -: deepcopy | copy clone | clone
 """,
-    "shape": """
+        "shape": """
 Reshape: reshape | reshape view view_as reshape_as ravel | reshape
 Transpose: transpose | transpose permute T | t
 Transpose: permute | - | permute
@@ -154,7 +155,7 @@ Shape: shape
 -: rank
 -: size
 """,
-    "reduce": """
+        "reduce": """
 SumExt: sum | sum | sum
 ReduceMean: mean | mean | mean
 ProdExt: prod | prod | prod
@@ -180,7 +181,7 @@ Unique: unique | unique
 -: norm | norm | norm
 -: logsumexp | logsumexp | logsumexp
 """,
-    "create": """
+        "create": """
 Zeros: zeros | new_zeros | zeros
 Ones: ones | new_ones | ones
 FillV2: full | - | full
@@ -201,7 +202,7 @@ StandardNormal: standard_normal
 -: rand | - | rand
 -: randint
 """,
-    "network": """
+        "network": """
 ReLU: relu | - | nn.functional.relu nn.ReLU | ReLU
 ReLU6: relu6 | - | nn.functional.relu6 nn.ReLU6 | ReLU6
 GeLU: gelu | - | nn.functional.gelu nn.GELU | GELU
@@ -239,11 +240,11 @@ BCEWithLogitsLoss: binary_cross_entropy_with_logits | - | nn.functional.binary_c
 nn.BCEWithLogitsLoss | BCEWithLogitsLoss
 SigmoidCrossEntropyWithLogits: sigmoid_cross_entropy_with_logits
 """,
-    "clip": """
+        "clip": """
 -: clip_by_global_norm
 -: clip_by_norm
 """,
-    "steer": """
+        "steer": """
 Assign: assign
 AssignAdd: assign_add
 AssignSub: assign_sub
@@ -253,18 +254,18 @@ AssignSub: assign_sub
 Depend: depend
 StopGradient: stop_gradient
 """,
-    "debug": """
+        "debug": """
 Print: print_
 TensorDump: tensordump
 """,
-    "fused": """
+        "fused": """
 FlashAttentionScore: flash_attention_score
 WeightQuantBatchMatmul: weight_quant_batch_matmul
 RmsNorm: rms_norm
 Swiglu: swiglu
 RotaryPositionEmbedding: rotary_position_embedding
 """,
-    "further": """
+        "further": """
 Addmv: addmv
 Addbmm: addbmm
 Einsum: einsum | - | einsum
@@ -299,7 +300,7 @@ ScatterNdMin: scatter_nd_min
 -: numel | numel
 AdaptiveAvgPool2D: adaptive_avg_pool2d | - | nn.functional.adaptive_avg_pool2d nn.AdaptiveAvgPool2d | AdaptiveAvgPool2d
 """,
-    "combine": """
+        "combine": """
 -: upsample
 Reshape: ravel
 Transpose: moveaxis
@@ -314,7 +315,7 @@ SumExt: trace | - | trace
 -: huber_loss | - | - | HuberLoss
 -: margin_ranking_loss | - | - | MarginRankingLoss
 """,
-    "": """
+        "": """
 Addcdiv: addcdiv | - | addcdiv
 Addcmul: addcmul | - | addcmul
 AddN: addn
@@ -385,7 +386,8 @@ MultiClassDiceLoss MultiLabelSoftMarginLoss PoissonNLLLoss RMSELoss
 -: - | - | nn.functional.embedding nn.functional.normalize nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.Embedding \
 nn.GroupNorm nn.LayerNorm
 """,
-}
+    }
+)
 
 # module of the front end -> primitives that have a class of their own; the table of operators makes the others
 PRIMITIVES: Mapping[str, str] = MappingProxyType(

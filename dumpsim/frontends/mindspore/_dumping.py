@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 _SOURCE = "mindspore/ccsrc/tools/data_dump"
-_LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3}
+_LEVELS = MappingProxyType({"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3})
 
 
 class _Dumps:

@@ -1,9 +1,10 @@
 """The fields of the context: default, types and checks of each, with MindSpore's texts. [spec observed 4]"""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
@@ -69,12 +70,12 @@ def _mode(name: str, value: Any) -> int:
     return int(value)
 
 
-TARGETS = ["CPU", "GPU", "Ascend", "Davinci"]
+TARGETS = ("CPU", "GPU", "Ascend", "Davinci")
 
 
 def _target(name: str, value: str) -> str:
     if value not in TARGETS:
-        raise _bad(f"the argument 'device_target' must be one of {TARGETS}, but got {value}.")
+        raise _bad(f"the argument 'device_target' must be one of {list(TARGETS)}, but got {value}.")
     return "Ascend" if value == "Davinci" else value
 
 
@@ -121,52 +122,56 @@ def _enable_profiling(name: str, value: Any) -> bool:
     return value
 
 
-LEVELS = ["O0", "O1", "O2"]
-_JIT_CONFIG = {"jit_level": LEVELS, "infer_boost": ["on", "off"]}
+LEVELS = ("O0", "O1", "O2")
+_JIT_CONFIG = MappingProxyType({"jit_level": LEVELS, "infer_boost": ("on", "off")})
 
 
 def _jit_level(name: str, value: str) -> str:
     if value not in LEVELS:
-        raise ScriptValueError(f"For 'jit_level', the value must be one of {LEVELS}, but got {value}.")
+        raise ScriptValueError(f"For 'jit_level', the value must be one of {list(LEVELS)}, but got {value}.")
     return value
 
 
 def _jit_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
     for key, setting in value.items():
         if key not in _JIT_CONFIG:
-            raise _bad(f"the key of argument 'jit_config' must be one of {_JIT_CONFIG}, but got {key}.")
+            legal = {name: list(values) for name, values in _JIT_CONFIG.items()}
+            raise _bad(f"the key of argument 'jit_config' must be one of {legal}, but got {key}.")
         if setting not in _JIT_CONFIG[key]:
             raise ScriptValueError(
-                f"For 'jit_config', the value of argument {key} must be one of {_JIT_CONFIG[key]}, but got {setting}."
+                f"For 'jit_config', the value of argument {key} must be one of {list(_JIT_CONFIG[key])}, "
+                f"but got {setting}."
             )
     return dict(value)
 
 
 # what the Ascend path takes: values, or types where any value of a type will do [observed 2.10]
-_ASCEND: dict[str, list[str] | tuple[type, ...]] = {
-    "precision_mode": [
-        "force_fp16",
-        "allow_fp32_to_fp16",
-        "allow_mix_precision",
-        "must_keep_origin_dtype",
-        "force_fp32",
-        "allow_fp32_to_bf16",
-        "allow_mix_precision_fp16",
-        "allow_mix_precision_bf16",
-    ],
-    "jit_compile": (bool,),
-    "atomic_clean_policy": (int,),
-    "matmul_allow_hf32": (bool,),
-    "conv_allow_hf32": (bool,),
-    "op_precision_mode": (str,),
-    "op_debug_option": ["oom"],
-    "ge_options": (dict,),
-    "parallel_speed_up_json_path": (str,),
-    "host_scheduling_max_threshold": (int,),
-    "hccl_watchdog": (bool,),
-    "topo_order": (dict,),
-    "exception_dump": ["0", "1", "2"],
-}
+_ASCEND: Mapping[str, tuple[str, ...] | tuple[type, ...]] = MappingProxyType(
+    {
+        "precision_mode": (
+            "force_fp16",
+            "allow_fp32_to_fp16",
+            "allow_mix_precision",
+            "must_keep_origin_dtype",
+            "force_fp32",
+            "allow_fp32_to_bf16",
+            "allow_mix_precision_fp16",
+            "allow_mix_precision_bf16",
+        ),
+        "jit_compile": (bool,),
+        "atomic_clean_policy": (int,),
+        "matmul_allow_hf32": (bool,),
+        "conv_allow_hf32": (bool,),
+        "op_precision_mode": (str,),
+        "op_debug_option": ("oom",),
+        "ge_options": (dict,),
+        "parallel_speed_up_json_path": (str,),
+        "host_scheduling_max_threshold": (int,),
+        "hccl_watchdog": (bool,),
+        "topo_order": (dict,),
+        "exception_dump": ("0", "1", "2"),
+    }
+)
 
 
 def _ascend_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -174,11 +179,12 @@ def _ascend_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
         if key not in _ASCEND:
             raise _bad(f"the key of argument 'ascend_config' must be one of {tuple(_ASCEND)}, but got {key}.")
         legal = _ASCEND[key]
-        if isinstance(legal, list) and setting not in legal:
+        types = tuple(each for each in legal if isinstance(each, type))
+        if not types and setting not in legal:
             raise ScriptValueError(
-                f"For 'ascend_config', the value of argument {key} must be one of {legal}, but got {setting}."
+                f"For 'ascend_config', the value of argument {key} must be one of {list(legal)}, but got {setting}."
             )
-        if isinstance(legal, tuple) and not isinstance(setting, legal):
+        if types and not isinstance(setting, types):
             raise ScriptTypeError(
                 f"For 'ascend_config', the type of argument {key} must be one of {legal}, but got {type(setting)}."
             )
@@ -231,41 +237,43 @@ def _memory_level(name: str, value: Any) -> int:
     return int(value == "O1")
 
 
-FIELDS: dict[str, Field] = {
-    "device_target": Field(default="", types=(str,), check=_target, deprecated="mindspore.set_device()"),
-    "mode": Field(default=1, check=_mode),
-    "device_id": Field(default=0, check=_device_id, deprecated="mindspore.set_device()"),
-    "save_graphs": Field(default=0, types=(bool, int), check=_save_graphs),
-    "save_graphs_path": Field(default=".", types=(str,), check=_directory),
-    "print_file_path": Field(default="", types=(str,)),
-    "enable_profiling": Field(default=False, check=_enable_profiling),
-    "profiling_options": Field(default="training_trace", check=_profiling_options),
-    "reserve_class_name_in_scope": Field(default=True, types=(bool,)),
-    "jit_level": Field(default="", types=(str,), check=_jit_level),
-    "jit_config": Field(default={}, types=(dict,), check=_jit_config),
-    "ascend_config": Field(default={}, types=(dict,), check=_ascend_config),
-    "gpu_config": Field(default={}, types=(dict,)),
-    "max_call_depth": Field(default=1000, types=(int,), check=_max_call_depth),
-    "max_device_memory": Field(default=1024.0),
-    "deterministic": Field(default="OFF", types=(str,), check=_deterministic),
-    "pynative_synchronize": Field(default=False, types=(bool,)),
-    "jit_syntax_level": Field(default=2, types=(int,), check=_level("STRICT", "LAX", (0, 2))),
-    "debug_level": Field(default=0, types=(int,), check=_level("DEBUG", "RELEASE", (0, 1))),
-    "memory_optimize_level": Field(default=0, check=_memory_level),
-    "inter_op_parallel_num": Field(default=0, types=(int,)),
-    "op_timeout": Field(default=900, types=(int,), check=_count("num of op exe timeout")),
-    "exec_order": Field(default="bfs", types=(str,), check=_one_of("bfs", "dfs")),
-    "env_config_path": Field(default="", types=(str,)),
-    "check_bprop": Field(default=False, types=(bool,)),
-    "variable_memory_max_size": Field(default="0", types=(str,)),
-    "mempool_block_size": Field(default=1.0),
-    # taken and kept: the emulation neither fuses by graph kernels nor caches what it compiles
-    "runtime_num_threads": Field(default=0, types=(int,), check=_count("num of thread")),
-    "enable_graph_kernel": Field(default=False, types=(bool,)),
-    "graph_kernel_flags": Field(default="", types=(str,)),
-    "enable_compile_cache": Field(default=None, types=(bool,)),
-    "compile_cache_path": Field(default="", types=(str,)),
-    "enable_reduce_precision": Field(default=True, types=(bool,)),
-}
+FIELDS: Mapping[str, Field] = MappingProxyType(
+    {
+        "device_target": Field(default="", types=(str,), check=_target, deprecated="mindspore.set_device()"),
+        "mode": Field(default=1, check=_mode),
+        "device_id": Field(default=0, check=_device_id, deprecated="mindspore.set_device()"),
+        "save_graphs": Field(default=0, types=(bool, int), check=_save_graphs),
+        "save_graphs_path": Field(default=".", types=(str,), check=_directory),
+        "print_file_path": Field(default="", types=(str,)),
+        "enable_profiling": Field(default=False, check=_enable_profiling),
+        "profiling_options": Field(default="training_trace", check=_profiling_options),
+        "reserve_class_name_in_scope": Field(default=True, types=(bool,)),
+        "jit_level": Field(default="", types=(str,), check=_jit_level),
+        "jit_config": Field(default=MappingProxyType({}), types=(dict,), check=_jit_config),
+        "ascend_config": Field(default=MappingProxyType({}), types=(dict,), check=_ascend_config),
+        "gpu_config": Field(default=MappingProxyType({}), types=(dict,)),
+        "max_call_depth": Field(default=1000, types=(int,), check=_max_call_depth),
+        "max_device_memory": Field(default=1024.0),
+        "deterministic": Field(default="OFF", types=(str,), check=_deterministic),
+        "pynative_synchronize": Field(default=False, types=(bool,)),
+        "jit_syntax_level": Field(default=2, types=(int,), check=_level("STRICT", "LAX", (0, 2))),
+        "debug_level": Field(default=0, types=(int,), check=_level("DEBUG", "RELEASE", (0, 1))),
+        "memory_optimize_level": Field(default=0, check=_memory_level),
+        "inter_op_parallel_num": Field(default=0, types=(int,)),
+        "op_timeout": Field(default=900, types=(int,), check=_count("num of op exe timeout")),
+        "exec_order": Field(default="bfs", types=(str,), check=_one_of("bfs", "dfs")),
+        "env_config_path": Field(default="", types=(str,)),
+        "check_bprop": Field(default=False, types=(bool,)),
+        "variable_memory_max_size": Field(default="0", types=(str,)),
+        "mempool_block_size": Field(default=1.0),
+        # taken and kept: the emulation neither fuses by graph kernels nor caches what it compiles
+        "runtime_num_threads": Field(default=0, types=(int,), check=_count("num of thread")),
+        "enable_graph_kernel": Field(default=False, types=(bool,)),
+        "graph_kernel_flags": Field(default="", types=(str,)),
+        "enable_compile_cache": Field(default=None, types=(bool,)),
+        "compile_cache_path": Field(default="", types=(str,)),
+        "enable_reduce_precision": Field(default=True, types=(bool,)),
+    }
+)
 
-DEFAULTS: dict[str, Any] = {name: row.default for name, row in FIELDS.items()}
+DEFAULTS: Mapping[str, Any] = MappingProxyType({name: row.default for name, row in FIELDS.items()})

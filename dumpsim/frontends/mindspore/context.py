@@ -1,6 +1,7 @@
 """``mindspore.context``: the settings of the rank."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +90,7 @@ def get_context(attr_key: str) -> Any:
     if attr_key == "device_id":
         _state().device_id_in_effect = True
     value = _state().values[attr_key]
-    return dict(value) if isinstance(value, dict) else value
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def set_context(*args: Any, **kwargs: Any) -> None:

@@ -1,6 +1,7 @@
 """Engines by the names that settings give them; an engine is loaded on first use."""
 
 from importlib import import_module
+from types import MappingProxyType
 
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.runtime.engine.engine import Engine
@@ -8,7 +9,7 @@ from dumpsim.runtime.engine.engine import Engine
 __all__ = ["ENGINES", "engine"]
 
 # name -> module of this package and class
-ENGINES = {"numpy": "NumpyEngine", "null": "NullEngine", "torch": "TorchEngine"}
+ENGINES = MappingProxyType({"numpy": "NumpyEngine", "null": "NullEngine", "torch": "TorchEngine"})
 
 
 def engine(name: str) -> Engine:

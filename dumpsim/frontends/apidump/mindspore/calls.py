@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors
@@ -22,7 +23,7 @@ from dumpsim.frontends.mindspore.nn import Cell, Optimizer
 
 __all__ = ["CellCalls", "Dump", "listed_class", "listed_names"]
 
-_LABELS: Mapping[str, str] = {"function": "Functional", "method": "Tensor"}
+_LABELS: Mapping[str, str] = MappingProxyType({"function": "Functional", "method": "Tensor"})
 _OWN = "dumpsim.frontends.mindspore."
 _FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
 _MINT_OPTIM = f"{_OWN}mint.optim."

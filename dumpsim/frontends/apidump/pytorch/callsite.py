@@ -7,18 +7,20 @@ torch hands ``x + y`` and ``x.add(y)`` to a function mode as the same function, 
 import dis
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, MappingProxyType, ModuleType
 
 from dumpsim.frontends.apidump.pytorch.operands import ATTRIBUTES, CONSTANTS, LOADS, Load, evaluate, operand
 
 __all__ = ["CallSite", "Load", "Sites", "base_module", "evaluate"]
 
 _OPERATORS = ("BINARY_OP", "COMPARE_OP", "UNARY_", "INPLACE_", "BINARY_", "TO_BOOL", "POP_JUMP", "CONTAINS_OP")
-_PAIRS = {
-    "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
-    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW"),
-    "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
-}
+_PAIRS = MappingProxyType(
+    {
+        "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+        "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW"),
+        "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

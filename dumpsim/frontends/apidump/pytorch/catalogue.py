@@ -1,11 +1,11 @@
 """Which torch APIs are recorded, and under which names; asked by function object, as interception sees them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import torch
@@ -43,43 +43,47 @@ class Api:
         return f"{self.path}({number}) forward"
 
 
-_PATHS = {
-    "NN": "torch.nn",
-    "Functional": "torch.nn.functional",
-    "Tensor": "torch.Tensor",
-    "Torch": "torch",
-    "VF": "torch._VF",
-}
+_PATHS = MappingProxyType(
+    {
+        "NN": "torch.nn",
+        "Functional": "torch.nn.functional",
+        "Tensor": "torch.Tensor",
+        "Torch": "torch",
+        "VF": "torch._VF",
+    }
+)
 # Tensor's operators and the function that torch's dispatch names for them
-OPERATORS: dict[str, tuple[str, ...]] = {
-    "add": ("__add__", "__radd__"),
-    "add_": ("__iadd__",),
-    "sub": ("__sub__",),
-    "sub_": ("__isub__",),
-    "mul": ("__mul__", "__rmul__"),
-    "mul_": ("__imul__",),
-    "div": ("__truediv__", "__div__"),
-    "div_": ("__itruediv__", "__idiv__"),
-    "matmul": ("__matmul__",),
-    "remainder": ("__mod__",),
-    "remainder_": ("__imod__",),
-    "floor_divide_": ("__ifloordiv__",),
-    "pow_": ("__ipow__",),
-    "eq": ("__eq__",),
-    "ne": ("__ne__",),
-    "lt": ("__lt__",),
-    "le": ("__le__",),
-    "gt": ("__gt__",),
-    "ge": ("__ge__",),
-    "neg": ("__neg__",),
-    "positive": ("__pos__",),
-    "bitwise_not": ("__invert__",),
-    "bitwise_and": ("__rand__",),
-    "bitwise_or": ("__ror__",),
-    "bitwise_xor": ("__rxor__",),
-    "abs": ("__abs__",),
-    "is_nonzero": ("__bool__",),
-}
+OPERATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "add": ("__add__", "__radd__"),
+        "add_": ("__iadd__",),
+        "sub": ("__sub__",),
+        "sub_": ("__isub__",),
+        "mul": ("__mul__", "__rmul__"),
+        "mul_": ("__imul__",),
+        "div": ("__truediv__", "__div__"),
+        "div_": ("__itruediv__", "__idiv__"),
+        "matmul": ("__matmul__",),
+        "remainder": ("__mod__",),
+        "remainder_": ("__imod__",),
+        "floor_divide_": ("__ifloordiv__",),
+        "pow_": ("__ipow__",),
+        "eq": ("__eq__",),
+        "ne": ("__ne__",),
+        "lt": ("__lt__",),
+        "le": ("__le__",),
+        "gt": ("__gt__",),
+        "ge": ("__ge__",),
+        "neg": ("__neg__",),
+        "positive": ("__pos__",),
+        "bitwise_not": ("__invert__",),
+        "bitwise_and": ("__rand__",),
+        "bitwise_or": ("__ror__",),
+        "bitwise_xor": ("__rxor__",),
+        "abs": ("__abs__",),
+        "is_nonzero": ("__bool__",),
+    }
+)
 
 
 def listed_names() -> dict[str, frozenset[str]]:

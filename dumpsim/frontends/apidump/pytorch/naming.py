@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ _HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase", "_VF"})
 _WITH_INDICES = "_with_indices"
 _NUMBERS = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "item", "stride"})
 _VARARGS = 0x04
-_KINDS = {"torch": "Torch", "torch.nn.functional": "Functional", "torch._VF": "VF"}
+_KINDS = MappingProxyType({"torch": "Torch", "torch.nn.functional": "Functional", "torch._VF": "VF"})
 
 
 class Naming:

@@ -7,7 +7,7 @@ import math
 import sys
 from dataclasses import dataclass
 from dis import Instruction
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 __all__ = ["ATTRIBUTES", "CONSTANTS", "LOADS", "SOME_NUMBER", "Load", "evaluate", "operand"]
@@ -26,7 +26,9 @@ CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _SIGNS = ("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
 _CALLS = ("CALL", "CALL_KW")
 # results that are no operands we can evaluate, by how many values they take off the stack; None: as many as they say
-_OTHERS = {"COMPARE_OP": 2, "BINARY_SLICE": 3, "BUILD_SLICE": None, "BUILD_TUPLE": None, "BUILD_LIST": None}
+_OTHERS = MappingProxyType(
+    {"COMPARE_OP": 2, "BINARY_SLICE": 3, "BUILD_SLICE": None, "BUILD_TUPLE": None, "BUILD_LIST": None}
+)
 _NULL_AFTER_CALLEE = sys.version_info >= (3, 13)
 _DEPTH = 12
 

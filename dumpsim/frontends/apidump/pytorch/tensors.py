@@ -2,6 +2,8 @@
 
 import ctypes
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,19 +38,21 @@ class Measured(NamedTuple):
 
 
 # torch type -> numpy type of the same bits, and the code of the kernel's loop
-_PLAIN: dict[torch.dtype, tuple[np.dtype[Any], int]] = {
-    getattr(torch, name): (np.dtype(name), CODES[np.dtype(name)])
-    for name in (
-        *("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
-        *("float16", "float32", "float64", "bool"),
-    )
-    if hasattr(torch, name)
-}
+_PLAIN: Mapping[torch.dtype, tuple[np.dtype[Any], int]] = MappingProxyType(
+    {
+        getattr(torch, name): (np.dtype(name), CODES[np.dtype(name)])
+        for name in (
+            *("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+            *("float16", "float32", "float64", "bool"),
+        )
+        if hasattr(torch, name)
+    }
+)
 TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
 _DOUBLE = 1023  # bits of an integer that a double surely holds
-_NAMES = {kind: str(kind) for kind in _PLAIN}
+_NAMES = MappingProxyType({kind: str(kind) for kind in _PLAIN})
 _QUANTISED = frozenset(
     getattr(torch, name) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4") if hasattr(torch, name)
 )

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
@@ -55,30 +56,32 @@ __all__ = [
 
 slice = builtins.slice
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": operator.add,
-    "Sub": operator.sub,
-    "Mult": operator.mul,
-    "Div": operator.truediv,
-    "FloorDiv": operator.floordiv,
-    "Mod": operator.mod,
-    "Pow": operator.pow,
-    "MatMult": operator.matmul,
-    "BitAnd": operator.and_,
-    "BitOr": operator.or_,
-    "BitXor": operator.xor,
-    "LShift": operator.lshift,
-    "RShift": operator.rshift,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "In": lambda element, sequence: element in sequence,
-    "NotIn": lambda element, sequence: element not in sequence,
-}
-_UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "Invert": operator.invert}
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "Add": operator.add,
+        "Sub": operator.sub,
+        "Mult": operator.mul,
+        "Div": operator.truediv,
+        "FloorDiv": operator.floordiv,
+        "Mod": operator.mod,
+        "Pow": operator.pow,
+        "MatMult": operator.matmul,
+        "BitAnd": operator.and_,
+        "BitOr": operator.or_,
+        "BitXor": operator.xor,
+        "LShift": operator.lshift,
+        "RShift": operator.rshift,
+        "Lt": operator.lt,
+        "LtE": operator.le,
+        "Gt": operator.gt,
+        "GtE": operator.ge,
+        "Eq": operator.eq,
+        "NotEq": operator.ne,
+        "In": lambda element, sequence: element in sequence,
+        "NotIn": lambda element, sequence: element not in sequence,
+    }
+)
+_UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"USub": operator.neg, "Invert": operator.invert})
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
@@ -113,7 +116,8 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
             with tracer.entering(scope=tracer.scope_of_function(function), name=name):
                 return function(left, right)
         result = function(left, right)
-    op_type, attrs = vendor.OPERATOR_ATTRS.get(name, ("", {}))
+    op_type, names = vendor.OPERATOR_ATTRS.get(name, ("", {}))
+    attrs = {key: list(value) for key, value in names.items()}  # the IR text tells lists from tuples
     _print(tracer, result, op_type, attrs)
     return result
 

@@ -4,6 +4,7 @@ Data of 2.10, read off recorded graphs; none of it changes what is computed.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 __all__ = ["FOLDED", "INNER_NAMES", "OPERATOR_ATTRS", "SLICE_ATTRS", "THROUGH_FUNCTION"]
@@ -13,19 +14,23 @@ __all__ = ["FOLDED", "INNER_NAMES", "OPERATOR_ATTRS", "SLICE_ATTRS", "THROUGH_FU
 THROUGH_FUNCTION = frozenset({"Add", "Gt", "Lt", "Eq", "NotEq"})
 
 # operators of Python that use an operator object with names [observed 2.10: control_flow, graph 5]
-OPERATOR_ATTRS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "Sub": ("Sub", {"input_names": ["x", "y"], "output_names": ["output"]}),
-}
+OPERATOR_ATTRS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
+    {
+        "Sub": ("Sub", MappingProxyType({"input_names": ("x", "y"), "output_names": ("output",)})),
+    }
+)
 
 # `x[a:b, c:d]` [observed 2.10: multi_output_constants, %8; `x[0]` has no names: %13]
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-SLICE_ATTRS: Mapping[str, Any] = {
-    "input_names": ("x", "begin", "end", "strides", *_MASKS),
-    "output_names": ("output",),
-}
+SLICE_ATTRS: Mapping[str, Any] = MappingProxyType(
+    {
+        "input_names": ("x", "begin", "end", "strides", *_MASKS),
+        "output_names": ("output",),
+    }
+)
 
 # variables inside of functions that take an operator's result apart [observed 2.10: multi_output_constants, %21, %22]
-INNER_NAMES: Mapping[str, Sequence[str]] = {"unique": ("y", "idx")}
+INNER_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({"unique": ("y", "idx")})
 
 # operators that are computed at once where all of their operands are constants; others, ReLU, Exp or MatMul, are
 # kernels all the same [observed 2.10: tensors in tuples, and tensors that are attributes of a cell]

@@ -1,23 +1,26 @@
 """``mindspore.common``: tensors, parameters, number types, initializers, seeds, compilation."""
 
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.frontends.mindspore.common.mutable import mutable  # at once: its module has the same name
 
 # name -> module that holds it; loaded when it is asked for, since most modules below are of lower layers than `api`
-_PLACES = {
-    "api": "jit jit_class ms_function",
-    "dtype": (
-        "bfloat16 bool_ complex64 complex128 dtype_to_nptype dtype_to_pytype float16 float32 float64 int8 int16 int32 "
-        "int64 pytype_to_dtype uint8 uint16 uint32 uint64"
-    ),
-    "initializer": "Initializer",
-    "jit_config": "JitConfig",
-    "parameter": "Parameter ParameterTuple",
-    "seed": "get_seed set_seed",
-    "tensor": "Tensor is_tensor",
-}
+_PLACES = MappingProxyType(
+    {
+        "api": "jit jit_class ms_function",
+        "dtype": (
+            "bfloat16 bool_ complex64 complex128 dtype_to_nptype dtype_to_pytype float16 float32 float64 int8 int16 "
+            "int32 int64 pytype_to_dtype uint8 uint16 uint32 uint64"
+        ),
+        "initializer": "Initializer",
+        "jit_config": "JitConfig",
+        "parameter": "Parameter ParameterTuple",
+        "seed": "get_seed set_seed",
+        "tensor": "Tensor is_tensor",
+    }
+)
 
 __all__ = ["dtype", "mutable", *(name for listed in _PLACES.values() for name in listed.split())]
 

@@ -1,6 +1,7 @@
 """How a Tensor prints: the text that MindSpore's C++ side makes of an array. [observed 2.10]"""
 
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ __all__ = ["graph_text", "tensor_text"]
 _EDGE = 3  # items on each side of an ellipsis
 _LONGEST_ROW = 6  # longer rows of an array with several axes are cut
 _LONGEST_VECTOR = 1000  # longer vectors are cut
-_PER_LINE = {"f": 12, "b": 12}  # vectors break after so many items
+_PER_LINE = MappingProxyType({"f": 12, "b": 12})  # vectors break after so many items
 _PER_LINE_OTHER = 24
 
 

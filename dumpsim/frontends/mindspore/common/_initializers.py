@@ -5,7 +5,8 @@ are not the values that MindSpore's C++ generator draws from the same seed.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -94,12 +95,14 @@ def _fan(shape: Sequence[int], mode: str) -> int:
     return _fans(shape)[modes.index(mode)]
 
 
-_FIXED_GAINS = {
-    **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),
-    **{f"conv{n}d_transpose": 1.0 for n in (1, 2, 3)},
-    "tanh": 5.0 / 3.0,
-    "relu": math.sqrt(2.0),
-}
+_FIXED_GAINS = MappingProxyType(
+    {
+        **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),
+        **{f"conv{n}d_transpose": 1.0 for n in (1, 2, 3)},
+        "tanh": 5.0 / 3.0,
+        "relu": math.sqrt(2.0),
+    }
+)
 
 
 def _gain(nonlinearity: str, slope: float | None) -> float:
@@ -238,24 +241,26 @@ class HeNormal(_He):
         _normal(arr, 0.0, self._deviation(arr))
 
 
-_ALIASES: dict[str, Callable[[], Initializer]] = {
-    "zeros": Zero,
-    "zero": Zero,
-    "ones": One,
-    "one": One,
-    "normal": Normal,
-    "uniform": Uniform,
-    "truncated_normal": TruncatedNormal,
-    "truncatednormal": TruncatedNormal,
-    "xavier_uniform": XavierUniform,
-    "xavieruniform": XavierUniform,
-    "xavier_normal": XavierNormal,
-    "xaviernormal": XavierNormal,
-    "he_uniform": HeUniform,
-    "heuniform": HeUniform,
-    "he_normal": HeNormal,
-    "henormal": HeNormal,
-}
+_ALIASES: Mapping[str, Callable[[], Initializer]] = MappingProxyType(
+    {
+        "zeros": Zero,
+        "zero": Zero,
+        "ones": One,
+        "one": One,
+        "normal": Normal,
+        "uniform": Uniform,
+        "truncated_normal": TruncatedNormal,
+        "truncatednormal": TruncatedNormal,
+        "xavier_uniform": XavierUniform,
+        "xavieruniform": XavierUniform,
+        "xavier_normal": XavierNormal,
+        "xaviernormal": XavierNormal,
+        "he_uniform": HeUniform,
+        "heuniform": HeUniform,
+        "he_normal": HeNormal,
+        "henormal": HeNormal,
+    }
+)
 
 
 def initializer_of(init: Any) -> Initializer:

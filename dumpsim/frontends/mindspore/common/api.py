@@ -91,6 +91,8 @@ ms_function = jit
 class _PynativeExecutor:
     """What scripts ask of the executor of PYNATIVE: to wait for the device."""
 
+    __slots__ = ()
+
     def sync(self) -> None:
         """Wait until everything that was launched is done."""
         from dumpsim.runtime.session import Session

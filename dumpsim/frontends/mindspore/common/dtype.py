@@ -1,5 +1,7 @@
 """``mindspore.dtype``: number types as scripts see them."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.dtype import DTYPES, DType
@@ -90,7 +92,7 @@ def _number(row: DType) -> Number:
     )
 
 
-_NUMBERS: dict[str, Number] = {name: _number(row) for name, row in DTYPES.items()}
+_NUMBERS: Mapping[str, Number] = MappingProxyType({name: _number(row) for name, row in DTYPES.items()})
 
 bool_ = _NUMBERS["bool"]
 int8, int16, int32, int64 = (_NUMBERS[n] for n in ("int8", "int16", "int32", "int64"))
@@ -147,7 +149,7 @@ def type_of(value: Any, where: str = "dtype") -> Number:
         raise ScriptTypeError(f"{value!r} is not a number type", where=where, allowed=_NUMBERS) from None
 
 
-_PYTHON: dict[Any, Number] = {bool: bool_, int: int64, float: float32, complex: complex128}
+_PYTHON: Mapping[Any, Number] = MappingProxyType({bool: bool_, int: int64, float: float32, complex: complex128})
 
 
 def dtype_to_nptype(type_: DType) -> Any:

@@ -7,9 +7,9 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 __all__ = ["JitConfig"]
 
 # arguments with their legal values [observed 2.10]
-_LEVELS = ["O0", "O1", "O2"]
-_EXEC_MODES = ["auto", "sink", "no_sink"]
-_SYNTAX = ["STRICT", "COMPATIBLE", "LAX", ""]
+_LEVELS = ("O0", "O1", "O2")
+_EXEC_MODES = ("auto", "sink", "no_sink")
+_SYNTAX = ("STRICT", "COMPATIBLE", "LAX", "")
 
 
 class JitConfig:

@@ -1,6 +1,7 @@
 """``mindspore.communication.management``: the rank, the world and its groups."""
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
@@ -26,8 +27,10 @@ HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
 MCCL_WORLD_COMM_GROUP = "mccl_world_group"
 
-_GROUPS = {"hccl": HCCL_WORLD_COMM_GROUP, "nccl": NCCL_WORLD_COMM_GROUP, "mccl": MCCL_WORLD_COMM_GROUP}
-_BACKENDS = {"Ascend": "hccl", "GPU": "nccl", "CPU": "mccl"}
+_GROUPS = MappingProxyType(
+    {"hccl": HCCL_WORLD_COMM_GROUP, "nccl": NCCL_WORLD_COMM_GROUP, "mccl": MCCL_WORLD_COMM_GROUP}
+)
+_BACKENDS = MappingProxyType({"Ascend": "hccl", "GPU": "nccl", "CPU": "mccl"})
 
 
 @dataclass(slots=True)

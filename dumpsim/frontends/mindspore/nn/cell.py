@@ -1,6 +1,7 @@
 """``mindspore.nn.Cell``: the building block of networks."""
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.dtype import DType
@@ -20,7 +21,7 @@ from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["Cell", "GraphCell"]
 
-_FLOAT_FLAGS = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
+_FLOAT_FLAGS = MappingProxyType({"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"})
 
 
 class Cell(CellTree):

@@ -1,5 +1,6 @@
 """``mindspore.nn.metrics``: what an evaluation reports."""
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -187,16 +188,18 @@ class MAE(_Mean):
         self._count += int(label.shape[0])
 
 
-_BY_NAME = {
-    "accuracy": Accuracy,
-    "acc": Accuracy,
-    "loss": Loss,
-    "mse": MSE,
-    "mae": MAE,
-    "topk": TopKCategoricalAccuracy,
-    "top_1_accuracy": Top1CategoricalAccuracy,
-    "top_5_accuracy": Top5CategoricalAccuracy,
-}
+_BY_NAME = MappingProxyType(
+    {
+        "accuracy": Accuracy,
+        "acc": Accuracy,
+        "loss": Loss,
+        "mse": MSE,
+        "mae": MAE,
+        "topk": TopKCategoricalAccuracy,
+        "top_1_accuracy": Top1CategoricalAccuracy,
+        "top_5_accuracy": Top5CategoricalAccuracy,
+    }
+)
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:

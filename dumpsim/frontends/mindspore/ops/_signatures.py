@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import ScriptValueError, nearest
@@ -179,16 +180,18 @@ def _axes(value: Any) -> Any:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
-_ENCODE: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "BiasAdd": {"data_format": data_format},
-    "BCEWithLogitsLoss": {"reduction": _reduction},
-    "BinaryCrossEntropy": {"reduction": _reduction},
-    "FlashAttentionScore": {"input_layout": lambda name: _number("input_layout", name, LAYOUTS)},
-    "NLLLoss": {"reduction": _reduction},
-    "SmoothL1Loss": {"reduction": _reduction},
-    "Softmax": {"axis": _axes},
-    "Squeeze": {"axis": _axes},
-}
+_ENCODE: Mapping[str, tuple[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        "BiasAdd": ("data_format", data_format),
+        "BCEWithLogitsLoss": ("reduction", _reduction),
+        "BinaryCrossEntropy": ("reduction", _reduction),
+        "FlashAttentionScore": ("input_layout", lambda name: _number("input_layout", name, LAYOUTS)),
+        "NLLLoss": ("reduction", _reduction),
+        "SmoothL1Loss": ("reduction", _reduction),
+        "Softmax": ("axis", _axes),
+        "Squeeze": ("axis", _axes),
+    }
+)
 
 
 @cache
@@ -202,7 +205,7 @@ def _parsed(line: str) -> PrimitiveSignature:
     return PrimitiveSignature(
         init=_signature(settings),
         call=_signature(operands),
-        encode=_ENCODE.get(name, {}),
+        encode=dict([_ENCODE[name]] if name in _ENCODE else []),
     )
 
 

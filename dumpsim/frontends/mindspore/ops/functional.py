@@ -1,6 +1,7 @@
 """``mindspore.ops.functional``: the names that optimizers and older scripts use."""
 
 from functools import partial as _partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,9 @@ def typeof(value: Any) -> Any:
 
 
 # names of older releases that 2.10 still has
-_OLDER = {"tensor_add": "add", "tensor_sub": "sub", "tensor_mul": "mul", "tensor_div": "div", "tensor_pow": "pow"}
+_OLDER = MappingProxyType(
+    {"tensor_add": "add", "tensor_sub": "sub", "tensor_mul": "mul", "tensor_div": "div", "tensor_pow": "pow"}
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
@@ -139,7 +140,7 @@ class TablePrimitive(Primitive):
     op_type = ""
     init_signature = inspect.Signature()
     call_signature: inspect.Signature | None = None
-    encode: Mapping[str, Callable[[Any], Any]] = {}
+    encode: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(self.op_type)

@@ -2,7 +2,8 @@
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 from dumpsim.world.context import current
@@ -18,47 +19,52 @@ class ParallelMode:
     HYBRID_PARALLEL = "hybrid_parallel"
     SEMI_AUTO_PARALLEL = "semi_auto_parallel"
     AUTO_PARALLEL = "auto_parallel"
-    MODE_LIST: ClassVar[list[str]] = [STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL]
+    MODE_LIST = (STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL)
 
 
 class _UnknownFusionError(DumpsimError, KeyError):
     """The KeyError of an unknown kind of communication fusion."""
 
 
-_COMM_FUSION = {
-    "openstate": True,
-    **{kind: {"mode": "auto", "config": None} for kind in ("allreduce", "allgather", "reducescatter")},
-}
+_FUSIONS = ("allreduce", "allgather", "reducescatter")
 
-_DEFAULTS: dict[str, Any] = {
-    "device_num": 1,
-    "global_rank": 0,
-    "gradients_mean": False,
-    "gradient_fp32_sync": True,
-    "loss_repeated_mean": True,
-    "parallel_mode": "stand_alone",
-    "search_mode": "recursive_programming",
-    "auto_parallel_search_mode": "recursive_programming",
-    "parameter_broadcast": False,
-    "strategy_ckpt_load_file": "",
-    "strategy_ckpt_save_file": "",
-    "full_batch": False,
-    "dataset_strategy": "data_parallel",
-    "enable_parallel_optimizer": False,
-    "force_fp32_communication": False,
-    "enable_alltoall": False,
-    "all_reduce_fusion_config": [],
-    "pipeline_stages": 1,
-    "pipeline_result_broadcast": False,
-    "grad_accumulation_step": 1,
-    "comm_fusion": _COMM_FUSION,
-    "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True},
-    "dump_local_norm": False,
-    "communi_parallel_mode": "all_group_parallel",
-    "optimizer_weight_shard_size": -1,
-}
-_SET_ONLY = {"parallel_optimizer_config": dict, "pipeline_config": dict, "fusion_threshold": int}
-_TYPES = {name: type(value) for name, value in _DEFAULTS.items() if name not in ("dataset_strategy", "comm_fusion")}
+
+def _defaults() -> dict[str, Any]:
+    """Return the settings of a process that has just started."""
+    return {
+        "device_num": 1,
+        "global_rank": 0,
+        "gradients_mean": False,
+        "gradient_fp32_sync": True,
+        "loss_repeated_mean": True,
+        "parallel_mode": "stand_alone",
+        "search_mode": "recursive_programming",
+        "auto_parallel_search_mode": "recursive_programming",
+        "parameter_broadcast": False,
+        "strategy_ckpt_load_file": "",
+        "strategy_ckpt_save_file": "",
+        "full_batch": False,
+        "dataset_strategy": "data_parallel",
+        "enable_parallel_optimizer": False,
+        "force_fp32_communication": False,
+        "enable_alltoall": False,
+        "all_reduce_fusion_config": [],
+        "pipeline_stages": 1,
+        "pipeline_result_broadcast": False,
+        "grad_accumulation_step": 1,
+        "comm_fusion": {"openstate": True, **{kind: {"mode": "auto", "config": None} for kind in _FUSIONS}},
+        "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True},
+        "dump_local_norm": False,
+        "communi_parallel_mode": "all_group_parallel",
+        "optimizer_weight_shard_size": -1,
+    }
+
+
+_SET_ONLY = MappingProxyType({"parallel_optimizer_config": dict, "pipeline_config": dict, "fusion_threshold": int})
+_TYPES = MappingProxyType(
+    {name: type(value) for name, value in _defaults().items() if name not in ("dataset_strategy", "comm_fusion")}
+)
+_NAMES = frozenset(_defaults())
 _SEARCH_MODES = ("recursive_programming", "dynamic_programming", "sharding_propagation")
 
 
@@ -66,7 +72,7 @@ _SEARCH_MODES = ("recursive_programming", "dynamic_programming", "sharding_propa
 class _State:
     """The settings of the rank."""
 
-    values: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(_DEFAULTS))
+    values: dict[str, Any] = field(default_factory=_defaults)
 
 
 def _state() -> _State:
@@ -81,7 +87,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     >>> get_auto_parallel_context("parallel_mode")
     'stand_alone'
     """
-    if attr_key not in _DEFAULTS:
+    if attr_key not in _NAMES:
         raise ScriptValueError(f"Get context keyword {attr_key} is not recognized!")
     return copy.deepcopy(_state().values[attr_key])
 
@@ -103,7 +109,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 but got the value of device_num : 0.
     """
     for key, value in kwargs.items():
-        if key not in _DEFAULTS and key not in _SET_ONLY:
+        if key not in _NAMES and key not in _SET_ONLY:
             raise ScriptValueError(f"Set context keyword {key} is not recognized!")
         _check(key, value)
         _state().values[key] = copy.deepcopy(value)
@@ -118,7 +124,7 @@ def reset_auto_parallel_context() -> None:
     >>> get_auto_parallel_context("dataset_strategy")
     []
     """
-    _state().values = copy.deepcopy(_DEFAULTS) | {"dataset_strategy": []}
+    _state().values = _defaults() | {"dataset_strategy": []}
 
 
 def _check(key: str, value: Any) -> None:
@@ -155,7 +161,7 @@ def _check_fusion(value: Any) -> None:
     if not isinstance(value, dict):
         raise ScriptTypeError(f"The parameter 'comm_fusion' must be <class 'dict'>, but got {type(value)}")
     for kind in value:
-        if kind not in _COMM_FUSION:
+        if kind not in ("openstate", *_FUSIONS):
             raise _UnknownFusionError(
                 f"comm fusion type must be openstate,allreduce, allgather or reducescatter, but got {kind}"
             )

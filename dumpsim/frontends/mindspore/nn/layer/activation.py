@@ -1,5 +1,6 @@
 """``mindspore.nn.layer.activation``."""
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -362,30 +363,32 @@ class PReLU(Cell):
         return self.prelu(x, ops.cast(self.w, x.dtype))
 
 
-_BY_NAME = {
-    "softmin": Softmin,
-    "softmax2d": Softmax2d,
-    "fast_gelu": FastGelu,
-    "hswish": HSwish,
-    "hsigmoid": HSigmoid,
-    "logsigmoid": LogSigmoid,
-    "mish": Mish,
-    "prelu": PReLU,
-    "softsign": Softsign,
-    "tanhshrink": Tanhshrink,
-    "threshold": Threshold,
-    "hardtanh": Hardtanh,
-    "softmax": Softmax,
-    "logsoftmax": LogSoftmax,
-    "relu": ReLU,
-    "silu": SiLU,
-    "relu6": ReLU6,
-    "tanh": Tanh,
-    "gelu": GELU,
-    "elu": ELU,
-    "sigmoid": Sigmoid,
-    "leakyrelu": LeakyReLU,
-}
+_BY_NAME = MappingProxyType(
+    {
+        "softmin": Softmin,
+        "softmax2d": Softmax2d,
+        "fast_gelu": FastGelu,
+        "hswish": HSwish,
+        "hsigmoid": HSigmoid,
+        "logsigmoid": LogSigmoid,
+        "mish": Mish,
+        "prelu": PReLU,
+        "softsign": Softsign,
+        "tanhshrink": Tanhshrink,
+        "threshold": Threshold,
+        "hardtanh": Hardtanh,
+        "softmax": Softmax,
+        "logsoftmax": LogSoftmax,
+        "relu": ReLU,
+        "silu": SiLU,
+        "relu6": ReLU6,
+        "tanh": Tanh,
+        "gelu": GELU,
+        "elu": ELU,
+        "sigmoid": Sigmoid,
+        "leakyrelu": LeakyReLU,
+    }
+)
 
 
 class _UnknownActivationError(ScriptValueError, KeyError):

@@ -5,6 +5,7 @@ devices its GRU and LSTM are one operator (DynamicGRUV2, DynamicRNN, LSTM), whic
 """
 
 import math
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.dtype import DType
@@ -21,16 +22,20 @@ from dumpsim.frontends.mindspore.nn.layer.basic import Dropout
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
-_STEPS = {"RNN_TANH": rnn_cells.rnn_tanh, "RNN_RELU": rnn_cells.rnn_relu, "LSTM": rnn_cells.lstm, "GRU": rnn_cells.gru}
-_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+_STEPS = MappingProxyType(
+    {"RNN_TANH": rnn_cells.rnn_tanh, "RNN_RELU": rnn_cells.rnn_relu, "LSTM": rnn_cells.lstm, "GRU": rnn_cells.gru}
+)
+_GATES = MappingProxyType({"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3})
 # operators that the real system runs instead, by network and device [source of 2.10]
-_SINGLE = {
-    ("LSTM", "Ascend"): "DynamicRNN",
-    ("LSTM", "GPU"): "LSTM",
-    ("LSTM", "CPU"): "LSTM",
-    ("GRU", "Ascend"): "DynamicGRUV2",
-    ("GRU", "GPU"): "CudnnGRU",
-}
+_SINGLE = MappingProxyType(
+    {
+        ("LSTM", "Ascend"): "DynamicRNN",
+        ("LSTM", "GPU"): "LSTM",
+        ("LSTM", "CPU"): "LSTM",
+        ("GRU", "Ascend"): "DynamicGRUV2",
+        ("GRU", "GPU"): "CudnnGRU",
+    }
+)
 
 
 class _Unrolled(Cell):

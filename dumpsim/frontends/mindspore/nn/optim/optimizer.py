@@ -18,18 +18,17 @@ from dumpsim.frontends.mindspore.ops.composite.hyper_map import HyperMap, Map, M
 
 __all__ = ["Optimizer", "opt_init_args_register"]
 
-_GROUP_KEYS = ["params", "lr", "weight_decay", "order_params", "grad_centralization"]
+_GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
 
 _apply_decay = MultitypeFuncGraph("apply_decay")
 _grad_scale = MultitypeFuncGraph("grad_scale")
-_add_n = ops.AddN()
 
 
 @_apply_decay.register("Tensor", "Bool", "Tensor", "Tensor")
 def _decayed(weight_decay: Any, if_apply: bool, weight: Any, gradient: Any) -> Any:
     """The gradient with its share of the weight."""
     if if_apply:
-        return _add_n((ops.mul(weight, weight_decay), gradient))
+        return ops.AddN()((ops.mul(weight, weight_decay), gradient))
     return gradient
 
 
@@ -202,7 +201,8 @@ class Optimizer(Cell):
             unknown = [key for key in group if key not in _GROUP_KEYS]
             if unknown:
                 raise _GroupKeyError(
-                    f"For 'Optimizer', the key in group params must be one of in {_GROUP_KEYS}, but got {unknown}."
+                    f"For 'Optimizer', the key in group params must be one of in {list(_GROUP_KEYS)}, "
+                    f"but got {unknown}."
                 )
             if group.get("grad_centralization"):
                 raise UnsupportedError("centralised gradients", where="grad_centralization")

@@ -1,12 +1,15 @@
 """``mindspore.ops.composite``: gradients and mapped functions."""
 
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.ops.function import find
 
-_PLACES = {"base": "GradOperation grad value_and_grad vjp", "hyper_map": "HyperMap Map MultitypeFuncGraph"}
+_PLACES = MappingProxyType(
+    {"base": "GradOperation grad value_and_grad vjp", "hyper_map": "HyperMap Map MultitypeFuncGraph"}
+)
 
 __all__ = [name for listed in _PLACES.values() for name in listed.split()]
 

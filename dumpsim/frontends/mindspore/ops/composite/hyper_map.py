@@ -1,6 +1,7 @@
 """``HyperMap``, ``Map`` and ``MultitypeFuncGraph``: one function on many tensors, chosen by types."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
@@ -24,7 +25,7 @@ _KINDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("Function", callable),
     *((name, lambda v: False) for name in ("RowTensor", "CSRTensor", "COOTensor", "MapTensor")),  # not emulated
 )
-_FITS = dict(_KINDS)
+_FITS = MappingProxyType(dict(_KINDS))
 
 
 class MultitypeFuncGraph:

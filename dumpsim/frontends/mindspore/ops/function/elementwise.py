@@ -1,6 +1,7 @@
 """Operators on one tensor, element by element."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
@@ -11,42 +12,44 @@ from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, is_number, maximum, minimum, promote
 
 # function -> operator type, for functions that are nothing but the operator
-_PLAIN = {
-    "abs": "Abs",
-    "acos": "ACos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "erfc": "Erfc",
-    "exp": "Exp",
-    "expm1": "Expm1",
-    "floor": "Floor",
-    "isfinite": "IsFinite",
-    "isinf": "IsInf",
-    "isnan": "IsNan",
-    "log": "Log",
-    "log1p": "Log1p",
-    "logical_not": "LogicalNot",
-    "mish": "Mish",
-    "neg": "Neg",
-    "reciprocal": "Reciprocal",
-    "rsqrt": "Rsqrt",
-    "sigmoid": "Sigmoid",
-    "sign": "Sign",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "square": "Square",
-    "tan": "Tan",
-    "tanh": "Tanh",
-    "trunc": "Trunc",
-}
+_PLAIN = MappingProxyType(
+    {
+        "abs": "Abs",
+        "acos": "ACos",
+        "acosh": "Acosh",
+        "asin": "Asin",
+        "asinh": "Asinh",
+        "atan": "Atan",
+        "atanh": "Atanh",
+        "ceil": "Ceil",
+        "cos": "Cos",
+        "cosh": "Cosh",
+        "erf": "Erf",
+        "erfc": "Erfc",
+        "exp": "Exp",
+        "expm1": "Expm1",
+        "floor": "Floor",
+        "isfinite": "IsFinite",
+        "isinf": "IsInf",
+        "isnan": "IsNan",
+        "log": "Log",
+        "log1p": "Log1p",
+        "logical_not": "LogicalNot",
+        "mish": "Mish",
+        "neg": "Neg",
+        "reciprocal": "Reciprocal",
+        "rsqrt": "Rsqrt",
+        "sigmoid": "Sigmoid",
+        "sign": "Sign",
+        "sin": "Sin",
+        "sinh": "Sinh",
+        "sqrt": "Sqrt",
+        "square": "Square",
+        "tan": "Tan",
+        "tanh": "Tanh",
+        "trunc": "Trunc",
+    }
+)
 
 __all__ = [
     *_PLAIN,
