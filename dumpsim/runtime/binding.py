@@ -1,5 +1,8 @@
 """A plan in a rank: which memory its tensors have there, and what a run has made of them."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from dumpsim.core.errors import DeviceError
 from dumpsim.device.memory import Buffer, Memory
 from dumpsim.device.packed import pack, unpack
@@ -22,6 +25,8 @@ class Binding:
     plan : GraphPlan
     memory : Memory
         Of the rank's device.
+    storages : sequence
+        The rank's holders of weights, where the plan's slots have indexes.
 
     Attributes
     ----------
@@ -36,6 +41,7 @@ class Binding:
         "_converted",
         "_fixed",
         "_settled",
+        "_storages",
         "_views",
         "base",
         "memory",
@@ -43,9 +49,10 @@ class Binding:
         "workspace",
     )
 
-    def __init__(self, plan: GraphPlan, memory: Memory) -> None:
+    def __init__(self, plan: GraphPlan, memory: Memory, storages: Sequence[Any] = ()) -> None:
         self.plan = plan
         self.memory = memory
+        self._storages = storages
         self.base = 0
         self.workspace: Buffer | None = None
         self._fixed: dict[int, Buffer] = {}  # of weights and constants
@@ -101,6 +108,10 @@ class Binding:
         """Give a weight or a constant its memory."""
         self._fixed[slot.index] = buffer
         self._views.clear()
+
+    def storage(self, slot: Slot) -> Any:
+        """The rank's holder of a weight."""
+        return self._storages[slot.storage] if isinstance(slot.storage, int) else slot.storage
 
     def is_fixed(self, slot: Slot, buffer: Buffer) -> bool:
         """Whether a weight has this memory."""

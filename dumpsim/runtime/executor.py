@@ -10,12 +10,12 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import Device
 from dumpsim.device.injector import Injector
 from dumpsim.graph.graph import Constant
-from dumpsim.graph.program import Branch, Keep, Loop, Move, Program, Repeat, Restore, Run, Step
-from dumpsim.ops.opdef import OpDef
+from dumpsim.graph.program import Branch, Keep, KernelGraph, Loop, Move, Program, Repeat, Restore, Run, Step
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import Kernels
-from dumpsim.runtime.loaded import Lifetime, LoadedGraph
+from dumpsim.runtime.loaded import Lifetime, LoadedGraph, Shapes
 from dumpsim.runtime.observe import Observers, host_array
+from dumpsim.runtime.plan import GraphPlan
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
 
@@ -35,8 +35,10 @@ class Executor:
     observers : Observers
     engine : Engine
         Computes the kernels.
-    find : callable
-        The definition of an operator type.
+    plan_of : callable
+        The plan of a kernel graph, see `LoadedGraph`.
+    storages : sequence
+        The rank's holders of weights, where the program's Parameters have indexes.
     skipped : collection of str
         Kernels that are not launched, see `Kernels`.
 
@@ -63,7 +65,8 @@ class Executor:
         weights: Weights,
         observers: Observers,
         engine: Engine,
-        find: Callable[[str], OpDef],
+        plan_of: Callable[[KernelGraph, Shapes | None], GraphPlan],
+        storages: Sequence[Any] = (),
         skipped: Collection[str] = (),
     ) -> None:
         self.program = program
@@ -73,7 +76,7 @@ class Executor:
         self._kernels = Kernels(device, engine, observers, memory_reuse=options.memory_reuse, skipped=skipped)
         self._stacks: list[list[Any]] = []  # what loops keep for their gradients
         self.graphs = tuple(
-            LoadedGraph(graph, device, options, weights, self._kernels, find) for graph in program.kernel_graphs
+            LoadedGraph(graph, device, plan_of, weights, storages, self._kernels) for graph in program.kernel_graphs
         )
         try:
             for graph in self.graphs:

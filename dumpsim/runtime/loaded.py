@@ -3,27 +3,28 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dumpsim.core.errors import BadInputError, DeviceError
-from dumpsim.core.options import CompileOptions
 from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.event import Event
 from dumpsim.device.injector import matches
 from dumpsim.device.task import Task, TaskIds, TaskKind
 from dumpsim.graph.program import KernelGraph
-from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.kernel import Kernels
-from dumpsim.runtime.plan import Call, GraphPlan, is_dynamic, plan_graph
+from dumpsim.runtime.plan import Call, GraphPlan, is_dynamic
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
 
-__all__ = ["Lifetime", "LoadedGraph"]
+__all__ = ["Lifetime", "LoadedGraph", "Shapes"]
 
-_PLANS = 8  # plans that a graph with open shapes keeps
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+
+_PLANS = 8  # bindings that a graph with open shapes keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,32 +63,33 @@ class LoadedGraph:
     ----------
     kernel_graph : KernelGraph
     device : Device
-    options : CompileOptions
+    plan_of : callable
+        ``plan_of(kernel_graph, shapes)`` gives the plan for the shapes of the arguments, None where they are fixed.
     weights : Weights
+    storages : sequence
+        The rank's holders of weights, where the graph's Parameters have indexes.
     kernels : Kernels
-    find : callable
-        The definition of an operator type.
     """
 
     def __init__(
         self,
         kernel_graph: KernelGraph,
         device: Device,
-        options: CompileOptions,
+        plan_of: Callable[[KernelGraph, Shapes | None], GraphPlan],
         weights: Weights,
+        storages: Sequence[Any],
         kernels: Kernels,
-        find: Callable[[str], OpDef],
     ) -> None:
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
         self._device = device
-        self._options = options
+        self._plan_of = partial(plan_of, kernel_graph)
         self._weights = weights
+        self._storages = storages
         self._kernels = kernels
-        self._find = find
         self._dynamic = is_dynamic(kernel_graph)
-        self._bindings: dict[tuple[tuple[int, ...], ...], Binding] = {}
+        self._bindings: dict[Shapes, Binding] = {}
         self._owner = f"kernel graph {kernel_graph.graph_id}"
 
     @property
@@ -119,7 +121,7 @@ class LoadedGraph:
         if workspace is not None:
             self._device.memory.free(workspace, dead=self._device.clock.now_ns)
 
-    def _load(self, shapes: tuple[tuple[int, ...], ...]) -> Binding:
+    def _load(self, shapes: Shapes) -> Binding:
         """Plan the graph for these argument shapes, and put its constants on the device."""
         found = self._bindings.get(shapes)
         if found is not None:
@@ -127,10 +129,8 @@ class LoadedGraph:
         if len(self._bindings) >= _PLANS:
             self._unload(next(iter(self._bindings)))
         memory = self._device.memory
-        plan = plan_graph(
-            self.kernel_graph, self._device.chip, self._options, self._find, shapes if self._dynamic else None
-        )
-        binding = Binding(plan, memory)
+        plan = self._plan_of(shapes if self._dynamic else None)
+        binding = Binding(plan, memory, self._storages)
         for slot in plan.weights:
             self._weights.bind(binding, slot)
         try:
@@ -145,7 +145,7 @@ class LoadedGraph:
         self._bindings[shapes] = binding
         return binding
 
-    def _unload(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+    def _unload(self, shapes: Shapes) -> None:
         self._free_constants(self._bindings.pop(shapes))
 
     def _free_constants(self, binding: Binding) -> None:

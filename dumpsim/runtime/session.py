@@ -24,7 +24,7 @@ from dumpsim.device.memory import Memory
 from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.graph.pipeline import WHOLE_GRAPH, mindspore_pipeline
-from dumpsim.graph.program import Program
+from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.runtime.eager import run_op
@@ -34,9 +34,11 @@ from dumpsim.runtime.executor import Executor
 from dumpsim.runtime.gegraph import GeGraphs
 from dumpsim.runtime.ids import Ids
 from dumpsim.runtime.irsave import GraphSaver
-from dumpsim.runtime.loaded import Lifetime
+from dumpsim.runtime.loaded import Lifetime, Shapes
 from dumpsim.runtime.observe import Observers
-from dumpsim.runtime.storage import Weights
+from dumpsim.runtime.plan import GraphPlan
+from dumpsim.runtime.plans import Plans
+from dumpsim.runtime.storage import Replicas, Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
 from dumpsim.world.context import current
 
@@ -116,6 +118,7 @@ class Session:
         self.queues = HostQueues(self.environment, self.clock.advance)
         self.seed = self.settings.seed
         self.observers = Observers(self.rank)
+        self._world = context.world
         if scheduler is None and context.world.ranks > 1:
             scheduler = context.world.get(Scheduler)
         self._scheduler = scheduler
@@ -129,6 +132,7 @@ class Session:
         self._device: Device | None = None
         self._weights: Weights | None = None
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
+        self._storages: dict[int, tuple[Program, Sequence[Any]]] = {}  # this rank's holders of a program's weights
         self._eager_runs: dict[str, int] = {}
         self._injector: Injector | None = None
         self._busy = RLock()  # threads of a script share the device: one of them runs
@@ -216,7 +220,7 @@ class Session:
             )
             if self._injector is not None and self._injector.memory_limit is not None:
                 self._device.memory.limit = min(self._device.memory.limit, self._injector.memory_limit)
-            self._weights = Weights(self._device)
+            self._weights = Weights(self._device, self._world.get(Replicas) if self._world.ranks > 1 else None)
         return self._device
 
     def configure(self, *, target: str | None = None, jit_level: str | None = None) -> None:
@@ -315,12 +319,23 @@ class Session:
         self._weights.sweep()
         options = self.options() if options is None else options
         executor = Executor(
-            program, device, options, self._weights, self.observers, self.engine, self._find, self._skipped
+            program,
+            device,
+            options,
+            self._weights,
+            self.observers,
+            self.engine,
+            partial(self._plan, options),
+            self._storages.get(id(program), (program, ()))[1],
+            self._skipped,
         )
         self.ge_graphs.save(program.kernel_graphs)
         self._executors[id(program)] = executor
         executor.announce()
         return executor
+
+    def _plan(self, options: CompileOptions, kernel_graph: KernelGraph, shapes: Shapes | None) -> GraphPlan:
+        return self._world.get(Plans).plan(kernel_graph, self.device.chip, options, self._find, shapes)
 
     def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
         """Run a program once, compiling it first where that was not done.
@@ -342,6 +357,7 @@ class Session:
 
     def release(self, program: Program) -> None:
         """Forget a compiled program and give its memory back."""
+        self._storages.pop(id(program), None)
         executor = self._executors.pop(id(program), None)
         if executor is not None:
             executor.release()

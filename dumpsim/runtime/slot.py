@@ -52,7 +52,8 @@ class Slot:
     is_element : bool
         Of an input: one of a tuple that is the argument; listeners see no name.
     storage : object
-        Of a weight: what holds its value on the host, see `dumpsim.runtime.storage`.
+        Of a weight: what holds its value on the host, see `dumpsim.runtime.storage`, or its index among those of each
+        rank.
     value : array or None
         Of a constant.
     born, dead : int

@@ -139,7 +139,7 @@ class Weights:
         OutOfMemoryError
             Where the device has no room.
         """
-        storage = slot.storage
+        storage = binding.storage(slot)
         if getattr(storage, "_array", None) is None:
             raise BadInputError("the weight has no value on the host", where=slot.name, code="DS-DEV-005")
         weight = self._held.get(id(storage))
@@ -163,7 +163,7 @@ class Weights:
 
     def upload(self, binding: Binding, slot: Slot) -> None:
         """Copy the host's value to the device where the host has set a new one."""
-        storage = slot.storage
+        storage = binding.storage(slot)
         weight = self._held.get(id(storage))
         if weight is None or not binding.is_fixed(slot, weight.buffer):
             weight = self.bind(binding, slot)
