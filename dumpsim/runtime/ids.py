@@ -1,6 +1,7 @@
 """The counters of a process: graph ids, operator numbers, CNode numbers."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["Ids"]
 
@@ -52,3 +53,21 @@ class Ids:
         """The next number of a node that is named by being printed."""
         self.next_cnode += 1
         return self.next_cnode - 1
+
+    def state(self) -> tuple[Any, ...]:
+        """What the compilation of a graph reads and changes, as a value that can be a key.
+
+        Examples
+        --------
+        >>> one, other = Ids(), Ids()
+        >>> _ = one.graph(), one.op("Default", "MatMul")
+        >>> other.assume(one.state())
+        >>> other.graph(), other.op("Default", "MatMul"), other.state() == one.state()
+        (1, 1, False)
+        """
+        return self.next_graph, self.next_cnode, self.next_model, frozenset(self._ops.items())
+
+    def assume(self, state: tuple[Any, ...]) -> None:
+        """Take a state over."""
+        self.next_graph, self.next_cnode, self.next_model, ops = state
+        self._ops = dict(ops)

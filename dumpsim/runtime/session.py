@@ -23,7 +23,9 @@ from dumpsim.device.injector import Injector
 from dumpsim.device.memory import Memory
 from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
-from dumpsim.graph.pipeline import WHOLE_GRAPH, mindspore_pipeline
+from dumpsim.graph.compilation import Saver
+from dumpsim.graph.graph import Graph
+from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph, mindspore_pipeline
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -38,6 +40,7 @@ from dumpsim.runtime.loaded import Lifetime, Shapes
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.plan import GraphPlan
 from dumpsim.runtime.plans import Plans
+from dumpsim.runtime.programs import Programs
 from dumpsim.runtime.storage import Replicas, Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
 from dumpsim.world.context import current
@@ -295,6 +298,32 @@ class Session:
         return None if self._injector is None else self._injector.disk
 
     # ------------------------------------------------------------- programs
+    def build(self, captured: Graph, options: CompileOptions | None = None, saved: Saver | None = None) -> Program:
+        """Compile a captured network; ranks that capture equal networks get one program.
+
+        Parameters
+        ----------
+        captured : Graph
+            It is taken over and changed.
+        options : CompileOptions, optional
+            By default `options()`.
+        saved : callable, optional
+            ``saved(stage, documents)`` is called with the IR text at each stage.
+        """
+        options = self.options() if options is None else options
+        if self._world.ranks == 1:
+            return compile_graph(captured, self.ids, self._find, options, saved)
+        program, storages = self._world.get(Programs).build(captured, self.ids, self._find, options, saved)
+        self._storages[id(program)] = program, storages
+        return program
+
+    def storages(self, program: Program) -> list[Any]:
+        """This rank's holders of the weights of a program."""
+        own = self._storages.get(id(program), (program, ()))[1]
+        used = [p.storage for graph in program.kernel_graphs for p in graph.graph.parameters if p.is_weight]
+        found = [own[storage] if isinstance(storage, int) else storage for storage in used]
+        return list({id(storage): storage for storage in found}.values())
+
     def compile(self, program: Program, options: CompileOptions | None = None) -> Executor:
         """Plan a program on the device and tell the taps of its kernel graphs; a program is compiled once.
 

@@ -86,18 +86,21 @@ class _Weight:
 class _Published:
     """The owner of an array that shows a weight in a rank: an array's `base` leads to it."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "host", "raw", "weight")
+    __slots__ = ("__weakref__", "host", "raw", "weight")
 
     def __init__(self, weight: _Weight) -> None:
         self.raw = weight.buffer.bytes()
         self.host = weight.host
         self.weight = weakref.ref(weight)
-        self.__array_interface__ = self.raw.__array_interface__
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.raw.__array_interface__
 
 
 def _base(array: Any) -> Any:
     """What owns the bytes of an array."""
-    base = getattr(array, "base", None)
+    base = array.base if isinstance(array, np.ndarray) else None
     while isinstance(base, np.ndarray):
         base = base.base
     return base.obj if isinstance(base, memoryview) else base

@@ -22,7 +22,6 @@ from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
-from dumpsim.graph.pipeline import compile_graph
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -68,7 +67,7 @@ class Backward:
         if program is None:
             graph = copied(self._with_outputs(chosen))
             session.ids.take(_BACKWARD)
-            program = self._programs[key] = compile_graph(graph, session.ids, find, session.options())
+            program = self._programs[key] = session.build(graph)
             session.compile(program)
         arrays = [*sens, *saved, *(arguments[place]._array for place in self.arguments)]
         found: list[Any] = session.execute(program, arrays)
@@ -191,7 +190,7 @@ def remember(
     outputs = tuple(values.tensors_in(result))
     back: Backward | None = compiled.backward
     if back is None or tape.is_nested():
-        operands, grad = _again(function, args, kwargs, outputs, compiled.weights(), run)
+        operands, grad = _again(function, args, kwargs, outputs, compiled.weights(session), run)
     else:
         operands, grad = _of_saved(session, back, args, kwargs, outputs, saved)
     definition = OpDef(

@@ -18,9 +18,7 @@ from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.frontends.mindspore._session import current_session, graph_saver, with_class_names
 from dumpsim.graph.graph import Graph
-from dumpsim.graph.pipeline import compile_graph
 from dumpsim.graph.program import Program
-from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
 
 __all__ = ["Compiled", "run_cell", "run_data_graph", "run_function"]
@@ -38,11 +36,9 @@ class Compiled:
     constants: bool = False  # whether tensors in tuples, lists and dicts are constants of the program
     held: Any = None  # keeps these alive: their identities are keys
 
-    def weights(self) -> list[Any]:
+    def weights(self, session: Session) -> list[Any]:
         """The Parameters of the script that the program reads."""
-        graphs = self.program.kernel_graphs if self.program is not None else ()
-        found = {id(p.storage): p.storage for graph in graphs for p in graph.graph.parameters if p.is_weight}
-        return list(found.values())
+        return session.storages(self.program) if self.program is not None else []
 
     def run(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the program on the tensors among the arguments."""
@@ -156,7 +152,7 @@ def run_data_graph(graph: Graph) -> None:
     """Compile and run the graph that sets the queue of a data sink up; no script writes it, and it runs once."""
     session = current_session()
     saver = graph_saver(session)
-    program = compile_graph(graph, session.ids, find, session.options(), saver.save if saver.active else None)
+    program = session.build(graph, saved=saver.save if saver.active else None)
     session.execute(program, [], kind="dataset")
 
 
@@ -294,7 +290,7 @@ def _compile(
     saver = graph_saver(session)
     saved = saver.save if saver.active else None
     session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
-    program = compile_graph(tracer.graph, session.ids, find, session.options(), saved)
+    program = session.build(tracer.graph, saved=saved)
     session.compile(program)
     held = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
     return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, held=held)

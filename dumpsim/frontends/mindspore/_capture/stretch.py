@@ -27,7 +27,7 @@ from dumpsim.graph.gradient_control import replace_inner
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import load_scopes
-from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph
+from dumpsim.graph.pipeline import WHOLE_GRAPH
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -265,7 +265,7 @@ class _Backward:
         if items:
             graph.output, _ = _bundle(items)
             graph.is_tied = False
-            program = compile_graph(graph, session.ids, find, options)
+            program = session.build(graph, options)
         kept = tuple(entry.place for entry in stretch.entries if entry.place is not None)
         return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, places=kept)
 

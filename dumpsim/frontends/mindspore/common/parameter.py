@@ -1,7 +1,9 @@
 """``mindspore.Parameter`` and ``ParameterTuple``."""
 
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -11,7 +13,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._initializers import initializer_of
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.world.context import current
+from dumpsim.world.context import RankContext, current
 
 __all__ = ["PARAMETER_NAME_DEFAULT", "Parameter", "ParameterTuple"]
 
@@ -24,6 +26,30 @@ class _Numbers:
     """The numbers of Parameters without a name."""
 
     free: Iterator[int] = field(default_factory=lambda: count(1))
+
+
+class _Values:
+    """The values that this rank has of Parameters which another rank made."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[weakref.ref[Parameter], Any]] = {}
+
+    def get(self, parameter: "Parameter") -> Any:
+        """The rank's own value; a copy of the maker's on first use."""
+        held = self._held.get(id(parameter))
+        if held is None or held[0]() is not parameter:
+            value = parameter._made
+            return self.put(parameter, None if value is None else value.copy())
+        return held[1]
+
+    def put(self, parameter: "Parameter", array: Any) -> Any:
+        """Set and return the rank's own value."""
+        self._held[id(parameter)] = weakref.ref(parameter, partial(self._drop, id(parameter))), array
+        return array
+
+    def _drop(self, key: int, gone: "weakref.ref[Parameter]") -> None:
+        if key in self._held and self._held[key][0] is gone:
+            del self._held[key]
 
 
 class Parameter(Tensor):
@@ -51,6 +77,9 @@ class Parameter(Tensor):
     Parameter (name=w, shape=(2,), dtype=Float32, requires_grad=True)
     """
 
+    _made: Any = None  # the value in the rank that made the Parameter
+    _maker: "weakref.ref[RankContext] | None" = None
+
     def __init__(
         self,
         default_input: Any,
@@ -76,6 +105,32 @@ class Parameter(Tensor):
         self.cache_enable = False
         self.is_init = True
         self._cast_type: Any = None
+
+    @property
+    def _array(self) -> Any:
+        """The value in the rank that runs: each rank has its own, and begins with the one of the rank that made it."""
+        rank = current()
+        return self._made if self._maker is None or rank is self._maker() else rank.get(_Values).get(self)
+
+    @_array.setter
+    def _array(self, array: Any) -> None:
+        rank = current()
+        if self._maker is None:
+            self._maker = weakref.ref(rank)
+        if rank is self._maker():
+            self._made = array
+        else:
+            rank.get(_Values).put(self, array)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
+        twin = super().__deepcopy__(memo)
+        assert isinstance(twin, Parameter)
+        value, twin._maker = twin._array, None
+        twin._array = value  # it is this rank's own
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_maker": None, "_made": self._array}
 
     def _hold(self, data: Any) -> None:
         if isinstance(data, bool):
