@@ -181,7 +181,9 @@ class Weights:
             return
         if shape_of(host) != slot.shape:
             raise BadInputError(f"the weight's value has shape {shape_of(host)}", where=slot.name, allowed=[slot.shape])
-        self._device.clock.advance(self._device.chip.prices.copy_duration_ns(slot.nbytes))
+        unknown = isinstance(host, Unknown) and host.name == slot.name  # as this rank or another one has left it
+        if weight.view is None or not unknown:
+            self._device.clock.advance(self._device.chip.prices.copy_duration_ns(slot.nbytes))
         if not self._device.memory.backed:  # the host must not take its old value for that of the device
             weight.view = storage._array = Unknown(slot.name, slot.dtype.numpy, slot.shape)
             return

@@ -111,6 +111,18 @@ def test_weights_are_unknown_after_a_run_until_the_script_sets_them(session, net
     assert s.clock.now_ns - start > again  # the new value is copied to the device
 
 
+def test_a_weight_without_an_initial_value_is_copied_once_in_each_rank(session, net, holder):
+    b, program = training(net, holder)
+    b.graph.parameters[1].storage._array = Unknown("Normal()", np.dtype(np.float32), (4, 4))
+    first, second = (session("910B", engine="null") for _ in range(2))
+    took = []
+    for s in (first, second, first, second):
+        start = s.clock.now_ns
+        s.execute(program, [X])
+        took.append(s.clock.now_ns - start)
+    assert took[0] == took[1] > took[2] == took[3]
+
+
 def test_results_go_back_in_as_arguments_and_cannot_be_read(session, net):
     s = session(engine="null")
     b = net()
