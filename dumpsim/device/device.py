@@ -139,10 +139,10 @@ class Device:
         return self._serial - 1
 
     def fail(self, failure: Failure) -> None:
-        """Fail the groups of this rank, after a stream has dropped its tasks."""
-        if self.stopped is None and (failure.lasting or failure.rank != self.rank):
-            self.stopped = failure
-        self.scheduler.fail(self.rank, failure)
+        """Fail the groups of this rank where a stream has stopped for good."""
+        if failure.lasting or failure.rank != self.rank:
+            self.stopped = self.stopped or failure
+            self.scheduler.fail(self.rank, failure)
 
     def synchronize(self) -> None:
         """Wait until all streams are empty, and hand over what kernels posted to the host.

@@ -80,6 +80,9 @@ class EventGate:
     def leave(self, time_ns: int) -> None:
         """Others may wait for the same record."""
 
+    def abandon(self, failure: Failure) -> None:
+        """Nobody waits for one who waits."""
+
     def waits_for(self) -> str:
         """Names the event and who should record it."""
         if self.event.launched < self.count:

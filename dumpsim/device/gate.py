@@ -61,6 +61,10 @@ class Gate(Protocol):
         """The task has run and ended then."""
         ...
 
+    def abandon(self, failure: Failure) -> None:
+        """The task was dropped."""
+        ...
+
     def waits_for(self) -> str:
         """What is missing, for the deadlock report."""
         ...
@@ -224,6 +228,10 @@ class RendezvousGate:
         meeting.remaining -= 1
         if not meeting.remaining:
             self._group.end(meeting.left_ns)
+
+    def abandon(self, failure: Failure) -> None:
+        """The member's task was dropped, and with it the member's place in all further rounds."""
+        self._group.fail(failure)
 
     def waits_for(self) -> str:
         """Names the members that have not entered, and the round."""

@@ -34,7 +34,7 @@ class Owner(Protocol):
         ...
 
     def fail(self, failure: Failure) -> None:
-        """A stream has dropped its tasks: peers must not wait for them."""
+        """A stream has dropped its tasks."""
         ...
 
     def synchronize(self) -> None:
@@ -217,6 +217,8 @@ class Stream:
         for task in tasks:
             if task.event is not None:
                 task.event.fail(failure)
+            if task.gate is not None:
+                task.gate.abandon(failure)
         self.device.fail(failure)
 
     def _fail_with(self, failure: Failure) -> None:
@@ -229,10 +231,15 @@ class Stream:
                 where=self.describe(),
             )
             self.error.__cause__ = failure.error
-        else:
+        elif failure.lasting and isinstance(failure.error, DeviceError):
             failure.error.add_note(f"streams that waited for it:\n{self.waits()}")
-            if failure.lasting and isinstance(failure.error, DeviceError):
-                self.error = failure.error
+            self.error = failure.error
+        else:
+            error = DeviceError(
+                f"{task.name} waited for a task that was dropped: {failure.error}", where=self.describe()
+            )
+            error.__cause__ = failure.error
+            self.device.errors.append(error)
         self.drop(failure)
 
     def waits(self) -> str:

@@ -164,6 +164,30 @@ def test_a_rank_that_fails_before_it_enters_fails_its_peers(lasting):
         ranks[2].device.synchronize()
 
 
+def test_a_group_outlives_an_exception_that_drops_none_of_its_tasks():
+    ranks = make(2)
+    ranks[0].fail(OSError("disk full"))
+    with pytest.raises(OSError, match="disk full"):
+        ranks[0].device.synchronize()
+    for rank in ranks:
+        rank.compute(1, 10)
+        rank.all_reduce()
+    for rank in ranks:
+        rank.device.synchronize()
+        assert rank.values.tolist() == [2, 2]
+
+
+def test_a_group_that_the_own_rank_has_left_is_an_error_for_it_too():
+    ranks = make(2)
+    ranks[0].fail(OSError("disk full"))
+    ranks[0].all_reduce()
+    with pytest.raises(OSError, match="disk full"):
+        ranks[0].device.synchronize()
+    ranks[0].all_reduce()
+    with pytest.raises(DeviceError, match="AllReduce waited for a task that was dropped: disk full"):
+        ranks[0].device.synchronize()
+
+
 def test_a_rank_that_fails_fails_groups_whose_round_it_has_not_launched():
     ranks = make(2)
     ranks[0].all_reduce()

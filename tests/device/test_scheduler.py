@@ -240,6 +240,22 @@ def test_streams_of_one_device_that_wait_for_a_failed_one_are_named_once_each(de
     assert notes.count("stream 2: task 0 (STREAM_WAIT_EVENT, wait for event 1) waits for event 1, which no") == 1
 
 
+def test_who_waited_for_a_dropped_task_of_the_own_rank_says_so(devices):
+    log, (device, *_) = [], devices
+    event = device.event()
+    device.stream(0).launch(Task(kind=TaskKind.AICORE, name="a", work=raise_full))
+    device.stream(0).record(event)
+    device.stream(1).wait(event)
+    device.stream(1).launch(kernel("dropped", log))
+    with pytest.raises(OSError, match="disk full"):
+        device.synchronize()
+    with pytest.raises(DeviceError, match="stream 1: wait for event 0 waited for a task that was dropped: disk full"):
+        device.synchronize()
+    device.stream(1).launch(kernel("next", log))
+    device.synchronize()
+    assert log == ["next"]
+
+
 def test_asking_from_a_task_changes_nothing(devices):
     log = []
 

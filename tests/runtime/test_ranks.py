@@ -31,6 +31,9 @@ class Barrier:
             def leave(self, time_ns):
                 pass
 
+            def abandon(self, failure):
+                pass
+
             def open_ns(self):
                 return None if barrier.missing else barrier.time_ns
 

@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 import threading
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 
 import numpy as np
 import pytest
@@ -340,6 +340,20 @@ def test_each_rank_has_its_own_environment_directory_and_random_states(tmp_path)
         drawn = [expected.random() for _ in range(3)]
         assert result == (f"value {rank}", str(folders[rank]), drawn, str(rank), "2", "all")
     assert (dict(os.environ), os.getcwd(), random.getstate()) == before
+
+
+def test_each_rank_has_its_own_context_variables():
+    variable = ContextVar("variable", default="outside")
+
+    def step():
+        m = machine()
+        variable.set(f"rank {m.rank}")
+        m.all_reduce(1)
+        m.wait()
+        return variable.get()
+
+    assert launch(step, ranks=3) == ["rank 0", "rank 1", "rank 2"]
+    assert variable.get() == "outside"
 
 
 def test_settings_reach_every_rank():
