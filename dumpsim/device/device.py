@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from itertools import count
 
 from dumpsim.core.clock import Clock, VirtualClock
 from dumpsim.core.errors import DeviceError
@@ -61,13 +62,13 @@ class Device:
     __slots__ = (
         "__weakref__",
         "_events",
-        "_serial",
         "busy",
         "chip",
         "clock",
         "device_id",
         "errors",
         "memory",
+        "next_serial",
         "number",
         "overflow",
         "queues",
@@ -110,7 +111,7 @@ class Device:
         self.errors: list[BaseException] = []
         self.stopped: Failure | None = None
         self._events = 0
-        self._serial = 0
+        self.next_serial: Callable[[], int] = count().__next__
 
     def stream(self, stream_id: int = COMPUTE_STREAM) -> Stream:
         """The stream of that number; numbers below it are made too.
@@ -132,11 +133,6 @@ class Device:
         """A new event."""
         self._events += 1
         return Event(event_id=self._events - 1)
-
-    def next_serial(self) -> int:
-        """The next number of a task in this device."""
-        self._serial += 1
-        return self._serial - 1
 
     def fail(self, failure: Failure) -> None:
         """Fail the groups of this rank where a stream has stopped for good."""

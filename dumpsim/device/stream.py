@@ -27,11 +27,8 @@ class Owner(Protocol):
     suspended: bool  # its rank waits, and other ranks run
     errors: list[BaseException]  # of tasks, to be raised by the rank's next wait
     stopped: Failure | None  # why a stream takes no more work
+    next_serial: Callable[[], int]  # the number of its next task
     schedule: "Callable[[Stream], None]"  # the first task of a stream is another one, or may be ready now
-
-    def next_serial(self) -> int:
-        """The next number of a task in the device."""
-        ...
 
     def fail(self, failure: Failure) -> None:
         """A stream has dropped its tasks."""
