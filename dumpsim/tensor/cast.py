@@ -28,6 +28,7 @@ PACKED = {"int4": 4, "uint1": 1}
 _NATIVE = {row.name: row.numpy for row in DTYPES.values() if row.name not in FLOATS and row.name not in PACKED}
 _ALIASES = {"bf16": "bfloat16", "float8_e8m0": "float8_e8m0fnu"}  # GE's spellings [spec ge 3.3]
 _LIMIT = 1 << 48  # elements; larger shapes are forged
+_FEW = 4096  # elements below which calling the kernel takes longer than its work
 
 
 def _name(dtype_name: str) -> str:
@@ -310,6 +311,8 @@ def widen(array: npt.ArrayLike, name: str) -> Array:
         _check_size(values, name, codes.itemsize)
         if values.dtype.kind not in "iu" and values.dtype.name != known:
             raise DtypeError(f"{values.dtype} holds no codes of {name}", where="array", code="DS-TYP-002")
+        if known == "bfloat16" and values.size < _FEW and values.dtype.isnative:
+            return values.view(codes).astype(np.float32)
         return _decode(_bytes(values), known, values.size).reshape(values.shape)
     return values
 

@@ -293,3 +293,15 @@ def test_the_kernel_checks_sizes_and_kinds():
         kernel.to_float(out, src, -1, 0, 0)
     with pytest.raises((ValueError, BufferError)):
         kernel.to_float(out[::2], src[:2], 2, 0, 0)
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.int16, np.dtype(">u2"), ml_dtypes.bfloat16])
+def test_few_elements_of_bfloat16_are_widened_to_the_same_bits(kind):
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    whole = (codes.astype(np.uint32) << 16).tolist()
+    given = codes.astype(">u2") if kind == np.dtype(">u2") else codes.view(kind)
+    assert widen(given, "bfloat16").view(np.uint32).tolist() == whole
+    parts = [widen(part, "bfloat16").view(np.uint32) for part in np.split(given, 64)]
+    assert np.concatenate(parts).tolist() == whole
+    assert widen(given[::2][:7], "bfloat16").view(np.uint32).tolist() == whole[:14:2]
+    assert widen(given[5], "bfloat16").shape == ()
