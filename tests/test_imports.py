@@ -1,5 +1,7 @@
 """The modules of dumpsim import each other in one direction."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -74,3 +76,11 @@ def test_a_circle_is_found_and_shown():
     found = circles(sorted(imports), imports.__getitem__)
     assert sorted(found) == [["a", "b", "c"], ["e", "f"]]
     assert shortest_circle(["a", "b", "c"], imports.__getitem__) == ["a", "b", "c", "a"]
+
+
+def test_importing_networks_loads_no_compiler_and_no_runtime():
+    """What a script imports comes at once; session, pipelines and rewriting come where they are first used."""
+    code = "import sys; from dumpsim.frontends.mindspore import Tensor, nn, ops; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    late = {"runtime.session", "graph.pipeline", "frontends.mindspore._capture.rewrite"}
+    assert late & {name.removeprefix("dumpsim.") for name in done.stdout.split()} == set()

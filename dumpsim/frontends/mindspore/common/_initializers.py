@@ -13,7 +13,6 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError, nearest
-from dumpsim.runtime.session import Session
 from dumpsim.runtime.unknown import Unknown
 
 __all__ = [
@@ -69,6 +68,8 @@ class Initializer:
         >>> One().array((2,), dtype("float16"))
         array([1., 1.], dtype=float16)
         """
+        from dumpsim.runtime.session import Session  # importing Tensor loads no runtime
+
         if not Session.has_values():
             return Unknown(repr(self), dtype.numpy, tuple(shape))
         wide = np.empty(tuple(shape), np.float64 if dtype.name == "float64" else np.float32)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, UnsupportedError
-from dumpsim.frontends.mindspore._capture import control, detour
+from dumpsim.frontends.mindspore._capture import detour
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.values import rebuild, tensors_in
 from dumpsim.frontends.mindspore._current import capturing
@@ -192,6 +192,8 @@ class _Run:
         """A function of the script: captured where the cell is."""
         if not self.is_graph:
             return function(*args, **kwargs)
+        from dumpsim.frontends.mindspore._capture import control  # a PYNATIVE script rewrites nothing
+
         return control.called(function, *args, **kwargs)
 
     # -- hooks on values

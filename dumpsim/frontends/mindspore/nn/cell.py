@@ -7,7 +7,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _listener as listener
-from dumpsim.frontends.mindspore._capture import control, tape
+from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -153,6 +153,8 @@ class Cell(CellTree):
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if capturing() is not None:
+            from dumpsim.frontends.mindspore._capture import control  # a PYNATIVE script rewrites nothing
+
             return control.call_cell(self, self._inputs(args), kwargs)
         if _get_mode() == GRAPH_MODE and not tape.is_within_cell():
             from dumpsim.frontends.mindspore._capture import compile as compiler  # a PYNATIVE script loads no compiler

@@ -13,7 +13,6 @@ from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell
 from dumpsim.frontends.mindspore.ops.composite.hyper_map import MultitypeFuncGraph
-from dumpsim.runtime.session import Session
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell"]
 
@@ -218,6 +217,8 @@ def _saturates() -> bool:
     """Whether results that are too large become the largest number: on 910A, and where asked for."""
     if get_context("device_target") != "Ascend":
         return False
+    from dumpsim.runtime.session import Session  # importing nn loads no runtime
+
     return Session.current().device.overflow is OverflowMode.SATURATION
 
 
