@@ -1,4 +1,4 @@
-"""Who hears of the calls that a script makes op by op: of cells, of functions of ``ops``, of methods of tensors.
+"""Listeners to the calls that a script makes op by op: of cells, of functions of ``ops``, of methods of tensors.
 
 Nothing is replaced while a script runs: the calls go through here from the start, and ask whether somebody listens. In
 a graph nobody is asked, because no values are there yet.
@@ -18,20 +18,20 @@ __all__ = [
     "attach",
     "called",
     "detach",
-    "hear_gradients",
-    "heard",
-    "heard_methods",
     "listeners",
     "neutral",
+    "observed",
+    "observed_methods",
+    "observes_gradients",
     "ran_graph",
-    "unheard",
+    "unobserved",
 ]
 
 Kind = Literal["cell", "function", "method"]
 
 
 class Listener(Protocol):
-    """Hears of calls, and lets them happen."""
+    """Observes calls, and lets them happen."""
 
     def call(
         self, kind: Kind, what: Any, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -48,11 +48,11 @@ class Listener(Protocol):
         ...
 
     def graph(self, name: str) -> None:
-        """A cell or function runs as a graph: what it calls is not heard."""
+        """A cell or function runs as a graph: its calls are not observed."""
         ...
 
     @property
-    def hears_gradients(self) -> bool:
+    def observes_gradients(self) -> bool:
         """Whether `gradient` is of use now: then backward passes run op by op too."""
         ...
 
@@ -69,12 +69,12 @@ class _State:
 
 
 def listeners() -> tuple[Listener, ...]:
-    """Those who listen."""
+    """Return the listeners."""
     return current().get(_State).present
 
 
 def attach(listener: Listener) -> None:
-    """Let `listener` hear of calls from now on; those attached later are inside of those before."""
+    """Notify `listener` of calls from now on; those attached later are inside of those before."""
     state = current().get(_State)
     if listener not in state.present:
         state.present = (*state.present, listener)
@@ -89,15 +89,17 @@ def detach(listener: Listener) -> None:
 def called(
     kind: Kind, what: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Call `function` and tell those who listen, unless a graph is being captured."""
+    """Call `function` and notify the listeners, unless a graph is being captured."""
     if capturing() is not None:
         return function(*args, **kwargs)
     for listener in reversed(listeners()):
-        function = partial(_told, listener, kind, what, function)
+        function = partial(_notified, listener, kind, what, function)
     return function(*args, **kwargs)
 
 
-def _told(listener: Listener, kind: Kind, what: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _notified(
+    listener: Listener, kind: Kind, what: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     return listener.call(kind, what, function, args, kwargs)
 
 
@@ -112,48 +114,48 @@ def neutral() -> bool:
     return any(listener.is_neutral for listener in listeners())
 
 
-def hear_gradients() -> bool:
-    """Whether somebody listens to gradients."""
-    return any(listener.hears_gradients for listener in listeners())
+def observes_gradients() -> bool:
+    """Return whether a listener observes gradients."""
+    return any(listener.observes_gradients for listener in listeners())
 
 
 def ran_graph(name: str) -> None:
-    """Tell those who listen that a graph runs."""
+    """Notify the listeners that a graph runs."""
     for listener in listeners():
         listener.graph(name)
 
 
-def heard(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose calls are told under `name`.
+def observed(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, with its calls observed under `name`.
 
     Examples
     --------
-    >>> heard("function", "largest", max)(1, 2)
+    >>> observed("function", "largest", max)(1, 2)
     2
     """
 
     @wraps(function)
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def notifying(*args: Any, **kwargs: Any) -> Any:
         if not listeners():
             return function(*args, **kwargs)
         return called(kind, name, function, args, kwargs)
 
-    return told
+    return notifying
 
 
-def unheard(function: Any) -> Any:
-    """What `heard` was given: for the framework's own use of its functions."""
+def unobserved(function: Any) -> Any:
+    """Return what `observed` was given: for the framework's own use of its functions."""
     return getattr(function, "__wrapped__", function)
 
 
-def heard_methods(names: Iterable[str] = ()) -> Callable[[type], type]:
-    """Decorator of classes: the calls of all public methods and operators are told, or of those named."""
+def observed_methods(names: Iterable[str] = ()) -> Callable[[type], type]:
+    """Decorator of classes: observe the calls of all public methods and operators, or of those named."""
 
     def decorated(cls: type) -> type:
         for name in tuple(names) or tuple(vars(cls)):
             value = vars(cls)[name]
             if callable(value) and (_is_operator(name) or not name.startswith("_")):
-                setattr(cls, name, heard("method", name, value))
+                setattr(cls, name, observed("method", name, value))
         return cls
 
     return decorated

@@ -177,7 +177,7 @@ def test_what_the_front_end_has_of_the_lists_is_heard():
     assert len(functions) > 250
     assert len(methods) > 130
     assert len(cells) > 70
-    assert [each for each in functions + methods if listener.unheard(each) is each] == []
+    assert [each for each in functions + methods if listener.unobserved(each) is each] == []
     assert [cell for cell in cells if listed_class(cell) != cell.__name__] == []
 
 
@@ -269,7 +269,7 @@ def test_counters_go_over_the_calls_between_start_and_stop(tmp_path, exact, expe
     assert calls(tmp_path) == expected
 
 
-def test_lists_and_tuples_are_told_by_place(tmp_path):
+def test_lists_and_tuples_are_notified_by_place(tmp_path):
     def run(net):
         ops.cat((tensor(2, 2), tensor(2, 2)), 0)
         ops.split(tensor(4, 2), 2)
@@ -368,7 +368,7 @@ def test_number_types_have_mindspores_names(tmp_path):
     assert (wide.dtype, wide.tolist()) == (np.float32, [1, 2, 3, 6])
 
 
-def test_stacks_name_the_script_only_unless_told_otherwise(tmp_path):
+def test_stacks_name_the_script_only_unless_notified_otherwise(tmp_path):
     for filtered in (True, False):
         dumped(tmp_path / str(filtered), lambda net: net(tensor(2, 4)), filter_stack=filtered)
         stacks = read_stack(tmp_path / str(filtered) / "rank0" / f"{FRAMEWORK}_stack.json")
@@ -826,7 +826,7 @@ def test_the_second_init_ends_the_first(tmp_path):
 @pytest.mark.parametrize(
     ("package", "hint"), [("mindspore", "dumpsim run"), ("mindtorch", "read and compared"), ("x", "")]
 )
-def test_nets_of_other_frameworks_are_told_the_way(tmp_path, package, hint):
+def test_nets_of_other_frameworks_are_notified_the_way(tmp_path, package, hint):
     net = type("Net", (type("Cell", (), {"__module__": f"{package}.nn.cell"}),), {})()
     with pytest.raises(TypeError, match=r"must be mindspore\.nn\.Cell") as error:
         migrator.api_dump_init(net, tmp_path)
@@ -834,7 +834,7 @@ def test_nets_of_other_frameworks_are_told_the_way(tmp_path, package, hint):
     assert bool(hint) == (";" in "".join(error.value.__notes__))
 
 
-def test_a_directory_that_cannot_be_made_is_told_where_nobody_stops(tmp_path):
+def test_a_directory_that_cannot_be_made_is_notified_where_nobody_stops(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(f"""
 import os, mindspore as ms

@@ -217,7 +217,7 @@ def test_old_graphs_make_room(monkeypatch):
 
 def test_who_listens_hears_of_every_gradient(monkeypatch):
     class Ears:
-        hears_gradients = True
+        observes_gradients = True
         is_neutral = False
 
         def __init__(self):

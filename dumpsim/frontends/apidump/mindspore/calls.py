@@ -217,8 +217,8 @@ class CellCalls:
             self._dump.skip(f"calls inside of the graph {name}", 1)
 
     @property
-    def hears_gradients(self) -> bool:
-        """See `Listener.hears_gradients`."""
+    def observes_gradients(self) -> bool:
+        """See `Listener.observes_gradients`."""
         return self._dump.retain_backward and bool(self._waiting) and os.getpid() == self._pid
 
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:

@@ -190,7 +190,7 @@ def _at_once(
     nodes = builder.replay(_entries(recorded, depending, chosen))
     output = builder.whole(chosen)
     seed = builder.seed(chosen, sens)
-    tell = builder.tell if listener.hear_gradients() else None
+    tell = builder.tell if listener.observes_gradients() else None
     found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)], tell=tell)
     if tell is not None:
         for leaf, gradient in zip(leaves, found, strict=True):
@@ -204,10 +204,10 @@ def _at_once(
 def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence[tape.Entry]:
     """What the gradient walks: operators, or stretches of them with graphs as their backward passes.
 
-    The operators of a gradient of which a gradient is taken must be on the tape around it, and who listens hears of the
+    The operators of a gradient of which a gradient is taken must be on the tape around it, and listeners observe the
     gradient of each.
     """
-    if tape.is_recording() or listener.hear_gradients():
+    if tape.is_recording() or listener.observes_gradients():
         return recorded.entries
     session = current_session()
     if not session.options().backward_graphs:
@@ -343,8 +343,8 @@ class EagerBuilder:
         """Tell those who listen the gradient by the tensor behind a symbol, where there is one."""
         tensor = self._tensors.get(id(symbol))
         if gradient is not None and values.is_tensor(tensor):
-            for heard in listener.listeners():
-                heard.gradient(tensor, partial(self.tensor, gradient))
+            for observer in listener.listeners():
+                observer.gradient(tensor, partial(self.tensor, gradient))
 
     # -- what `reverse` and the rules ask for
 

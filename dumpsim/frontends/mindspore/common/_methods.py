@@ -8,7 +8,7 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.frontends.mindspore._api import methods
-from dumpsim.frontends.mindspore._listener import heard_methods, unheard
+from dumpsim.frontends.mindspore._listener import observed_methods, unobserved
 
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -18,7 +18,7 @@ __all__ = ["TensorMethods"]
 
 def _op(name: str) -> "Callable[..., Tensor]":
     """A function of ``ops``."""
-    function: Callable[..., Tensor] = unheard(getattr(import_module("dumpsim.frontends.mindspore.ops"), name))
+    function: Callable[..., Tensor] = unobserved(getattr(import_module("dumpsim.frontends.mindspore.ops"), name))
     return function
 
 
@@ -73,7 +73,7 @@ def _with_methods(cls: type) -> type:
     return cls
 
 
-@heard_methods()
+@observed_methods()
 @_with_methods
 class TensorMethods:
     """Mixed into Tensor."""

@@ -8,7 +8,7 @@ import numpy as np
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import CaptureError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._extent import shown
-from dumpsim.frontends.mindspore._listener import heard_methods
+from dumpsim.frontends.mindspore._listener import observed_methods
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._format import tensor_text
 from dumpsim.frontends.mindspore.common._initializers import Initializer, initializer_of
@@ -24,7 +24,7 @@ _DATA = "['TensorPy', 'Tensor', 'ndarray', 'str_', 'list', 'tuple', 'float', 'in
 _TYPES = ", ".join(repr(t) for t in (*mstype.number_type, mstype.bool_))
 
 
-@heard_methods(("__bool__", "item"))
+@observed_methods(("__bool__", "item"))
 class Tensor(TensorMethods):
     """An array with a MindSpore number type; while a graph is captured, a value of that graph.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, UnsupportedError
-from dumpsim.frontends.mindspore._capture import detour
+from dumpsim.frontends.mindspore._capture import custom_gradient
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.values import rebuild, tensors_in
 from dumpsim.frontends.mindspore._current import capturing
@@ -149,14 +149,14 @@ class _Run:
     grad_output: tuple[Any, ...] = ()  # what the gradient's walk brought to the output
 
     def hooked(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The forward pass, with detours for the hooks on gradients."""
+        """The forward pass, with custom-gradient nodes for the hooks on gradients."""
         if not self.hooks.backward and not self.hooks.backward_before:
             return self.forward(args, kwargs)
         output = self.forward(args, kwargs, self._watched if self.hooks.backward else None)
         if self.hooks.backward:
-            output = detour.detour(output, list(tensors_in(output)), self._arrived)
+            output = custom_gradient.with_gradient(output, list(tensors_in(output)), self._arrived)
         if self.hooks.backward_before:
-            output = detour.detour(output, list(tensors_in(output)), self._before_gradient)
+            output = custom_gradient.with_gradient(output, list(tensors_in(output)), self._before_gradient)
         return output
 
     def forward(
@@ -244,7 +244,7 @@ class _Run:
     def _watched(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, whose gradients the hooks are given."""
         tensors = list(tensors_in(args, parameters=False))
-        seen = iter(detour.detour(tuple(tensors), tensors, self._gradient))
+        seen = iter(custom_gradient.with_gradient(tuple(tensors), tensors, self._gradient))
         watched: tuple[Any, ...] = rebuild(args, seen, parameters=False)
         return watched
 
@@ -287,7 +287,7 @@ class _Run:
         forward: Callable[[tuple[Any, ...], Mapping[str, Any]], Any],
     ) -> Any:
         """What `forward` returns, with the gradient that the `bprop` gives."""
-        with detour.without_gradient():
+        with custom_gradient.without_gradient():
             output = forward(args, kwargs)
         inputs = list(tensors_in(args))
 
@@ -296,7 +296,7 @@ class _Run:
             found = self._bprop(args, result, dout)
             return [self._fitting(g, t) for arg, g in zip(args, found, strict=False) for g, t in _paired(g, arg)]
 
-        result = detour.detour(output, inputs, rule)
+        result = custom_gradient.with_gradient(output, inputs, rule)
         return result
 
     def _bprop(self, args: tuple[Any, ...], out: Any, dout: Any) -> tuple[Any, ...]:

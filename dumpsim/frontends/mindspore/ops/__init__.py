@@ -7,7 +7,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import _api
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore._listener import heard
+from dumpsim.frontends.mindspore._listener import observed
 from dumpsim.frontends.mindspore.ops import function
 from dumpsim.frontends.mindspore.ops.primitive import (
     Primitive,
@@ -61,4 +61,4 @@ def _function(name: str) -> Any:
     row = _api.function(name)
     if row is None:
         return None
-    return heard("function", name, function.find(name) if row.module else _of_operator(row.operator, name))
+    return observed("function", name, function.find(name) if row.module else _of_operator(row.operator, name))

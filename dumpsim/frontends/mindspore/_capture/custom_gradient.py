@@ -1,7 +1,7 @@
 """Gradients that a script writes itself: a cell's ``bprop``, and hooks on gradients.
 
-A detour stands for tensors as they are and sends the gradient by them through a rule of the script's: in a capture it
-is a node that the gradient walks and no program holds, in PYNATIVE an entry of the tape.
+A custom-gradient node passes tensors on as they are and sends their gradient through a rule of the script: in a
+capture it is a node that the gradient walks and no program holds, in PYNATIVE an entry of the tape.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,14 +18,14 @@ from dumpsim.graph.custom_gradient import custom_gradient
 from dumpsim.graph.graph import Constant, Node
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Rule", "detour", "without_gradient"]
+__all__ = ["Rule", "with_gradient", "without_gradient"]
 
 # from the gradients by the outputs to those by the inputs; None for an input without one
 Rule = Callable[[tuple[Any, ...]], Sequence[Any]]
 
 
-def detour(result: Any, inputs: Sequence[Any], rule: Rule) -> Any:
-    """The result, with a gradient of the script's.
+def with_gradient(result: Any, inputs: Sequence[Any], rule: Rule) -> Any:
+    """Return the result, with a gradient that the script writes.
 
     Parameters
     ----------
