@@ -1,11 +1,42 @@
-"""Exit codes of the tool, and the list of what it gets wrong. [spec ge 4.4, 8.3]"""
+"""Exit codes of the tool, and the list of what it gets wrong. [spec ge 4.4, 8.3]
 
-from dataclasses import dataclass
+Where the real tool (26.2.0) is wrong or refuses, and what is done here:
+
+* convert, HIFLOAT8: 49 of 256 codes are wrong: the blocks 0x08-0x1F of both signs, and 0xEF, which becomes +inf.
+  Here: every code has its value. [spec ge 8.3]
+* convert, FLOAT8_E4M3FN: 0x7F and 0xFF become 480 and -480. Here: NaN. [spec ge 8.3]
+* convert, FLOAT8_E5M2: 0xFC becomes +inf. Here: -inf. [spec ge 8.3]
+* convert -f NCHW, FRACTAL_Z in groups: the converter is called with an argument that it does not take: exit code 26.
+  Here: converted, groups as sub_format says. [spec ge 4.3]
+* convert -f FRACTAL_Z, groups that fill more than one block: later blocks overwrite earlier ones. Here: GE's own
+  index rule. [spec ge 5.4]
+* convert -f, original shapes: the result is cut to the numbers of the original shape whatever their order: NHWC and
+  HWCN lose elements or keep their padding, FRACTAL_Z is cut to the shape of the host. Here: the original shape is
+  taken in the target's order or, where only that fits, as NCHW; what has no padding is not cut. [spec ge 4.3, seen
+  with 26.2.0]
+* convert -f, FRACTAL_NZ with more than three dimensions: leading dimensions are merged and the tensor cannot be
+  sliced to its shape any more. Here: all dimensions are kept. [seen with 26.2.0]
+* convert, UINT1 whose last byte is partly used: no file, a line in the log, exit code 0. Here: converted. [spec ge
+  4.2]
+* convert, data that are not whole elements: the process ends with an exception: exit code 1. Here: exit code 40, the
+  other files are converted. [seen with 26.2.0]
+* convert -v 1: listed, without effect: such files fail with exit code 11. Here: both containers are told apart by
+  their first bytes. [spec ge 3.9]
+* overflow, an operator with an empty tensor: no summary, exit code 11. Here: the tensor's values are nan. [seen with
+  26.2.0]
+* compare -overflow_detection, operators that cannot be compared: their lines lack a column. Here: every line has all
+  columns. [seen with 26.2.0]
+* compare, files that mapping.csv names: OpType is NaN. Here: the type in the real name. [seen with 26.2.0]
+* compare, file_compare of complex tensors: imaginary parts are dropped. Here: both parts are compared. [spec ge 4.5]
+* file_compare of bool, RelativeEuclideanDistance: numpy refuses to subtract booleans: NaN. Here: computed, as compare
+  does. [seen with 26.2.0]
+"""
+
 from enum import IntEnum
 
 from dumpsim.core.errors import DumpsimError
 
-__all__ = ["DEFECTS", "Defect", "Status", "ToolError"]
+__all__ = ["Status", "ToolError"]
 
 
 class Status(IntEnum):
@@ -68,104 +99,3 @@ class ToolError(DumpsimError):
     def __init__(self, status: Status, what: str) -> None:
         super().__init__(what)
         self.status = status
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defect:
-    """Something that the real tool does wrong or not at all, and what is done here."""
-
-    where: str
-    real: str
-    here: str
-    source: str
-
-
-DEFECTS = (
-    Defect(
-        where="convert, HIFLOAT8",
-        real="49 of 256 codes are wrong: the blocks 0x08-0x1F of both signs, and 0xEF, which becomes +inf",
-        here="every code has its value",
-        source="spec ge 8.3",
-    ),
-    Defect(
-        where="convert, FLOAT8_E4M3FN",
-        real="0x7F and 0xFF become 480 and -480",
-        here="NaN",
-        source="spec ge 8.3",
-    ),
-    Defect(where="convert, FLOAT8_E5M2", real="0xFC becomes +inf", here="-inf", source="spec ge 8.3"),
-    Defect(
-        where="convert -f NCHW, FRACTAL_Z in groups",
-        real="the converter is called with an argument that it does not take: exit code 26",
-        here="converted, groups as sub_format says",
-        source="spec ge 4.3",
-    ),
-    Defect(
-        where="convert -f FRACTAL_Z, groups that fill more than one block",
-        real="later blocks overwrite earlier ones",
-        here="GE's own index rule",
-        source="spec ge 5.4",
-    ),
-    Defect(
-        where="convert -f, original shapes",
-        real="the result is cut to the numbers of the original shape whatever their order: NHWC and HWCN lose elements "
-        "or keep their padding, FRACTAL_Z is cut to the shape of the host",
-        here="the original shape is taken in the target's order or, where only that fits, as NCHW; what has no padding "
-        "is not cut",
-        source="spec ge 4.3, seen with 26.2.0",
-    ),
-    Defect(
-        where="convert -f, FRACTAL_NZ with more than three dimensions",
-        real="leading dimensions are merged and the tensor cannot be sliced to its shape any more",
-        here="all dimensions are kept",
-        source="seen with 26.2.0",
-    ),
-    Defect(
-        where="convert, UINT1 whose last byte is partly used",
-        real="no file, a line in the log, exit code 0",
-        here="converted",
-        source="spec ge 4.2",
-    ),
-    Defect(
-        where="convert, data that are not whole elements",
-        real="the process ends with an exception: exit code 1",
-        here="exit code 40, the other files are converted",
-        source="seen with 26.2.0",
-    ),
-    Defect(
-        where="convert -v 1",
-        real="listed, without effect: such files fail with exit code 11",
-        here="both containers are told apart by their first bytes",
-        source="spec ge 3.9",
-    ),
-    Defect(
-        where="overflow, an operator with an empty tensor",
-        real="no summary, exit code 11",
-        here="the tensor's values are nan",
-        source="seen with 26.2.0",
-    ),
-    Defect(
-        where="compare -overflow_detection, operators that cannot be compared",
-        real="their lines lack a column",
-        here="every line has all columns",
-        source="seen with 26.2.0",
-    ),
-    Defect(
-        where="compare, files that mapping.csv names",
-        real="OpType is NaN",
-        here="the type in the real name",
-        source="seen with 26.2.0",
-    ),
-    Defect(
-        where="compare, file_compare of complex tensors",
-        real="imaginary parts are dropped",
-        here="both parts are compared",
-        source="spec ge 4.5",
-    ),
-    Defect(
-        where="file_compare of bool, RelativeEuclideanDistance",
-        real="numpy refuses to subtract booleans: NaN",
-        here="computed, as compare does",
-        source="seen with 26.2.0",
-    ),
-)
