@@ -1,4 +1,4 @@
-"""How two arrays, or the statistics of two, differ; and the texts in which the tables say it."""
+"""How two arrays differ, and the texts in which the tables say it."""
 
 import math
 from dataclasses import dataclass
@@ -11,9 +11,7 @@ from dumpsim.analysis.verdict import Outcome, judge_arrays
 
 __all__ = [
     "ArrayDifference",
-    "StatisticsDifference",
     "compare_arrays",
-    "compare_statistics",
     "mean_max_min",
     "percent",
     "truncated",
@@ -47,16 +45,6 @@ class ArrayDifference:
     mean: float
     max: float
     same_shape: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatisticsDifference:
-    """Absolute differences of maximum, minimum and mean."""
-
-    outcome: Outcome
-    max: float
-    min: float
-    mean: float
 
 
 def compare_arrays(
@@ -104,14 +92,6 @@ def _outcome_of_1_0_17(one: Array, other: Array, tolerance: Tolerance, *, equal_
         close = np.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=equal_nan)
     outside = int(close.size - np.count_nonzero(close))
     return Outcome(verdict="differs" if outside else "close", outside=outside, count=close.size, tolerance=tolerance)
-
-
-def compare_statistics(
-    origin: tuple[float, float, float], target: tuple[float, float, float], outcome: Outcome
-) -> StatisticsDifference:
-    """Differences of maximum, minimum and mean."""
-    apart = [abs(a - b) for a, b in zip(origin, target, strict=True)]  # equal infinities: NaN, as the tables have it
-    return StatisticsDifference(outcome=outcome, max=apart[0], min=apart[1], mean=apart[2])
 
 
 def truncated(value: Any) -> str:

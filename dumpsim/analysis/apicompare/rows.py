@@ -13,9 +13,7 @@ from typing import Any
 from dumpsim.analysis.apicall import Call
 from dumpsim.analysis.apicompare.difference import (
     ArrayDifference,
-    StatisticsDifference,
     compare_arrays,
-    compare_statistics,
     mean_max_min,
     percent,
     truncated,
@@ -26,7 +24,7 @@ from dumpsim.analysis.apitree import ApiEntry
 from dumpsim.analysis.callgroup import Group, align_arrays
 from dumpsim.analysis.meaning import Framework
 from dumpsim.analysis.tolerance import Tolerance
-from dumpsim.analysis.verdict import Task, judge, side_of
+from dumpsim.analysis.verdict import Outcome, Task, judge, side_of
 from dumpsim.codecs.apidump import HOMES
 
 __all__ = ["Finding", "Pair", "Style", "compare_table", "findings", "mapping_table", "paired"]
@@ -52,8 +50,10 @@ class Finding:
     Attributes
     ----------
     origin, target : ApiEntry or None
-    difference : ArrayDifference, StatisticsDifference or None
-        None where nothing answers.
+    outcome : Outcome or None
+        Whether they agree; None without a counterpart.
+    difference : ArrayDifference or None
+        None without a counterpart, and where statistics are compared.
     values : tuple
         Mean, maximum and minimum of both sides, where the table shows them.
     shapes : tuple
@@ -63,7 +63,8 @@ class Finding:
 
     origin: ApiEntry | None
     target: ApiEntry | None
-    difference: ArrayDifference | StatisticsDifference | None
+    outcome: Outcome | None = None
+    difference: ArrayDifference | None = None
     values: tuple[tuple[Any, Any], ...] = ()
     shapes: tuple[Any, Any] = (None, None)
     dtypes: tuple[str | None, str | None] = (None, None)
@@ -76,8 +77,7 @@ class Finding:
     @property
     def passes(self) -> bool | None:
         """Whether the two agree; None where nothing answers, or nothing is known of one."""
-        found = None if self.difference is None else self.difference.outcome
-        return None if found is None or found.verdict == "unknown" else found.agrees
+        return None if self.outcome is None or self.outcome.verdict == "unknown" else self.outcome.agrees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,20 +217,17 @@ def findings(pairs: Iterable[Pair], style: Style, tick: Callable[[], None]) -> I
 def _finding(pair: Pair, style: Style) -> Finding:
     origin, target = pair
     if any(item is not None and item.parts.count is None for item in pair) and (style.arrays or style.mindtorch):
-        return Finding(origin=origin, target=target, difference=None)
+        return Finding(origin=origin, target=target)
     if style.arrays:
         return _array_finding(pair, style)
-    records = [None if item is None else item.line for item in pair]
-    difference = None
-    if records[0] is not None and records[1] is not None:
-        values = [(record.max, record.min, record.mean) for record in records if record is not None]
-        sides = [side_of(item) for item in pair if item is not None]
-        task = Task(left=sides[0], right=sides[1], tolerance=style.tolerance, equal_nan=style.equal_nan)
-        difference = compare_statistics(values[0], values[1], judge(task))
-    shown = [None if record is None else list(record.shape) for record in records]
-    types = [None if record is None else record.dtype for record in records]
+    outcome = None
+    if origin is not None and target is not None:
+        sides = side_of(origin), side_of(target)
+        outcome = judge(Task(left=sides[0], right=sides[1], tolerance=style.tolerance, equal_nan=style.equal_nan))
+    shown = [None if item is None else list(item.line.shape) for item in pair]
+    types = [None if item is None else item.line.dtype for item in pair]
     return Finding(
-        origin=origin, target=target, difference=difference, shapes=(shown[0], shown[1]), dtypes=(types[0], types[1])
+        origin=origin, target=target, outcome=outcome, shapes=(shown[0], shown[1]), dtypes=(types[0], types[1])
     )
 
 
@@ -252,6 +249,7 @@ def _array_finding(pair: Pair, style: Style) -> Finding:
     return Finding(
         origin=pair[0],
         target=pair[1],
+        outcome=None if difference is None else difference.outcome,
         difference=difference,
         values=values,
         shapes=(shown[0], shown[1]),
@@ -263,7 +261,7 @@ def compare_table(
     found: Sequence[Finding], direction: str, style: Style, step: int, *, ignore_unmatched: bool
 ) -> Table:
     """The forward or backward table."""
-    kept = [finding for finding in found if finding.is_layer or finding.difference is not None or not ignore_unmatched]
+    kept = [finding for finding in found if finding.is_layer or finding.outcome is not None or not ignore_unmatched]
     if ignore_unmatched:
         kept = [f for f in kept if not f.is_layer or (f.origin is not None and f.target is not None)]
     rows: list[Row] = []
@@ -300,7 +298,7 @@ def _row(finding: Finding, style: Style) -> Row:
 def _array_cells(finding: Finding) -> tuple[str, ...]:
     """Verdict, ratio, cosine and differences."""
     found = finding.difference
-    if not isinstance(found, ArrayDifference):
+    if found is None:
         return "False", "0.00%", _NAN, f"{_NAN}, {_NAN}"
     if not found.same_shape:
         return (_INCONSISTENT,) * 4
@@ -314,10 +312,11 @@ def _array_cells(finding: Finding) -> tuple[str, ...]:
 
 def _statistics_cell(finding: Finding) -> str:
     """Differences of maximum, minimum and mean."""
-    found = finding.difference
-    if not isinstance(found, StatisticsDifference):
+    if finding.origin is None or finding.target is None:
         return f"{_NAN}, {_NAN}, {_NAN}"
-    return f"{truncated(found.max)}, {truncated(found.min)}, {truncated(found.mean)}"
+    one, other = finding.origin.line, finding.target.line
+    pairs = (one.max, other.max), (one.min, other.min), (one.mean, other.mean)
+    return ", ".join(truncated(abs(a - b)) for a, b in pairs)  # NaN for equal infinities, as the tables have it
 
 
 def _mindtorch_row(finding: Finding, style: Style) -> Row:
@@ -340,7 +339,7 @@ def _mindtorch_row(finding: Finding, style: Style) -> Row:
         marked.add(7)
     if not same_kind:
         marked.add(8)
-    if not isinstance(found, ArrayDifference):
+    if found is None:
         cells = ("0.00%", _NAN, *(f"{_NAN}, {_NAN}",) * 3)
         return Row((*names, *cells, shape, kind), frozenset(marked | {2}))
     if not found.same_shape:

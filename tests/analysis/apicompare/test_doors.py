@@ -37,7 +37,7 @@ def by_tables(origin, target, options):
         (step.step, one.origin.line.name, one.target.line.name): one.passes
         for step in result.steps
         for one in step.findings
-        if one.difference is not None and not one.is_layer
+        if one.outcome is not None and not one.is_layer
     }
 
 
