@@ -169,7 +169,8 @@ class Executor:
             match step:
                 case Run():
                     graph = self.graphs[step.graph]
-                    results = graph.run([_filled(slots, at) for at in step.arguments])
+                    graph.launch([_filled(slots, at) for at in step.arguments])
+                    results = graph.collect()  # at once: the clock of an event tells when the host launched its graph
                     if step.graph != 0:  # the root's parameters are read at the end of the run
                         graph.unclaim()
                     for at, result in zip(step.results, results, strict=True):

@@ -83,6 +83,7 @@ class LoadedGraph:
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
+        self._launched: Binding | None = None  # of the run whose results nobody has collected
         self._device = device
         self._plan_of = partial(plan_of, kernel_graph)
         self._weights = weights
@@ -116,7 +117,8 @@ class LoadedGraph:
         self.binding = None
 
     def unclaim(self) -> None:
-        """Give the workspace back."""
+        """Give the workspace back; results that nobody has collected are lost."""
+        self._launched = None
         workspace = None if self.binding is None else self.binding.unclaim()
         if workspace is not None:
             self._device.memory.free(workspace, dead=self._device.clock.now_ns)
@@ -177,8 +179,16 @@ class LoadedGraph:
         return error
 
     # --------------------------------------------------------------- runs
-    def run(self, arguments: Sequence[HostArray]) -> list[HostArray]:
-        """Upload, launch, wait, copy back; the workspace stays claimed."""
+    def launch(self, arguments: Sequence[HostArray]) -> None:
+        """Upload the arguments and put the kernels on their streams, without waiting for them.
+
+        Raises
+        ------
+        DeviceError
+            Where the results of the launch before were not collected: they lie in the workspace.
+        """
+        if self._launched is not None:
+            raise DeviceError("the graph is launched again before its results are collected", where=self._owner)
         device = self._device
         prices = device.chip.prices
         binding = self._load(tuple(value.shape for value in arguments) if self._dynamic else ())
@@ -191,11 +201,24 @@ class LoadedGraph:
                 raise BadInputError(f"the argument has shape {value.shape}", where=slot.name, allowed=[slot.shape])
             device.clock.advance(prices.copy_duration_ns(slot.nbytes))
             binding.put(slot, value.astype(slot.numpy, copy=False))
-        self._launch(binding)
-        device.synchronize()
+        self._enqueue(binding)
+        self._launched = binding
+
+    def collect(self) -> list[HostArray]:
+        """Wait for the kernels that were launched, and copy the results back; the workspace stays claimed.
+
+        Raises
+        ------
+        DeviceError
+            Where nothing was launched, or the device stopped.
+        """
+        binding, self._launched = self._launched, None
+        if binding is None:
+            raise DeviceError("nothing was launched", where=self._owner)
+        self._device.synchronize()
         return [self._result(binding, slot) for slot in binding.plan.results]
 
-    def _launch(self, binding: Binding) -> None:
+    def _enqueue(self, binding: Binding) -> None:
         """Put the tasks on their streams; a model counts its tasks, events too, anew in each run."""
         device = self._device
         ids = TaskIds() if self.kernel_graph.model_id else None

@@ -467,3 +467,19 @@ def test_weights_of_dropped_parameters_are_freed_at_the_next_compilation(net, se
     del b, program
     s.compile(chain(net, 1))
     assert s.device.memory.used == 0
+
+
+def test_a_graph_is_launched_without_waiting_and_collected_later(net, session):
+    s = session()
+    (graph,) = s.compile(chain(net, 3, X.shape)).graphs
+    with pytest.raises(DeviceError, match="nothing was launched"):
+        graph.collect()
+    graph.launch([X])
+    stream = s.device.stream(0)
+    assert len(stream.tasks) == 3
+    with pytest.raises(DeviceError, match="launched again before its results are collected"):
+        graph.launch([X])
+    assert len(stream.tasks) == 3
+    (out,) = graph.collect()
+    assert not stream.tasks
+    np.testing.assert_array_equal(out, s.execute(chain(net, 3, X.shape), [X])[0])
