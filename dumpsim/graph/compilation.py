@@ -132,4 +132,4 @@ class Pass:
     """One stage of compilation, by its name in pipelines."""
 
     name: str
-    run: Callable[[Compilation], None]
+    run: Callable[[Compilation], object]

@@ -9,19 +9,19 @@ The order is the vendor's: gradients of a value are collected in the order of it
 by one AddN in the scope of the value. [2.10 observed]
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.abstract import Abstract, TupleType, tensors_of
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT, gradients_of
 from dumpsim.graph.gradient_builder import Builder, ControlBuilder, Parts
 from dumpsim.graph.gradient_control import below, control_gradients
 from dumpsim.graph.graph import Constant, Node, Value, uses
 
-__all__ = ["DIFFERENTIABLE", "needing", "reverse"]
+__all__ = ["needing", "reverse"]
 
-DIFFERENTIABLE = ("float", "complex")  # kinds of number types that carry gradients
+_DIFFERENTIABLE = ("float", "complex")  # kinds of number types that carry gradients
 
 
 def reverse(
@@ -151,15 +151,7 @@ def _symbols(operands: Sequence[Value]) -> list[Any]:
 
 
 def _differentiable(abstract: Abstract) -> bool:
-    return any(tensor.dtype.kind in DIFFERENTIABLE for tensor in _leaves(abstract))
-
-
-def _leaves(abstract: Abstract) -> Iterator[TensorType]:
-    if isinstance(abstract, TensorType):
-        yield abstract
-    elif isinstance(abstract, TupleType):
-        for item in abstract.items:
-            yield from _leaves(item)
+    return any(tensor.dtype.kind in _DIFFERENTIABLE for tensor in tensors_of(abstract))
 
 
 def _make_tuple(node: Node, dout: Any) -> Sequence[Any]:

@@ -10,10 +10,6 @@ from dumpsim.graph.sequence import kernel_order
 __all__ = ["PASSES"]
 
 
-def _drop_custom_gradients(state: Compilation) -> None:
-    drop_custom_gradients(state.captured)
-
-
 def _take_whole(state: Compilation) -> None:
     """Make one kernel graph of a network without control flow."""
     graph = state.captured
@@ -48,7 +44,7 @@ def _number_models(state: Compilation) -> None:
 
 
 PASSES = (
-    Pass("drop-custom-gradients", _drop_custom_gradients),
+    Pass("drop-custom-gradients", lambda state: drop_custom_gradients(state.captured)),
     Pass("take-whole", _take_whole),
     Pass("number-graphs", _number_graphs),
     Pass("order-kernels", _order_kernels),

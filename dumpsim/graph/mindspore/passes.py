@@ -17,22 +17,6 @@ from dumpsim.graph.mindspore.simplify import simplify
 __all__ = ["PASSES"]
 
 
-def _simplify(state: Compilation) -> None:
-    simplify(state.captured)
-
-
-def _merge_equal(state: Compilation) -> None:
-    merge_equal(state.captured, state.find)
-
-
-def _add_monads(state: Compilation) -> None:
-    add_monads(state.captured, state.find)
-
-
-def _expand_composites(state: Compilation) -> None:
-    expand_composites(state.captured, state.find)
-
-
 def _count_functions(state: Compilation) -> None:
     state.functions = function_numbers(state.captured)
 
@@ -43,11 +27,6 @@ def _cut(state: Compilation) -> None:
     state.steps, state.outputs = pieces.steps, pieces.outputs
     state.slots, state.stacks = pieces.slots, pieces.stacks
     state.functions = replace(state.functions, count=pieces.functions)
-
-
-def _adapt_to_kernels(state: Compilation) -> None:
-    for draft in state.drafts:
-        adapt_to_kernels(draft.graph)
 
 
 def _name_nodes(state: Compilation) -> None:
@@ -78,14 +57,9 @@ def _document(state: Compilation) -> None:
             state.numbers.take(state.functions.behind)
 
 
-def _save_captured(state: Compilation) -> None:
+def _save(state: Compilation, stage: str) -> None:
     if state.saved is not None:
-        state.saved("00_bootstrap", outline(state.captured, state.find))
-
-
-def _save_validated(state: Compilation) -> None:
-    if state.saved is not None:
-        state.saved("21_validate", outline(state.captured, state.find))
+        state.saved(stage, outline(state.captured, state.find))
 
 
 def _save_kernel_graphs(state: Compilation) -> None:
@@ -96,15 +70,15 @@ def _save_kernel_graphs(state: Compilation) -> None:
 
 
 PASSES = (
-    Pass("save-captured", _save_captured),
+    Pass("save-captured", lambda state: _save(state, "00_bootstrap")),
     Pass("count-functions", _count_functions),
-    Pass("simplify", _simplify),
-    Pass("merge-equal", _merge_equal),
-    Pass("add-monads", _add_monads),
-    Pass("expand-composites", _expand_composites),
-    Pass("save-validated", _save_validated),
+    Pass("simplify", lambda state: simplify(state.captured)),
+    Pass("merge-equal", lambda state: merge_equal(state.captured, state.find)),
+    Pass("add-monads", lambda state: add_monads(state.captured, state.find)),
+    Pass("expand-composites", lambda state: expand_composites(state.captured, state.find)),
+    Pass("save-validated", lambda state: _save(state, "21_validate")),
     Pass("cut", _cut),
-    Pass("adapt-to-kernels", _adapt_to_kernels),
+    Pass("adapt-to-kernels", lambda state: [adapt_to_kernels(draft.graph) for draft in state.drafts]),
     Pass("name-nodes", _name_nodes),
     Pass("document", _document),
     Pass("save-kernel-graphs", _save_kernel_graphs),
