@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,9 @@ def narrow(
     if dtype.name not in _LARGEST or mode is None or result.dtype.kind not in "fV" or result.size == 0:
         return _rounded(result, target), False
     with np.errstate(all="ignore"):
+        # a finite sum has finite terms only; the sum of finite terms may be infinite, so then each is looked at
+        if target.char == result.dtype.char == "f" and isfinite(result.sum()):
+            return result, False
         # NaN makes both of these NaN; rounding to the target decides what is too large
         high, low = result.max().astype(target), result.min().astype(target)
         if np.isfinite(high) and np.isfinite(low):
