@@ -17,8 +17,8 @@ __all__ = ["Binding"]
 class Binding:
     """The tensors of one plan in one rank.
 
-    What a tensor of the workspace needs (its buffer, views, converted copies) is made when its life begins and dropped
-    when it ends, so that a plan at rest costs a rank nothing for each tensor.
+    What a tensor of the workspace needs (its buffer, converted copies) is made when its life begins and dropped when it
+    ends, so that a plan at rest costs a rank nothing for each tensor.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class Binding:
         Of the rank's device.
     storages : sequence
         The rank's holders of weights, where the plan's slots have indexes.
+    keep_views : bool
+        Keep the views of memory from run to run, which saves time and costs some 200 bytes for each tensor.
 
     Attributes
     ----------
@@ -40,6 +42,7 @@ class Binding:
         "_alive",
         "_converted",
         "_fixed",
+        "_keep_views",
         "_settled",
         "_storages",
         "_views",
@@ -49,10 +52,13 @@ class Binding:
         "workspace",
     )
 
-    def __init__(self, plan: GraphPlan, memory: Memory, storages: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, plan: GraphPlan, memory: Memory, storages: Sequence[Any] = (), *, keep_views: bool = False
+    ) -> None:
         self.plan = plan
         self.memory = memory
         self._storages = storages
+        self._keep_views = keep_views
         self.base = 0
         self.workspace: Buffer | None = None
         self._fixed: dict[int, Buffer] = {}  # of weights and constants
@@ -66,6 +72,8 @@ class Binding:
         """Put the planned tensors into a workspace."""
         self.workspace = workspace
         if workspace is not None:
+            if workspace.address != self.base:
+                self._views.clear()
             self.base = workspace.address
             self._alive = workspace.parts
 
@@ -73,7 +81,8 @@ class Binding:
         """Drop everything that belongs to a run; returns the workspace."""
         workspace, self.workspace = self.workspace, None
         self._alive = {}
-        self._views.clear()
+        if not self._keep_views:
+            self._views.clear()
         self._converted.clear()
         return workspace
 
@@ -99,7 +108,8 @@ class Binding:
 
     def end(self, slot: Slot) -> Buffer:
         """End the life of a planned tensor; its bytes stay until the memory is used again."""
-        self._views.pop(slot.index, None)
+        if not self._keep_views:
+            self._views.pop(slot.index, None)
         self._converted.pop(slot.index, None)
         return self._alive.pop(slot.index)
 
@@ -209,7 +219,7 @@ class Binding:
 
         A private layout is converted, and bits are unpacked, once per version of the buffer.
         """
-        if slot.plain and slot.device_dtype.bits != 1:
+        if slot.viewable:
             return self.device_array(slot)
         version = self.buffer(slot).version
         found = self._converted.get(slot.index)
@@ -231,13 +241,14 @@ class Binding:
             buffer.touch()
             return
         assert not isinstance(values, Unknown)
-        buffer.own()
+        if buffer.shared is not None:
+            buffer.own()
         target = self.device_array(slot)
-        if slot.device_dtype.bits == 1:
-            target[...] = pack(values, slot.device_dtype.name)
+        if slot.viewable:
+            target[...] = values if values.shape == target.shape else values.reshape(target.shape)
             buffer.touch()
         elif slot.plain:
-            target[...] = values.reshape(self.shape(slot))
+            target[...] = pack(values, slot.device_dtype.name)
             buffer.touch()
         else:
             from dumpsim.tensor.layout import to_device

@@ -41,6 +41,8 @@ class Executor:
         The rank's holders of weights, where the program's Parameters have indexes.
     skipped : collection of str
         Kernels that are not launched, see `Kernels`.
+    keep_views : bool
+        See `Binding`.
 
     Attributes
     ----------
@@ -68,6 +70,8 @@ class Executor:
         plan_of: Callable[[KernelGraph, Shapes | None], GraphPlan],
         storages: Sequence[Any] = (),
         skipped: Collection[str] = (),
+        *,
+        keep_views: bool = False,
     ) -> None:
         self.program = program
         self.options = options
@@ -76,7 +80,8 @@ class Executor:
         self._kernels = Kernels(device, engine, observers, memory_reuse=options.memory_reuse, skipped=skipped)
         self._stacks: list[list[Any]] = []  # what loops keep for their gradients
         self.graphs = tuple(
-            LoadedGraph(graph, device, plan_of, weights, storages, self._kernels) for graph in program.kernel_graphs
+            LoadedGraph(graph, device, plan_of, weights, storages, self._kernels, keep_views=keep_views)
+            for graph in program.kernel_graphs
         )
         try:
             for graph in self.graphs:

@@ -69,6 +69,8 @@ class LoadedGraph:
     storages : sequence
         The rank's holders of weights, where the graph's Parameters have indexes.
     kernels : Kernels
+    keep_views : bool
+        See `Binding`.
     """
 
     def __init__(
@@ -79,6 +81,8 @@ class LoadedGraph:
         weights: Weights,
         storages: Sequence[Any],
         kernels: Kernels,
+        *,
+        keep_views: bool = False,
     ) -> None:
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
@@ -89,6 +93,7 @@ class LoadedGraph:
         self._weights = weights
         self._storages = storages
         self._kernels = kernels
+        self._keep_views = keep_views
         self._dynamic = is_dynamic(kernel_graph)
         self._bindings: dict[Shapes, Binding] = {}
         self._owner = f"kernel graph {kernel_graph.graph_id}"
@@ -132,7 +137,7 @@ class LoadedGraph:
             self._unload(next(iter(self._bindings)))
         memory = self._device.memory
         plan = self._plan_of(shapes if self._dynamic else None)
-        binding = Binding(plan, memory, self._storages)
+        binding = Binding(plan, memory, self._storages, keep_views=self._keep_views)
         for slot in plan.weights:
             self._weights.bind(binding, slot)
         try:

@@ -357,6 +357,7 @@ class Session:
             partial(self._plan, options),
             self._storages.get(id(program), (program, ()))[1],
             self._skipped,
+            keep_views=self._world.ranks == 1,  # many ranks would rather have the memory
         )
         self.ge_graphs.save(program.kernel_graphs)
         self._executors[id(program)] = executor

@@ -49,6 +49,10 @@ class Slot:
     largest : tuple of int or None
         Of a result that settles: the shape with room for the largest one, where listeners see that one, zeros behind
         the end, as on the vendor's CPU: it dumps before it takes the new shape. [observed 2.10: Unique output.0 (3,)]
+    plain : bool
+        The bytes lie as on the host.
+    viewable : bool
+        A view of the bytes is the array that the host would have.
     is_element : bool
         Of an input: one of a tuple that is the argument; listeners see no name.
     storage : object
@@ -82,25 +86,30 @@ class Slot:
     born: int = -1
     dead: int = -1
     offset: int = -1
+    plain: bool = field(init=False, default=True)
+    viewable: bool = field(init=False, default=True)
     device_shape: tuple[int, ...] = field(init=False, default=())
     nbytes: int = field(init=False, default=0)
     settles: bool = field(init=False, default=False)
     numpy: "np.dtype[Any]" = field(init=False, default=_ANY)
 
     def __post_init__(self) -> None:
-        if self.device_dtype.name == "hifloat8" or (self.device_dtype.name in PACKED and not self.plain):
+        plain = self.device_format == PLAIN
+        if self.device_dtype.name == "hifloat8" or (self.device_dtype.name in PACKED and not plain):
             raise UnsupportedError(
                 f"tensors of {self.device_dtype} in {self.device_format} are not emulated",
                 where=self.name,
                 code="DS-DEV-004",
             )
         device_shape = self.shape
-        if not self.plain:
+        if not plain:
             from dumpsim.tensor.layout import device_shape as shape_of
 
             device_shape = shape_of(self.shape, self.device_dtype.numpy, self.device_format, groups=self.groups)
         settles = -1 in self.shape  # the kernel decides: memory for the largest result
         derived = {
+            "plain": plain,
+            "viewable": plain and self.device_dtype.bits != 1,
             "device_shape": device_shape,
             "nbytes": self.device_dtype.nbytes(self.bound if settles else prod(device_shape)),
             "settles": settles,
@@ -116,8 +125,3 @@ class Slot:
         while slot.base is not None:
             slot = slot.base
         return slot
-
-    @property
-    def plain(self) -> bool:
-        """Whether the bytes lie as on the host."""
-        return self.device_format == PLAIN
