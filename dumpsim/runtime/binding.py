@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dumpsim.core.errors import DeviceError
+from dumpsim.device.arena import Bytes
 from dumpsim.device.memory import Buffer, Memory
 from dumpsim.device.packed import pack, unpack
 from dumpsim.device.space import BLOCK_RULES
@@ -28,7 +31,7 @@ class Binding:
     storages : sequence
         The rank's holders of weights, where the plan's slots have indexes.
     keep_views : bool
-        Keep the views of memory from run to run, which saves time and costs some 200 bytes for each tensor.
+        Keep buffers and views of memory from run to run, which saves time and costs some 400 bytes for each tensor.
 
     Attributes
     ----------
@@ -40,9 +43,13 @@ class Binding:
 
     __slots__ = (
         "_alive",
+        "_bytes",
         "_converted",
         "_fixed",
         "_keep_views",
+        "_kept",
+        "_place",
+        "_rule",
         "_settled",
         "_storages",
         "_views",
@@ -61,6 +68,10 @@ class Binding:
         self._keep_views = keep_views
         self.base = 0
         self.workspace: Buffer | None = None
+        self._bytes: Bytes | None = None  # of the workspace
+        self._rule = BLOCK_RULES[plan.rule]
+        self._kept: dict[int, Buffer] = {}  # buffers of the last run
+        self._place = 0, 0  # address of the workspace on the device, and in the process
         self._fixed: dict[int, Buffer] = {}  # of weights and constants
         self._alive: dict[int, Buffer] = {}  # of the tensors in the workspace
         self._views: dict[int, Array] = {}
@@ -72,10 +83,16 @@ class Binding:
         """Put the planned tensors into a workspace."""
         self.workspace = workspace
         if workspace is not None:
-            if workspace.address != self.base:
-                self._views.clear()
             self.base = workspace.address
             self._alive = workspace.parts
+            pointer = 0
+            if self.memory.backed:
+                self._bytes = workspace.bytes()
+                pointer = self._bytes.__array_interface__["data"][0]
+            if (workspace.address, pointer) != self._place:
+                self._place = workspace.address, pointer
+                self._kept.clear()
+                self._views.clear()
 
     def unclaim(self) -> Buffer | None:
         """Drop everything that belongs to a run; returns the workspace."""
@@ -83,6 +100,7 @@ class Binding:
         self._alive = {}
         if not self._keep_views:
             self._views.clear()
+        self._bytes = None
         self._converted.clear()
         return workspace
 
@@ -90,18 +108,22 @@ class Binding:
         """Begin the life of a planned tensor; `untouched`: no kernel will write it, a fresh block shows its pattern."""
         workspace = self.workspace
         assert workspace is not None, slot.name
-        size = BLOCK_RULES[self.plan.rule].block(slot.nbytes)
-        buffer = self._alive[slot.index] = Buffer(
-            memory=self.memory,
-            address=self.base + slot.offset,
-            size=slot.nbytes,
-            alloc_size=size,
-            owner=slot.name,
-            kind=slot.kind,
-            born=slot.born,
-        )
+        buffer = self._kept.get(slot.index)
+        if buffer is None:
+            buffer = Buffer(
+                memory=self.memory,
+                address=self.base + slot.offset,
+                size=slot.nbytes,
+                alloc_size=self._rule.block(slot.nbytes),
+                owner=slot.name,
+                kind=slot.kind,
+                born=slot.born,
+            )
+            if self._keep_views:
+                self._kept[slot.index] = buffer
+        self._alive[slot.index] = buffer
         if workspace.fresh:
-            self.memory.fill(buffer.end, size - slot.nbytes)
+            self.memory.fill(buffer.end, buffer.alloc_size - slot.nbytes)
             if untouched:
                 self.memory.fill(buffer.address, slot.nbytes)
                 buffer.touch()
@@ -134,21 +156,18 @@ class Binding:
     def own(self, argument: Argument) -> None:
         """Give the tensors of an argument bytes of their own, before a kernel writes them in place."""
         for slot in slots_of(argument):
-            if slot.root.offset < 0:
+            if slot.root_offset < 0:
                 self.buffer(slot).own()
 
     def buffer(self, slot: Slot) -> Buffer:
         """The buffer that holds the bytes of a tensor that is alive."""
-        index = slot.root.index
-        found = self._alive.get(index)
-        return self._fixed[index] if found is None else found
+        return self._fixed[slot.root_index] if slot.root_offset < 0 else self._alive[slot.root_index]
 
     def address(self, slot: Slot) -> int:
         """The address of a tensor's bytes, alive or not; 0 where the workspace was never claimed."""
-        root = slot.root
-        if root.offset < 0:
-            return self._fixed[root.index].address
-        return self.base + root.offset if self.base else 0
+        if slot.root_offset < 0:
+            return self._fixed[slot.root_index].address
+        return self.base + slot.root_offset if self.base else 0
 
     # ---------------------------------------------------------------- shapes
     def settle(self, slot: Slot, shape: tuple[int, ...]) -> None:
@@ -202,15 +221,17 @@ class Binding:
         """The bytes as an array of device type and device shape (uint1: in one dimension): a view of memory."""
         view = self._views.get(slot.index)
         if view is None:
-            root = slot.root
-            fixed = self._fixed[root.index] if root.offset < 0 else None
-            if fixed is None:
-                view = self.memory.view(self.base + root.offset, self.nbytes(slot)).view(slot.numpy)
+            shape = self.device_shape(slot)
+            flat = slot.settles or slot.device_dtype.bits == 1
+            extents = (self.nbytes(slot) // slot.numpy.itemsize,) if flat else shape
+            if slot.root_offset >= 0:
+                kept, view = True, np.ndarray(extents, slot.numpy, self._bytes, slot.root_offset)
             else:
-                view = fixed.bytes()[: self.nbytes(slot)].view(slot.numpy)
-            if slot.device_dtype.bits != 1:
-                view = view.reshape(self.device_shape(slot))
-            if fixed is None or fixed.shared is None:
+                fixed = self._fixed[slot.root_index]
+                kept, view = fixed.shared is None, np.ndarray(extents, slot.numpy, fixed.bytes())
+            if flat and slot.device_dtype.bits != 1:
+                view = view.reshape(shape)
+            if kept:
                 self._views[slot.index] = view
         return view
 

@@ -60,6 +60,8 @@ class Slot:
         rank.
     value : array or None
         Of a constant.
+    root_index, root_offset : int
+        Index and offset of the tensor that owns the bytes.
     born, dead : int
         First and last position in the execution order at which the bytes are needed.
     offset : int
@@ -91,6 +93,8 @@ class Slot:
     device_shape: tuple[int, ...] = field(init=False, default=())
     nbytes: int = field(init=False, default=0)
     settles: bool = field(init=False, default=False)
+    root_index: int = field(init=False, default=-1)
+    root_offset: int = field(init=False, default=-1)
     numpy: "np.dtype[Any]" = field(init=False, default=_ANY)
 
     def __post_init__(self) -> None:
@@ -113,6 +117,8 @@ class Slot:
             "device_shape": device_shape,
             "nbytes": self.device_dtype.nbytes(self.bound if settles else prod(device_shape)),
             "settles": settles,
+            "root_index": self.index if self.base is None else self.base.root_index,
+            "root_offset": self.offset if self.base is None else self.base.root_offset,
             "numpy": self.device_dtype.numpy,
         }
         for name, value in derived.items():

@@ -42,3 +42,18 @@ def test_a_script_that_changes_its_target_takes_its_weights_along(counter, opera
     session.configure(target="CPU")
     assert weight._array.tolist() == [1] * 3
     assert session.execute(program, [ONE])[0].tolist() == [2] * 3
+
+
+def test_a_rank_among_others_keeps_nothing_of_a_tensor_between_runs(counter, operators):
+    from dumpsim.world.context import RankContext, World, use
+
+    program, _ = counter
+    kept = []
+    for ranks in (1, 2):
+        with use(RankContext(environment={}, world=World(ranks=ranks))):
+            session = Session(RunSettings(), environment={}, find=operators)
+            for run in (1, 2):
+                assert session.execute(program, [ONE])[0].tolist() == [run] * 3
+            binding = session.compile(program).graphs[0].binding
+            kept.append((len(binding._views), len(binding._kept), len(binding._alive)))
+    assert kept == [(4, 1, 0), (0, 0, 0)]

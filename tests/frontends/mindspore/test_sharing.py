@@ -71,7 +71,7 @@ def test_other_networks_options_and_counters_have_programs_of_their_own(ranks):
     cases = [lambda: built(), lambda: built(lambda: Net(width=3)), lambda: built(jit_level="O2")]
     found = ranks(lambda case: (case(), programs())[1], cases)
     assert len({id(program) for (program,) in found}) == 3
-    again = ranks(lambda: (built(), programs()[1].root.graph_id)[1])
+    again = ranks(lambda: (built(), programs()[1].kernel_graphs[0].graph_id)[1])
     assert again == [1, 1, 1]
 
 
