@@ -100,7 +100,7 @@ def _npys() -> Iterator[bytes]:
 
 
 _STATISTICS = (
-    statcsv.header(["max", "l2norm", "nan count", "md5"])
+    statcsv.header(["max", "l2norm", "nan", "md5"])
     + 'Add,Default/Add-op0,0,0,1700000000000005,output,0,12,float32,"(1,3)",nan,1.5,2,abc\n'
     + 'Mul,"a,b",0,0,1700000000000009,input,1,2,float16,"[]",null,-inf,0,def,\n'
 ).encode()
