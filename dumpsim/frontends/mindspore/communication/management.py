@@ -126,12 +126,18 @@ def output_rank() -> int:
     return rank.rank if _state().INITED or rank.world.ranks > 1 else 0
 
 
-def _members(function: str, group: str | None) -> tuple[int, ...]:
-    """The ranks of a group, in order."""
-    if group is not None and not isinstance(group, str):
+def _check_name(function: str, group: object) -> None:
+    """Refuse the name of a group that is not a string, also before `init`. [observed 2.10]"""
+    if not isinstance(group, str):
         raise ScriptTypeError(
             f"For '{function}', the argument 'group' must be type of string, but got 'group' type : {type(group)}."
         )
+
+
+def _members(function: str, group: str | None) -> tuple[int, ...]:
+    """The ranks of a group, in order."""
+    if group is not None:
+        _check_name(function, group)
     state = _state()
     if not state.INITED:
         raise _NotInitializedError("Distributed Communication has not been inited.")
@@ -192,9 +198,8 @@ def create_group(group: str, rank_ids: list[int]) -> None:
     ScriptValueError
         For a rank that does not exist or is there twice.
     """
+    _check_name("create_group", group)
     world = _members("create_group", None)
-    if not isinstance(group, str):
-        _members("create_group", group)
     wrong = [rank for rank in rank_ids if rank not in world]
     if wrong:
         raise ScriptValueError(f"ranks {wrong} do not exist", where="create_group", allowed=world)
