@@ -1,8 +1,10 @@
 """Device memory: real bytes with addresses, blocks with life times, and writes that trample their neighbours."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,16 @@ __all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Memory"]
 
 BASE_ADDRESS = 0x1240_8000_0000
 _REPORTED = 12  # blocks in a report
+_NO_PARTS: "Mapping[int, Buffer]" = MappingProxyType({})
 FILL = 0xCD  # what a fresh block holds, so that a read before the first write is seen
+
+
+class Holder(Protocol):
+    """Shows the bytes of a buffer to somebody."""
+
+    def publish(self) -> None:
+        """The bytes lie elsewhere from now on."""
+        ...
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -39,12 +50,12 @@ class Buffer:
         Serial number of the last write to it, unique in its memory.
     fresh : bool
         The block, or a part of it, was never used before.
-    parts : dict of int to Buffer
+    parts : mapping of int to Buffer
         The live buffers planned inside this one (a workspace), by their number in the plan.
     shared : array or None
         Read-only bytes in the place of its own until somebody writes them.
-    on_own : callable or None
-        Called when it gets bytes of its own.
+    holder : Holder or None
+        Whose value it has while the bytes are shared.
     """
 
     memory: "Memory"
@@ -58,9 +69,9 @@ class Buffer:
     version: int = 0
     block: int = -1
     fresh: bool = False
-    parts: "dict[int, Buffer]" = field(default_factory=dict)
+    parts: "Mapping[int, Buffer]" = field(default_factory=lambda: _NO_PARTS)
     shared: Bytes | None = None
-    on_own: Callable[[], object] | None = None
+    holder: Holder | None = None
 
     @property
     def end(self) -> int:
@@ -69,15 +80,15 @@ class Buffer:
 
     def bytes(self) -> Bytes:
         """The logical bytes, as a view of memory; read-only where they are shared."""
-        return self.memory.view(self.address, self.size) if self.shared is None else self.shared[:]
+        return self.memory.view(self.address, self.size) if self.shared is None else self.shared
 
     def own(self) -> None:
         """Copy shared bytes to the buffer's own memory, before they are written."""
         if self.shared is not None:
             self.memory.view(self.address, self.size)[:] = self.shared
             self.shared = None
-            if self.on_own is not None:
-                self.on_own()
+            if self.holder is not None:
+                self.holder.publish()
 
     def array(self, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
         """The bytes as an array of that type and shape, as a view of memory."""

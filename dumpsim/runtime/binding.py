@@ -84,7 +84,7 @@ class Binding:
         self.workspace = workspace
         if workspace is not None:
             self.base = workspace.address
-            self._alive = workspace.parts
+            workspace.parts = self._alive
             pointer = 0
             if self.memory.backed:
                 self._bytes = workspace.bytes()

@@ -27,7 +27,7 @@ from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.slot import Array, Slot
 from dumpsim.runtime.unknown import HostArray, Unknown, shape_of
 
-__all__ = ["Replicas", "Storage", "Weights", "is_device_memory"]
+__all__ = ["Replica", "Replicas", "Storage", "Weights", "is_device_memory"]
 
 
 class Storage(Protocol):
@@ -36,27 +36,37 @@ class Storage(Protocol):
     _array: Any  # numpy array in host layout and of the Parameter's number type
 
 
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class Replica:
+    """A value that ranks have uploaded, read-only: as an array, and its bytes."""
+
+    array: Array
+    raw: Bytes
+
+
 class Replicas:
-    """Bytes that ranks have uploaded, each content once, while anybody uses it.
+    """The values that ranks have uploaded, each once, while anybody uses it.
 
     Examples
     --------
     >>> replicas = Replicas()
-    >>> one = replicas.share(np.zeros(4, np.uint8))
-    >>> replicas.share(np.zeros(4, np.uint8)) is one, one.flags.writeable
-    (True, False)
+    >>> one = replicas.share(np.zeros(4, np.float32))
+    >>> replicas.share(np.zeros(4, np.float32)) is one, one.array.flags.writeable, one.raw.size
+    (True, False, 16)
     """
 
     def __init__(self) -> None:
-        self._known: weakref.WeakValueDictionary[bytes, Bytes] = weakref.WeakValueDictionary()
+        self._known: weakref.WeakValueDictionary[tuple[object, ...], Replica] = weakref.WeakValueDictionary()
 
-    def share(self, content: Bytes) -> Bytes:
-        """Return read-only bytes equal to `content`, which nobody else writes from now on."""
-        digest = blake2b(content.data, digest_size=32).digest()
-        found = self._known.get(digest)
+    def share(self, values: Array) -> Replica:
+        """Return the replica that is equal to `values`: its number type, shape and bits."""
+        raw: Bytes = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        key = values.dtype, values.shape, blake2b(raw.data, digest_size=32).digest()
+        found = self._known.get(key)
         if found is None:
-            content.flags.writeable = False
-            found = self._known[digest] = content
+            raw = raw.copy()
+            raw.flags.writeable = False
+            found = self._known[key] = Replica(raw.view(values.dtype).reshape(values.shape), raw)
         return found
 
 
@@ -69,6 +79,7 @@ class _Weight:
     dtype: DType
     shape: tuple[int, ...]
     host: HostArray | None = None  # the value that was uploaded
+    replica: Replica | None = None  # where other ranks may have uploaded it too
     view: HostArray | None = None  # what the host sees
 
     def alive(self) -> bool:
@@ -160,7 +171,7 @@ class Weights:
             weight = self._held[id(storage)] = _Weight(
                 storage=held, buffer=buffer, dtype=slot.device_dtype, shape=slot.shape
             )
-            buffer.on_own = weight.publish
+            buffer.holder = weight
         binding.fix(slot, weight.buffer)
         return weight
 
@@ -198,10 +209,9 @@ class Weights:
 
     def _share(self, weight: _Weight, values: Array, replicas: Replicas) -> None:
         """Upload a value that other ranks may have uploaded too."""
-        buffer = weight.buffer
-        buffer.shared = replicas.share(np.array(values, order="C").reshape(-1).view(np.uint8))
-        buffer.touch()
-        weight.host = buffer.shared.view(weight.dtype.numpy).reshape(weight.shape)
+        weight.replica = replicas.share(values)
+        weight.host, weight.buffer.shared = weight.replica.array, weight.replica.raw
+        weight.buffer.touch()
 
     def writable(self, array: HostArray) -> HostArray:
         """The array that an operator of PYNATIVE can write instead of `array`, which may be shared."""

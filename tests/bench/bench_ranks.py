@@ -34,14 +34,15 @@ class Holder:
         self._array = np.zeros(16, np.float32)
 
 
-def captured(kernels: int, weights: int) -> Graph:
+def captured(kernels: int, holders: list[Holder]) -> Graph:
     """A network as a front end captures it."""
+    weights = len(holders)
     graph = Graph(name="chain")
     value = argument = Parameter(name="x", abstract=KIND)
     graph.parameters.append(argument)
     held = [
-        Parameter(name=f"w{at}", abstract=KIND, is_weight=True, has_default=True, storage=Holder())
-        for at in range(weights)
+        Parameter(name=f"w{at}", abstract=KIND, is_weight=True, has_default=True, storage=holder)
+        for at, holder in enumerate(holders)
     ]
     graph.parameters += held
     for at in range(kernels):
@@ -69,10 +70,10 @@ def _open() -> Session:
     return session
 
 
-def add(kernels: int, weights: int) -> None:
+def add(kernels: int, holders: list[Holder]) -> None:
     """Build the network in the rank that runs, and run it twice."""
     session = Session.current()
-    program = session.build(captured(kernels, weights))
+    program = session.build(captured(kernels, holders))
     for _ in range(2):
         session.execute(program, [X])
 
@@ -96,7 +97,8 @@ def main() -> None:
     print(
         f"{options.kernels} kernels, {options.weights} weights; {'private worlds' if options.private else 'one world'}"
     )
-    contexts[0].run(add, options.kernels, options.weights)
+    holders = [[Holder() for _ in range(options.weights)] for _ in contexts]  # the script's own
+    contexts[0].run(add, options.kernels, holders[0])
     # one further rank
     tracemalloc.start()
     gc.collect()
@@ -104,7 +106,7 @@ def main() -> None:
     opened(contexts[1])
     gc.collect()
     between = tracemalloc.get_traced_memory()[0]
-    contexts[1].run(add, options.kernels, options.weights)
+    contexts[1].run(add, options.kernels, holders[1])
     gc.collect()
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
@@ -115,8 +117,8 @@ def main() -> None:
     gc.collect()
     before = resident()
     begin = thread_time()
-    for context in contexts[2:]:
-        context.run(add, options.kernels, options.weights)
+    for context, held in zip(contexts[2:], holders[2:], strict=True):
+        context.run(add, options.kernels, held)
     seconds = thread_time() - begin
     gc.collect()
     used = resident() - before
