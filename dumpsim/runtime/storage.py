@@ -3,14 +3,13 @@
 A Parameter holds its value in ``_array``. Before a run the executor looks at it: if it is not the view of device memory
 that the last upload put there, the host has set a new value, and it is uploaded. After an upload ``_array`` *is* device
 memory, so that what a graph updates is seen by the host without a copy. A front end therefore replaces ``_array`` to
-set a value, and hands out copies of it (`is_device_memory` tells), never the array itself.
+set a value, and hands out copies of it, never the array itself.
 
 Each rank has a value of its own. A rank that finds another rank's device memory in ``_array`` takes the value that the
 host had set, which every view that is put there remembers. Ranks that upload equal bytes share them (`Replicas`) until
 one of them writes: a kernel's update, a fault, or an operator of PYNATIVE.
 """
 
-import mmap
 import weakref
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -27,7 +26,7 @@ from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.slot import Array, Slot
 from dumpsim.runtime.unknown import HostArray, Unknown, shape_of
 
-__all__ = ["Replica", "Replicas", "Storage", "Weights", "is_device_memory"]
+__all__ = ["Replica", "Replicas", "Storage", "Weights"]
 
 
 class Storage(Protocol):
@@ -115,17 +114,6 @@ def _base(array: Any) -> Any:
     while isinstance(base, np.ndarray):
         base = base.base
     return base.obj if isinstance(base, memoryview) else base
-
-
-def is_device_memory(array: Array) -> bool:
-    """Whether an array is a view of a device's memory, so that the next run may change it.
-
-    Examples
-    --------
-    >>> is_device_memory(np.ones(3))
-    False
-    """
-    return isinstance(_base(array), (mmap.mmap, _Published))
 
 
 class Weights:

@@ -10,7 +10,6 @@ from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, Un
 from dumpsim.core.options import CompileOptions
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Loop, Move, Program, Run
-from dumpsim.runtime.storage import is_device_memory
 
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
 
@@ -362,13 +361,16 @@ def test_life_times_for_reports(net, session):
     assert len({row.address for row in rows}) == 4
 
 
-def test_arrays_of_the_device_are_told_from_the_hosts(net, session):
+def test_a_weight_is_device_memory_and_a_result_is_not(net, session):
     b = net()
     w = b.weight("w", np.ones((2, 2), np.float32))
-    (out,) = session().execute(b.program(b.op("Neg", w)), [])
-    assert is_device_memory(w.storage._array)
-    assert is_device_memory(w.storage._array[0].view(np.uint8))
-    assert not is_device_memory(out)
+    s = session()
+    (out,) = s.execute(b.program(b.op("Neg", w)), [])
+    (block,) = [block for block in s.device.memory.blocks() if block.owner == "w"]
+    assert np.shares_memory(w.storage._array, block.bytes())
+    s.device.memory.write(block.address, np.full((2, 2), 3, np.float32))
+    assert w.storage._array.tolist() == [[3, 3], [3, 3]]
+    assert not np.shares_memory(out, s.device.memory.view(s.device.memory.blocks()[0].address, 1 << 20))
 
 
 # ------------------------------------------------------------------ determinism, size, speed

@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 
@@ -238,8 +237,3 @@ class _Queue:
                 self._dropped += error is not None and self._error is not None
                 self._error = self._error or error
                 self._changed.notify_all()
-
-
-def bytes_of(array: "np.ndarray[Any, Any]") -> memoryview:
-    """The data of a contiguous array."""
-    return array.reshape(-1).view(np.uint8).data

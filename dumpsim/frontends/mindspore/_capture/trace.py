@@ -174,12 +174,6 @@ class Tracer:
 
         return self.emit(find("Cast"), [tensor, kind], {})
 
-    @contextmanager
-    def expansion(self, composite: str) -> Iterator[None]:
-        """Operators recorded inside stand for a composite one, in a scope of their own."""
-        with self.entering(scope=f"Expand/_{composite}", name=composite):
-            yield
-
     def append(self, node: Node) -> Node:
         """Place a node: scope, source lines and the place in the program."""
         frame = self.frame
