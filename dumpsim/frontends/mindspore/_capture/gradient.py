@@ -11,7 +11,7 @@ from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore._capture import control, dispatch, tape, trace, values
-from dumpsim.frontends.mindspore._capture.stretch import stretches
+from dumpsim.frontends.mindspore._capture.tapesegment import segments
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._session import current_session
 from dumpsim.graph.builder import constant
@@ -202,7 +202,7 @@ def _at_once(
 
 
 def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence[tape.Entry]:
-    """What the gradient walks: operators, or stretches of them with graphs as their backward passes.
+    """What the gradient walks: operators, or segments of them with graphs as their backward passes.
 
     The operators of a gradient of which a gradient is taken must be on the tape around it, and listeners observe the
     gradient of each.
@@ -212,7 +212,7 @@ def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence
     session = current_session()
     if not session.options().backward_graphs:
         return recorded.entries
-    return stretches(session, recorded.entries, depending, results)
+    return segments(session, recorded.entries, depending, results)
 
 
 def _bundles(output: Value) -> list[Node]:

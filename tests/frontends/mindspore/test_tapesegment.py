@@ -6,7 +6,7 @@ import pytest
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Parameter, Tensor, nn, ops
 from dumpsim.frontends.mindspore import _listener as listener
-from dumpsim.frontends.mindspore._capture.stretch import Backwards
+from dumpsim.frontends.mindspore._capture.tapesegment import Backwards
 from tests.inprocess import fresh
 
 

@@ -1,10 +1,10 @@
 """Gradients of what ran op by op, as compiled graphs.
 
 In dynamic graph mode the forward pass runs natively, operator by operator, and the backward pass is compiled, so that
-it is dumped as any graph is. [seed 001] A *stretch* is what ran between two graphs of ``jit`` functions; most tapes are
-one stretch. Its backward pass is a graph that takes the gradients of the results and the values of the forward pass
-that the rules use. It is kept by the structure of the stretch: the next step that runs the same operators on tensors of
-the same types runs the same graph again.
+it is dumped as any graph is. [seed 001] A *segment* is what ran between two graphs of ``jit`` functions; most tapes are
+one segment. Its backward pass is a graph that takes the gradients of the results and the values of the forward pass
+that the rules use. It is cached by the structure of the segment: the next step that runs the same operators on tensors
+of the same types runs the same graph again.
 """
 
 from collections import OrderedDict
@@ -33,13 +33,13 @@ from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
 
-__all__ = ["Backwards", "stretches"]
+__all__ = ["Backwards", "segments"]
 
-_KEPT = 64  # backward passes of one session; a script whose shapes never repeat must not fill the memory
+_CACHED = 64  # backward passes of one session; a script whose shapes never repeat must not fill the memory
 
 
-def stretches(session: Session, entries: Sequence[tape.Entry], depending: Set[int], results: Any) -> list[tape.Entry]:
-    """A tape with one entry for each stretch, whose gradient rule runs a graph.
+def segments(session: Session, entries: Sequence[tape.Entry], depending: Set[int], results: Any) -> list[tape.Entry]:
+    """A tape with one entry for each segment, whose gradient rule runs a graph.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def stretches(session: Session, entries: Sequence[tape.Entry], depending: Set[in
             found.append(group[0])
             inputs = list(values.tensors_in(group[0].operands))
         else:
-            stretch = _Stretch.of(group, depending, used)
-            if stretch.outputs:
-                found.append(stretch.entry(session))
-            inputs = stretch.inputs
+            segment = _Segment.of(group, depending, used)
+            if segment.outputs:
+                found.append(segment.entry(session))
+            inputs = segment.inputs
         used |= {id(tensor) for tensor in inputs}
     return found[::-1]
 
@@ -83,7 +83,7 @@ def _groups(entries: Iterable[tape.Entry], depending: Set[int]) -> Iterator[list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Stretch:
+class _Segment:
     """Operators that ran one by one; `inputs` are what the gradients are taken by, `outputs` what others use."""
 
     entries: list[tape.Entry]
@@ -91,8 +91,8 @@ class _Stretch:
     outputs: list[Any]
 
     @classmethod
-    def of(cls, entries: list[tape.Entry], depending: Set[int], used: Set[int]) -> "_Stretch":
-        """A stretch, with what goes in and out."""
+    def of(cls, entries: list[tape.Entry], depending: Set[int], used: Set[int]) -> "_Segment":
+        """A segment, with what goes in and out."""
         made = [tensor for entry in entries for tensor in values.tensors_in((entry.out,))]
         inside = {id(tensor) for tensor in made}
         taken = {
@@ -104,7 +104,7 @@ class _Stretch:
         return cls(entries=entries, inputs=list(taken.values()), outputs=[t for t in made if id(t) in used])
 
     def entry(self, session: Session) -> tape.Entry:
-        """The stretch as one operator of a tape."""
+        """The segment as one operator of a tape."""
 
         def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
             sens = [tensor._array for tensor in sens_of(b, out, dout, self.outputs)]
@@ -146,7 +146,7 @@ def _options(session: Session) -> CompileOptions:
 
 
 class _Numbering:
-    """Numbers for the tensors of a stretch, the same for the same structure."""
+    """Numbers for the tensors of a segment, the same for the same structure."""
 
     def __init__(self) -> None:
         self.tensors: list[Any] = []
@@ -160,7 +160,7 @@ class _Numbering:
             self.tensors.append(tensor)
         return found
 
-    def structure(self, stretch: _Stretch) -> Any:
+    def structure(self, segment: _Segment) -> Any:
         """What decides the backward pass: operators, attributes, wiring, types, weights, places in the network."""
         wiring = tuple(
             (
@@ -171,9 +171,9 @@ class _Numbering:
                 id(entry.place.cell) if entry.place is not None else None,  # the backward pass keeps it alive
                 mark_of(entry.place.cell) if entry.place is not None else None,
             )
-            for entry in stretch.entries
+            for entry in segment.entries
         )
-        return wiring, self._frozen(stretch.inputs), self._frozen(stretch.outputs)
+        return wiring, self._frozen(segment.inputs), self._frozen(segment.outputs)
 
     def _frozen(self, value: Any) -> Any:
         if values.is_tensor(value):
@@ -194,7 +194,7 @@ class _Numbering:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Backward:
-    """The backward pass of all stretches of one structure.
+    """The backward pass of all segments of one structure.
 
     Attributes
     ----------
@@ -215,18 +215,18 @@ class _Backward:
     places: tuple[tape.Place, ...]
 
     @classmethod
-    def of(cls, stretch: _Stretch, session: Session, options: CompileOptions, numbering: _Numbering) -> "_Backward":
-        """Differentiate a stretch and compile what that gives."""
-        forward = _Forward.of(stretch, numbering)
-        outputs = [forward.symbols[numbering.number(tensor)] for tensor in stretch.outputs]
-        wanted = [forward.symbols[numbering.number(tensor)] for tensor in stretch.inputs]
+    def of(cls, segment: _Segment, session: Session, options: CompileOptions, numbering: _Numbering) -> "_Backward":
+        """Differentiate a segment and compile what that gives."""
+        forward = _Forward.of(segment, numbering)
+        outputs = [forward.symbols[numbering.number(tensor)] for tensor in segment.outputs]
+        wanted = [forward.symbols[numbering.number(tensor)] for tensor in segment.inputs]
         back = Tracer("backward")
         builder = NodeBuilder(find, placer(back), load_scopes(forward.graph.trail), graphs=(forward.graph,))
-        sens = [_leaf(tensor) for tensor in stretch.outputs]
+        sens = [_leaf(tensor) for tensor in segment.outputs]
         whole, kind = _bundle(outputs)
         forward.graph.trail.append(whole)
         found = reverse(whole, Parts(abstract=kind, items=tuple(sens)), wanted, builder, nodes=forward.graph.trail)
-        return cls._compiled(found, back.graph, sens, forward, session, options, stretch)
+        return cls._compiled(found, back.graph, sens, forward, session, options, segment)
 
     @classmethod
     def _compiled(
@@ -237,7 +237,7 @@ class _Backward:
         forward: "_Forward",
         session: Session,
         options: CompileOptions,
-        stretch: _Stretch,
+        segment: _Segment,
     ) -> "_Backward":
         """The graph takes what it uses of the forward pass as arguments."""
         chosen = [constant(gradient) if isinstance(gradient, np.ndarray) else gradient for gradient in found]
@@ -266,11 +266,11 @@ class _Backward:
             graph.output, _ = _bundle(items)
             graph.is_tied = False
             program = session.build(graph, options)
-        kept = tuple(entry.place for entry in stretch.entries if entry.place is not None)
+        kept = tuple(entry.place for entry in segment.entries if entry.place is not None)
         return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, places=kept)
 
     def run(self, session: Session, options: CompileOptions, sens: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
-        """Arrays of the gradients; `tensors` are those of the stretch, by number."""
+        """Arrays of the gradients; `tensors` are those of the segment, by number."""
         outputs: list[Any] = []
         if self.program is not None:
             session.compile(self.program, options)
@@ -302,7 +302,7 @@ def _bundle(items: Sequence[Value]) -> tuple[Node, TupleType]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Forward:
-    """A stretch as a graph that nobody runs: what the gradient rules look at."""
+    """A segment as a graph that nobody runs: what the gradient rules look at."""
 
     graph: Graph
     tensors: list[Any]
@@ -311,10 +311,10 @@ class _Forward:
     _parts: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # numbers behind a tuple, by id of its node
 
     @classmethod
-    def of(cls, stretch: _Stretch, numbering: _Numbering) -> "_Forward":
+    def of(cls, segment: _Segment, numbering: _Numbering) -> "_Forward":
         """The operators as nodes, in the scopes of the cells that ran them."""
         made = cls(graph=Graph(name="forward"), tensors=numbering.tensors)
-        for entry in stretch.entries:
+        for entry in segment.entries:
             abstract = values.abstract_of(entry.out)
             operands = [made._operand(operand, numbering.number) for operand in entry.operands]
             node = Node(op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
@@ -393,7 +393,7 @@ def _scope(place: tape.Place) -> str:
 class Backwards:
     """The backward passes of a session, by structure; the one that was not run for longest makes room."""
 
-    def __init__(self, size: int = _KEPT) -> None:
+    def __init__(self, size: int = _CACHED) -> None:
         self._size = size
         self._kept: OrderedDict[Any, _Backward] = OrderedDict()
 
