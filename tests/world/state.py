@@ -110,7 +110,8 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
+    """Whether a name is Python's, or one of those that torch puts into modules whose functions it traces."""
+    return name.startswith("__") and (name.endswith("__") or name.startswith("__builtins_dict__"))
 
 
 def _refused(value: Any, module: str, depth: int = 0) -> str:
