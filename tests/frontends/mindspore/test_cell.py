@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dumpsim.core.errors import UnsupportedError
-from dumpsim.frontends.mindspore import Parameter, ParameterTuple, Tensor, nn, ops, set_context
+from dumpsim.frontends.mindspore import Parameter, ParameterTuple, Tensor, amp, nn, ops, set_context
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import (
     HeNormal,
@@ -19,6 +19,7 @@ from dumpsim.frontends.mindspore.common.initializer import (
     initializer,
 )
 from dumpsim.frontends.mindspore.common.seed import set_seed
+from dumpsim.frontends.mindspore.context import GRAPH_MODE, PYNATIVE_MODE
 
 FACTS = json.loads((Path(__file__).parents[3] / "fixtures" / "frontends" / "mindspore" / "api_facts.json").read_text())
 
@@ -101,6 +102,17 @@ def test_training_flags_reach_all_cells():
     assert all(cell.training for _, cell in net.cells_and_names())
     net.add_flags_recursive(dump=True)
     assert all(cell.get_flags()["dump"] for _, cell in net.cells_and_names())
+
+
+@pytest.mark.parametrize("mode", [PYNATIVE_MODE, GRAPH_MODE], ids=["pynative", "graph"])
+@pytest.mark.parametrize("mixed", [False, True], ids=["to_float", "amp"])
+def test_float64_inputs_are_cast_too(mode, mixed):
+    """As in real MindSpore 2.10, in both modes."""
+    set_context(mode=mode)
+    net = nn.Dense(3, 2)
+    net = amp.auto_mixed_precision(net, "O2") if mixed else net.to_float(mstype.float16)
+    out = net(Tensor(np.ones((1, 3))))
+    assert out.dtype == (mstype.float32 if mixed else mstype.float16)
 
 
 def test_to_float_casts_inputs_and_parameters():

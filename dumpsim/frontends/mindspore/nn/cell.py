@@ -420,7 +420,7 @@ def _are_parameters(values: Any) -> bool:
 
 
 def _as_float(value: Any, kind: DType) -> Any:
-    if isinstance(value, Tensor) and value._dtype.kind == "float" and value._dtype.name != "float64":
+    if isinstance(value, Tensor) and value._dtype.kind == "float":
         return value if value._dtype == kind else call("Cast", [value, kind])
     if isinstance(value, tuple):
         return tuple(_as_float(item, kind) for item in value)
