@@ -57,13 +57,15 @@ def test_values_in_high_precision(dtype):
         assert found.l2norm == pytest.approx(math.sqrt((d * d).sum()), rel=1e-6)
 
 
-def test_low_precision_overflows_in_float16():
+def test_a_norm_of_low_precision_overflows_in_float16_and_an_average_does_not():
     x = np.full(1000, 100, np.float16)
     high, low = device_statistics(x, "high"), device_statistics(x, "low")
-    assert (float(high.avg), float(low.avg)) == (100.0, math.inf)
+    assert (float(high.avg), float(low.avg)) == (100.0, 100.0)
     assert float(high.l2norm) == pytest.approx(math.sqrt(1e7))
     assert float(low.l2norm) == math.inf
     assert (low.max, low.min) == (np.float16(100), np.float16(100))
+    assert low.avg.dtype == np.float16
+    assert float(device_statistics(np.full(3, 40000, np.float16), "low").avg) == 40000  # their sum does not fit
     # bfloat16 has the range of float32
     assert float(device_statistics(x.astype(BF16), "low").avg) == 100.0
 
