@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a process for each script
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "fixtures" / "frontends" / "mindspore" / "scripts"
 _SPEC = importlib.util.spec_from_file_location("record_scripts", SCRIPTS / "record.py")

@@ -10,6 +10,8 @@ import pytest
 
 import dumpsim
 
+pytestmark = pytest.mark.slow  # a dump of each mode, in a process each
+
 # the script listens to the device itself, beside the dump
 WITNESS = """
     import pickle
