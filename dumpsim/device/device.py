@@ -43,7 +43,7 @@ class Device:
     errors : list of BaseException
         What tasks have raised, listeners mostly; each is raised by one of the next synchronisations.
     stopped : Failure or None
-        The first failure after which a stream takes no more work.
+        The first failure after which a stream refuses further work.
 
     Examples
     --------

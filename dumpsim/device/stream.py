@@ -26,7 +26,7 @@ class Owner(Protocol):
     busy: int  # streams with tasks
     suspended: bool  # its rank waits, and other ranks run
     errors: list[BaseException]  # of tasks, to be raised by the rank's next wait
-    stopped: Failure | None  # why a stream takes no more work
+    stopped: Failure | None  # why a stream refuses further work
     next_serial: Callable[[], int]  # the number of its next task
     schedule: "Callable[[Stream], None]"  # the first task of a stream is another one, or may be ready now
 
@@ -153,7 +153,7 @@ class Stream:
         return self.launch(Task(kind=TaskKind.EVENT_WAIT, name=f"wait for event {event.event_id}", gate=gate), ids)
 
     def ready_ns(self) -> int | None:
-        """When the first task could start, None where there is none or its gate is closed; the task enters its gate."""
+        """Return when the first task can start, None if there is no task or its gate is closed; enter the gate."""
         if not self.tasks:
             return None
         task = self.tasks[0]
@@ -245,7 +245,7 @@ class Stream:
         missing = task.gate.waits_for() if task.gate is not None else "nothing"
         return (
             f"  {self.describe()}: task {task.task_id} ({task.kind}, {task.name}) waits for {missing}; "
-            f"{len(self.tasks) - 1} tasks behind it"
+            f"{len(self.tasks) - 1} tasks queued after it"
         )
 
     def describe(self) -> str:

@@ -138,9 +138,9 @@ def test_a_missing_rank_is_named():
     assert str(caught.value).splitlines() == [
         "deadlock: no stream can progress and work is left",
         "  rank 0 device 0 stream 0: task 0 (KERNEL_HCCL, AllReduce) waits for ranks 2, 3 to enter round 0 of group "
-        "'world'; 1 tasks behind it",
+        "'world'; 1 tasks queued after it",
         "  rank 1 device 1 stream 0: task 0 (KERNEL_HCCL, AllReduce) waits for ranks 2, 3 to enter round 0 of group "
-        "'world'; 1 tasks behind it [DS-DEV-002]",
+        "'world'; 1 tasks queued after it [DS-DEV-002]",
     ]
     # rank 1 has given up: rank 0 learns it at its own wait
     with pytest.raises(PeerError, match=r"rank 0 .*AllReduce waited for rank 1, which has failed: deadlock"):

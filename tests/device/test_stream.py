@@ -121,9 +121,9 @@ def test_a_deadlock_names_who_waits_for_what(device):
     assert str(caught.value).splitlines() == [
         "deadlock: no stream can progress and work is left",
         "  rank 0 device 0 stream 0: task 0 (STREAM_WAIT_EVENT, wait for event 0) waits for event 0, "
-        "which no stream records; 1 tasks behind it",
+        "which no stream records; 1 tasks queued after it",
         "  rank 0 device 0 stream 1: task 0 (STREAM_WAIT_EVENT, wait for event 1) waits for event 1, "
-        "recorded by task 1 of rank 0 device 0 stream 0; 1 tasks behind it [DS-DEV-002]",
+        "recorded by task 1 of rank 0 device 0 stream 0; 1 tasks queued after it [DS-DEV-002]",
     ]
     device.synchronize()  # nothing is left behind
 

@@ -90,9 +90,8 @@ def test_a_missing_rank_is_named(ranks):
     with pytest.raises(DeviceError) as caught:
         ranks[1].synchronize()
     lines = str(caught.value).splitlines()
-    assert (
-        lines[1] == "  rank 0 device 0 stream 1: task 1 (KERNEL_HCCL, AllReduce) waits for ranks [2]; 0 tasks behind it"
-    )
+    waiting = "rank 0 device 0 stream 1: task 1 (KERNEL_HCCL, AllReduce) waits for ranks [2]"
+    assert lines[1] == f"  {waiting}; 0 tasks queued after it"
     assert lines[2].startswith("  rank 1 device 1 stream 1: task 1 (KERNEL_HCCL, AllReduce) waits for ranks [2]")
 
 

@@ -169,11 +169,11 @@ def test_a_deadlock_is_reported_exactly():
     assert str(caught.value).splitlines() == [
         "deadlock: no stream can progress and work is left",
         "  rank 0 device 0 stream 0: task 1 (KERNEL_HCCL, AllReduce) waits for ranks 2, 3 to enter round 0 of group "
-        "'world'; 1 tasks behind it",
+        "'world'; 1 tasks queued after it",
         "  rank 1 device 1 stream 0: task 1 (KERNEL_HCCL, AllReduce) waits for ranks 2, 3 to enter round 0 of group "
-        "'world'; 1 tasks behind it",
+        "'world'; 1 tasks queued after it",
         "  rank 2 device 2 stream 1: task 0 (STREAM_WAIT_EVENT, wait for event 0) waits for event 0, which no stream "
-        "records; 0 tasks behind it",
+        "records; 0 tasks queued after it",
         "  rank 3: its program has ended [DS-DEV-002]",
     ]
     assert caught.value.__notes__ == ["raised in rank 0 of 4"]

@@ -14,7 +14,7 @@ __all__ = ["find", "renamed", "signature_of"]
 
 @cache
 def find(name: str, space: str, rows: str) -> Callable[..., Any] | None:
-    """A function of a name that is in rows of text or the table of public names, None where there is none.
+    """Return the function of a name in the rows of text or in the table of public names, None if it is unknown.
 
     Parameters
     ----------
