@@ -1,0 +1,68 @@
+"""What recomputing an operator shows: the contract between the search for a culprit and whoever recomputes."""
+
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Literal, Protocol, TypeVar
+
+__all__ = ["Evidence", "Recompute"]
+
+DumpT_contra = TypeVar("DumpT_contra", contravariant=True)
+OperatorT_contra = TypeVar("OperatorT_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How far the dumped results of an operator are from what its dumped inputs make.
+
+    Attributes
+    ----------
+    error : float
+        The largest ``|output - recomputed|``; NaN where nothing was recomputed.
+    explained : float
+        What the number type, the operator and the length of its reduction explain of an element, in the same unit: that
+        of the element for which ``error / explained`` is largest. NaN where nothing was recomputed.
+    verdict : str
+        ``ok``, ``suspect`` or ``skipped``.
+    reason : str
+        Why it was skipped, or what stands out; empty for ``ok``.
+
+    Examples
+    --------
+    >>> Evidence(1e-3, 1e-6, "suspect", "output.0").excess
+    1000.0
+    >>> Evidence.skip("draws random numbers").verdict
+    'skipped'
+    """
+
+    error: float
+    explained: float
+    verdict: Literal["ok", "suspect", "skipped"]
+    reason: str = ""
+
+    @classmethod
+    def skip(cls, reason: str) -> "Evidence":
+        """Return the evidence of an operator that cannot be recomputed."""
+        return cls(nan, nan, "skipped", reason)
+
+    @property
+    def excess(self) -> float:
+        """How many times what is explained the error is; NaN where nothing was recomputed."""
+        if self.explained > 0:
+            return self.error / self.explained
+        return inf if self.error > 0 else self.error
+
+
+class Recompute(Protocol[DumpT_contra, OperatorT_contra]):
+    """Recompute one run of one operator of a dump from its dumped inputs."""
+
+    def __call__(
+        self, dumpset: DumpT_contra, operator: OperatorT_contra, *, on: OperatorT_contra | None = None
+    ) -> Evidence:
+        """Return the evidence for or against `operator` of `dumpset`.
+
+        With `on`, its counterpart in another dump, the function and the attributes of `operator` are applied to the
+        inputs of `on` and measured against the results of `on`: an error there says that the two operators do not
+        compute the same, though each may do what its own attributes say. What cannot be recomputed is skipped with its
+        reason, never an exception.
+        """
+        ...
