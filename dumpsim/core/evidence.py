@@ -28,8 +28,8 @@ class Evidence:
 
     Examples
     --------
-    >>> Evidence(1e-3, 1e-6, "suspect", "output.0").excess
-    1000.0
+    >>> Evidence(0.5, 0.25, "suspect", "output.0").excess
+    2.0
     >>> Evidence.skip("draws random numbers").verdict
     'skipped'
     """
