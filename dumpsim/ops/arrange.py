@@ -1,13 +1,14 @@
 """The same elements in another order: rolled, reversed in parts, blocks of an image as channels, picked rows."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
-from dumpsim.ops.gradient import shape_of
+from dumpsim.ops.gradient import shape_of, unbroadcast
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import axis_of, broadcast, constant, ints_of, output, tensor_of, value_of, vector
 
@@ -116,6 +117,25 @@ def _masked(x: Array, mask: Array) -> Array:
     return np.asarray(x[mask])
 
 
+def _grad_masked(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, mask = operands
+    dx = b.emit("MaskedSelectGrad", x, mask, dout)
+    return unbroadcast(b, dx, shape_of(x), broadcast("MaskedSelect", shape_of(x), shape_of(mask))), None
+
+
+def _infer_masked_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    op = "MaskedSelectGrad"
+    x, mask = tensor_of(op, abstracts[0], "input"), tensor_of(op, abstracts[1], "mask", ("bool",))
+    return output(x.dtype, broadcast(op, x.shape, mask.shape))
+
+
+def _masked_grad(x: Array, mask: Array, grad: Array) -> Array:
+    mask = np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))
+    result = np.zeros(mask.shape, grad.dtype)
+    result[mask] = grad
+    return result
+
+
 def _infer_select(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("IndexSelect", abstracts[0], "input")
     axis = axis_of("IndexSelect", value_of("IndexSelect", abstracts[1], "dim"), len(x.shape), "dim")
@@ -201,8 +221,16 @@ OPS = (
         operands=("input", "mask"),
         infer=_infer_masked,
         kernel=_masked,
+        grad=_grad_masked,
         fixed={"output_is_dynamic_shape": True},
-        stop=True,
+        largest=lambda shapes: (prod(np.broadcast_shapes(*shapes)),),
+        prim_func=True,
+    ),
+    OpDef(
+        name="MaskedSelectGrad",
+        operands=("input", "mask", "grad"),
+        infer=_infer_masked_grad,
+        kernel=_masked_grad,
         prim_func=True,
     ),
     OpDef(

@@ -1,7 +1,7 @@
 """Tensors made from nothing but a shape, a number or a pattern."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -224,6 +224,7 @@ OPS = (
         infer=_infer_nonzero,
         kernel=lambda x: np.argwhere(x).astype(np.int64),
         fixed={"output_is_dynamic_shape": True},
+        largest=lambda shapes: (prod(shapes[0]), len(shapes[0])),
         prim_func=True,
         stop=True,
     ),

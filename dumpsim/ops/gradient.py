@@ -24,7 +24,7 @@ def shape_of(symbol: Any) -> tuple[int, ...]:
     abstract = getattr(symbol, "abstract", None)
     if isinstance(abstract, TensorType):
         if -1 in abstract.shape:
-            raise UnsupportedError(f"the gradient of a tensor of open shape {abstract.shape}")
+            raise UnsupportedError(f"a rule that needs every extent of a tensor of open shape {abstract.shape}")
         return abstract.shape
     return tuple(np.shape(getattr(symbol, "value", symbol)))
 

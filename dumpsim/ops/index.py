@@ -67,13 +67,14 @@ def _sliced_shape(shape: Sequence[int], subscript: Sequence[Any]) -> tuple[int, 
             result.extend(shape[axis : axis + len(shape) - named])
             axis += len(shape) - named
         elif isinstance(part, int):
-            if not -shape[axis] <= part < shape[axis]:
+            if shape[axis] != -1 and not -shape[axis] <= part < shape[axis]:
                 raise ScriptValueError(
                     f"For 'StridedSlice', the index {part} is out of range of axis {axis} with size {shape[axis]}."
                 )
             axis += 1
         else:
-            result.append(len(range(*part.indices(shape[axis]))))
+            open_axis = shape[axis] == -1
+            result.append(-1 if open_axis else len(range(*part.indices(shape[axis]))))
             axis += 1
     return (*result, *shape[axis:])
 

@@ -40,6 +40,7 @@ class GradBuilder(Protocol):
 
 Infer = Callable[[Sequence[Abstract], Mapping[str, Any]], Abstract]
 Kernel = Callable[..., Any]
+Largest = Callable[[Sequence[tuple[int, ...]]], tuple[int, ...]]
 Grad = Callable[[GradBuilder, Sequence[Any], Any, Any, Mapping[str, Any]], Sequence[Any]]
 
 
@@ -114,6 +115,9 @@ class OpDef:
     formats : mapping
         Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0:
         "NC1HWC0"}}``.
+    largest : callable or None
+        Of an operator whose values decide the shape of its first output: ``largest(shapes)``, the shape with room for
+        every result of operands of these shapes.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None
@@ -143,5 +147,6 @@ class OpDef:
     output_names: Sequence[str] = ()
     unwritten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    largest: Largest | None = None
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None

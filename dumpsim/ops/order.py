@@ -1,6 +1,7 @@
 """Sorting, searching and running totals along an axis."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,7 @@ OPS = (
         infer=_infer_unique,
         kernel=_unique,
         fixed={"output_is_dynamic_shape": True},
+        largest=lambda shapes: (prod(shapes[0]),),
         stop=True,
         input_names=["x"],
         output_names=["output"],

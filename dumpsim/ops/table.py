@@ -15,7 +15,9 @@ MODULES: dict[str, str] = {
         "ApplyGradientDescent ApplyProximalGradientDescent ApplyProximalAdagrad ApplyPowerSign ApplyAddSign "
         "ApplyAdamWithAmsgrad"
     ),
-    "arrange": "Roll ReverseSequence DepthToSpace SpaceToDepth MaskedSelect IndexSelect RepeatInterleaveInt",
+    "arrange": (
+        "Roll ReverseSequence DepthToSpace SpaceToDepth MaskedSelect MaskedSelectGrad IndexSelect RepeatInterleaveInt"
+    ),
     "blend": (
         "SquaredDifference Xdivy Xlogy MulNoNan TruncateDiv TruncateMod Hypot Fmax Fmin Heaviside LeftShift RightShift "
         "LogAddExp LogAddExp2 Gcd IsClose ApproximateEqual Lerp Addcmul Addcdiv Log2 Log10 Exp2 Frac Inv NanToNum"

@@ -1,6 +1,7 @@
 """A plan in a rank: which memory its tensors have there, and what a run has made of them."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class Binding:
         "_fixed",
         "_keep_views",
         "_kept",
+        "_largest",
         "_place",
         "_rule",
         "_settled",
@@ -77,6 +79,7 @@ class Binding:
         self._views: dict[int, Array] = {}
         self._converted: dict[int, tuple[int, Array]] = {}  # by the version of the bytes
         self._settled: dict[int, tuple[int, ...]] = {}  # shapes that kernels decided
+        self._largest: dict[int, tuple[int, ...]] = {}  # shapes with room for all that they could have decided
 
     # ------------------------------------------------------------- workspace
     def claim(self, workspace: Buffer | None) -> None:
@@ -170,23 +173,21 @@ class Binding:
         return self.base + slot.root_offset if self.base else 0
 
     # ---------------------------------------------------------------- shapes
-    def settle(self, slot: Slot, shape: tuple[int, ...]) -> None:
-        """Take the shape that the kernel has decided in this run.
+    def settle(self, slot: Slot, shape: tuple[int, ...], largest: tuple[int, ...] | None = None) -> None:
+        """Take the shape that the kernel has decided in this run, and the largest that it could have decided.
 
         Raises
         ------
         DeviceError
             The result is larger than planned.
         """
-        count = 1
-        for dim in shape:
-            count *= dim
-        if count > slot.bound:
+        if prod(shape) > slot.bound:
             raise DeviceError(f"a result of shape {shape} needs more than {slot.bound} elements", where=slot.name)
         self._settled[slot.index] = shape
         self._views.pop(slot.index, None)
-        if slot.largest is not None:
-            self.memory.view(self.address(slot), self.shown_nbytes(slot))[:] = 0
+        if slot.shows_largest and largest is not None:
+            self._largest[slot.index] = largest
+            self.memory.view(self.address(slot), slot.device_dtype.nbytes(prod(largest)))[:] = 0
 
     def shape(self, slot: Slot) -> tuple[int, ...]:
         """The shape on the host: that of the last run where kernels decide it."""
@@ -201,20 +202,13 @@ class Binding:
         shape = self._settled.get(slot.index) if slot.settles else None
         if shape is None:
             return slot.nbytes
-        count = 1
-        for dim in shape:
-            count *= dim
-        return slot.device_dtype.nbytes(count)
+        return slot.device_dtype.nbytes(prod(shape))
 
-    def shown_shape(self, slot: Slot) -> tuple[int, ...]:
-        """The shape that listeners see. [spec observed 1.2]"""
-        if slot.largest is not None:
-            return slot.largest
+    def shown_shape(self, slot: Slot, *, produced: bool = False) -> tuple[int, ...]:
+        """The shape that listeners see; `produced`: as the output of its kernel. [spec observed 1.2]"""
+        if produced and slot.shows_largest:
+            return self._largest.get(slot.index, self.shape(slot))
         return self.shown_shape(slot.base) if slot.transparent and slot.base is not None else self.shape(slot)
-
-    def shown_nbytes(self, slot: Slot) -> int:
-        """The bytes that listeners see."""
-        return slot.device_dtype.nbytes(slot.bound) if slot.largest is not None else self.nbytes(slot)
 
     # ---------------------------------------------------------------- values
     def device_array(self, slot: Slot) -> Array:

@@ -179,12 +179,12 @@ class Kernels:
             else:
                 binding.put(slot, values)
         for slot, stored, result in zip(call.outputs, call.stored, computed.results, strict=True):
+            if slot.settles:
+                binding.settle(slot, np.shape(result), _largest(binding, call) if slot.shows_largest else None)
             if not stored:
                 continue
             values, too_large = narrow(np.asarray(result), slot.device_dtype, mode)
             status |= status_bits(slot.device_dtype, cube=cube) if too_large else 0
-            if slot.settles:
-                binding.settle(slot, values.shape)
             if slot.plain and slot.device_dtype.nbytes(values.size) != binding.nbytes(slot):
                 raise DeviceError(
                     f"the kernel of {call.node.op_type} gave shape {values.shape} for an output of shape "
@@ -217,6 +217,12 @@ class Kernels:
                 f"no tensor of the program matches {pattern!r}", where="fault plan: stomp.target", code="DS-FLT-004"
             )
         return address
+
+
+def _largest(binding: Binding, call: Call) -> tuple[int, ...]:
+    """The shape with room for every result of a kernel whose values decide its shape."""
+    assert call.definition.largest is not None
+    return call.definition.largest([binding.shape(slot) for slot in call.arguments if isinstance(slot, Slot)])
 
 
 def _callback(deferred: Callable[[], None]) -> Callable[[Task], None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,7 @@ class Observers:
 
 def _tensors(binding: Binding, call: Call) -> dict[str, Any]:
     """References to a call's tensors as they are now."""
-    outputs = tuple(slot_ref(binding, output, output.slot) for output in call.outputs)
+    outputs = tuple(slot_ref(binding, output, output.slot, produced=True) for output in call.outputs)
     return {"operands": _operands(binding, call), "outputs": outputs}
 
 
@@ -215,8 +216,10 @@ def _originals(node: Node) -> tuple[str, ...]:
     return (node.original_name,) if node.original_name else ()
 
 
-def slot_ref(binding: Binding, slot: Slot, number: int, *, is_root: bool = True, is_own: bool = True) -> TensorRef:
-    """The reference to a tensor in device memory."""
+def slot_ref(
+    binding: Binding, slot: Slot, number: int, *, is_root: bool = True, is_own: bool = True, produced: bool = False
+) -> TensorRef:
+    """The reference to a tensor in device memory; `produced`: as an output of the kernel that made it."""
     buffer = binding.buffer(slot)
     kind = slot.root.kind
     origin = "device"
@@ -224,15 +227,16 @@ def slot_ref(binding: Binding, slot: Slot, number: int, *, is_root: bool = True,
         origin = "constant"
     elif (kind == "input" and not is_root) or (kind == "weight" and not is_own):  # [observed 2.10]
         origin = "segment"
-    shown = binding.shown_shape(slot)
-    nbytes = binding.shown_nbytes(slot)
+    shown = binding.shown_shape(slot, produced=produced)
+    largest = produced and slot.shows_largest
+    nbytes = slot.device_dtype.nbytes(prod(shown)) if largest else binding.nbytes(slot)
     return TensorRef(
         slot=number,
         dtype=slot.dtype,
         shape=shown,
         device_dtype=slot.device_dtype,
         device_format=slot.device_format,
-        device_shape=shown if slot.transparent or slot.largest is not None else binding.device_shape(slot),
+        device_shape=shown if slot.transparent or largest else binding.device_shape(slot),
         address=buffer.address,
         nbytes=nbytes,
         read=_reader(buffer, nbytes),

@@ -15,7 +15,7 @@ from dumpsim.core.abstract import (
     TensorType,
     TupleType,
 )
-from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.errors import DumpsimError, UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import Chip
 from dumpsim.device.space import BLOCK_RULES
@@ -32,6 +32,7 @@ __all__ = ["Argument", "Call", "GraphPlan", "HostValue", "is_dynamic", "plan_gra
 _FIRST = frozenset({"Load", "Depend", "StopGradient"})
 _TUPLES = frozenset({"MakeTuple", "MakeList"})
 _ITEMS = frozenset({"TupleGetItem", "ListGetItem"})
+_NO_KERNEL = _FIRST | _TUPLES | _ITEMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,7 @@ class _Planner:
         self.find = find
         self.known: dict[int, Argument] = {}
         self.inferred: dict[int, Abstract] = {}  # of a graph with open shapes: the types of this plan
+        self.largest: dict[int, Abstract] = {}  # of values of open shape: the types with the largest extents
         self.dynamic = shapes is not None
         for parameter, shape in zip(kernel_graph.arguments, shapes or (), strict=False):
             self.inferred[id(parameter)] = replace(parameter.abstract, shape=shape)
@@ -185,6 +187,8 @@ class _Planner:
         for node in topological([*order, graph.output]):
             if self.dynamic:
                 self._infer(node)
+            if _has_open_shape(self._abstract(node)):
+                self.largest[id(node)] = self._largest(node)
             if id(node) in kernels:
                 self._kernel(node)
             else:
@@ -262,22 +266,41 @@ class _Planner:
         return self.inferred.get(id(value), value.abstract)
 
     def _infer(self, node: Node) -> None:
-        if isinstance(node.abstract, MonadType):
-            return
-        operands = [self._abstract(operand) for operand in node.operands]
+        if not isinstance(node.abstract, MonadType):
+            self.inferred[id(node)] = self._inferred(node, [self._abstract(operand) for operand in node.operands])
+
+    def _inferred(self, node: Node, operands: Sequence[Abstract]) -> Abstract:
+        """The type of a node's result for operands of these types."""
         if node.op_type in _FIRST:
-            inferred = operands[0]
-        elif node.op_type in _TUPLES:
-            inferred = TupleType(items=tuple(operands))
-        elif node.op_type in _ITEMS:
+            return operands[0]
+        if node.op_type in _TUPLES:
+            return TupleType(items=tuple(operands))
+        if node.op_type in _ITEMS:
             assert isinstance(operands[0], TupleType)
             assert isinstance(node.operands[1], Constant)
-            inferred = operands[0].items[node.operands[1].value]
-        else:
-            definition = definition_of(node, self.find)
-            typed = [operand for operand in operands if not isinstance(operand, MonadType)]
-            inferred = definition.infer(typed, {**definition.attrs, **node.attrs})
-        self.inferred[id(node)] = inferred
+            item: Abstract = operands[0].items[node.operands[1].value]
+            return item
+        definition = definition_of(node, self.find)
+        typed = [operand for operand in operands if not isinstance(operand, MonadType)]
+        return definition.infer(typed, {**definition.attrs, **node.attrs})
+
+    def _largest(self, node: Node) -> Abstract:
+        """The type of a node of open shape with the largest extents that it can have."""
+        operands = [self._upper_bound(operand) for operand in node.operands]
+        try:
+            inferred = self._inferred(node, operands)
+        except (DumpsimError, ValueError, TypeError):  # e.g. operands of equal shape with different upper bounds
+            return self._abstract(node)
+        if node.op_type in _NO_KERNEL:
+            return inferred
+        shape_of = definition_of(node, self.find).largest
+        shapes = [operand.shape for operand in operands if isinstance(operand, TensorType)]
+        if shape_of is None or any(-1 in shape for shape in shapes):
+            return inferred
+        first, *others = inferred.items if isinstance(inferred, TupleType) else (inferred,)
+        assert isinstance(first, TensorType)
+        first = replace(first, shape=shape_of(shapes))
+        return TupleType(items=(first, *others)) if isinstance(inferred, TupleType) else first
 
     # ------------------------------------------------------------- values
     def _parameter(self, parameter: Parameter) -> Slot:
@@ -370,6 +393,7 @@ class _Planner:
             device_dtype=operand.device_dtype,
             slot=operand.slot,
             base=operand,
+            bound=operand.bound if operand.settles else prod(operand.shape),
         )
 
     # ------------------------------------------------------------ kernels
@@ -422,12 +446,6 @@ class _Planner:
             base = arguments[definition.alias[slot]] if slot in definition.alias else None
             shared = isinstance(base, Slot) and base.plain and layout.format == PLAIN
             device = base.device_dtype if shared and isinstance(base, Slot) else layout.dtype
-            bound = max(-prod(shape), 1) * sum(
-                s.nbytes // s.device_dtype.itemsize for a in arguments for s in slots_of(a)
-            )
-            largest = None
-            if shape.count(-1) == 1 and self.chip.target == "CPU":
-                largest = tuple(bound // max(-prod(shape), 1) if dim == -1 else dim for dim in shape)
             output = self._new(
                 name=node.full_name,
                 kind="activation",
@@ -439,14 +457,28 @@ class _Planner:
                 slot=slot,
                 scalar=isinstance(abstract, ScalarType),
                 base=base if shared and isinstance(base, Slot) else None,
-                bound=bound,
-                largest=largest,
+                bound=self._bound(node, definition, slot, arguments) if -1 in shape else 1,
+                shows_largest=definition.largest is not None and slot == 0 and self.chip.target == "CPU",
             )
             outputs.append(output)
             stored.append(not (shared and definition.alias[slot] in definition.updates))
             if not shared:
                 self.planned.append(output)
         return tuple(outputs), tuple(stored)
+
+    def _bound(self, node: Node, definition: OpDef, slot: int, arguments: Sequence[Argument]) -> int:
+        """The largest number of elements of an output of open shape."""
+        leaves = [leaf.shape if isinstance(leaf, TensorType) else () for leaf in _leaves(self._upper_bound(node))]
+        shape = leaves[slot]
+        if -1 not in shape:
+            return prod(shape)
+        # nothing follows from the operands' upper bounds: as many rows as the operands have elements
+        rows = sum(s.nbytes // s.device_dtype.itemsize for a in arguments for s in slots_of(a))
+        return abs(prod(shape)) * rows
+
+    def _upper_bound(self, value: Value) -> Abstract:
+        """The type of a value with the largest extents that it can have; -1 where they are not known."""
+        return self.largest.get(id(value), self._abstract(value))
 
     def _cost(self, node: Node, definition: OpDef, arguments: Sequence[Argument], outputs: Sequence[Slot]) -> int:
         slots = [*outputs, *(s for a in arguments for s in slots_of(a))]
@@ -484,6 +516,13 @@ def _tensors(argument: Argument) -> Iterator[Slot]:
             yield from _tensors(item)
     elif isinstance(argument, Slot) and not argument.scalar:
         yield argument
+
+
+def _has_open_shape(abstract: Abstract) -> bool:
+    """Whether a tensor of the type has an extent that only the run knows."""
+    if isinstance(abstract, TupleType):
+        return any(_has_open_shape(item) for item in abstract.items)
+    return isinstance(abstract, TensorType) and -1 in abstract.shape
 
 
 def _leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:

@@ -45,10 +45,11 @@ class Slot:
     transparent : bool
         Listeners see the shape of `base`, as the vendor's CPU shows results of operators that compute nothing.
     settles : bool
-        Each run of the kernel decides the shape.
-    largest : tuple of int or None
-        Of a result that settles: the shape with room for the largest one, where listeners see that one, zeros behind
-        the end, as on the vendor's CPU: it dumps before it takes the new shape. [observed 2.10: Unique output.0 (3,)]
+        Each run decides the shape.
+    shows_largest : bool
+        The kernel's values decide the shape, and a dump of this output shows the shape with room for every result,
+        with zeros after the end: the vendor's CPU dumps it before it takes the new shape. Operators that read it have
+        its true shape. [observed 2.10: Unique output.0 (3,)]
     plain : bool
         The bytes lie as on the host.
     viewable : bool
@@ -81,7 +82,7 @@ class Slot:
     base: "Slot | None" = None
     bound: int = 1
     transparent: bool = False
-    largest: tuple[int, ...] | None = None
+    shows_largest: bool = False
     is_element: bool = False
     storage: Any = None
     value: Array | None = None

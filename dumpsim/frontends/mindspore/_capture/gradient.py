@@ -103,7 +103,7 @@ def _in_capture(
     forward = list(everything(nodes))
     scopes = {**shared_scopes(call, outputs, forward, find), **load_scopes(forward)}
     builder = NodeBuilder(find, _placer(tracer), scopes, block=tracer.block, graphs=tracer.open_graphs)
-    seed = _seed(tracer, output.abstract, sens)
+    seed = _seed(tracer, output, sens)
     leaves = [tracer.value_of(tensor) for tensor in wanted]
     found = reverse(output, seed, leaves, builder, nodes=nodes)
     return value, [
@@ -148,14 +148,18 @@ def _placer(tracer: trace.Tracer) -> Callable[[Node], None]:
     return place
 
 
-def _seed(tracer: trace.Tracer, abstract: Abstract, sens: Any) -> Any:
+def _seed(tracer: trace.Tracer, output: Value, sens: Any) -> Any:
+    abstract = output.abstract
     if isinstance(abstract, TupleType):
+        assert isinstance(output, Node)
         given = sens if isinstance(sens, (tuple, list)) else [sens] * len(abstract.items)
-        items = zip(abstract.items, given, strict=True)
-        return Parts(abstract=abstract, items=tuple(_seed(tracer, a, s) for a, s in items))
+        items = zip(output.operands, given, strict=True)
+        return Parts(abstract=abstract, items=tuple(_seed(tracer, o, s) for o, s in items))
     if sens is not None:
         return tracer.value_of(sens)
     assert isinstance(abstract, TensorType)
+    if -1 in abstract.shape:
+        return tracer.value_of(tracer.emit(find("OnesLike"), [values.tensor_of_symbol(output, abstract)], {}))
     return constant(np.ones(abstract.shape, abstract.dtype.numpy))
 
 

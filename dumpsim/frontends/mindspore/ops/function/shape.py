@@ -346,10 +346,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     >>> masked_select(Tensor([1, 2, 3]), Tensor([True, False, True])).asnumpy().tolist()
     [1, 3]
     """
-    if input.shape != mask.shape:
-        shape = tuple(np.broadcast_shapes(input.shape, mask.shape))
-        input, mask = broadcast_to(input, shape), broadcast_to(mask, shape)
-    return single("GatherNd", [input, single("NonZero", [mask])])
+    return single("MaskedSelect", [input, mask])
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
