@@ -205,7 +205,7 @@ def _real_names(folder: str) -> dict[str, str]:
     if not os.path.isfile(path) or os.path.getsize(path) > _MAPPING_LIMIT:
         return {}
     with open(path, encoding="utf-8", errors="replace") as file:
-        pairs = mapping.parse(file.read())
+        pairs = mapping.parse(file.read(), path)
     return {short: name for short, name in pairs.items() if "/" not in name}
 
 

@@ -69,7 +69,8 @@ def files(place: Place) -> Iterator[tuple[Path, str]]:
     """Files of a directory that may be a dump's, and their full names where mapping.csv has them; no links."""
     with os.scandir(place.path) as found:
         names = sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
-    originals = mapping.parse(small_text(place.path / "mapping.csv", _MAPPING_LIMIT)) if "mapping.csv" in names else {}
+    pairs = place.path / "mapping.csv"
+    originals = mapping.parse(small_text(pairs, _MAPPING_LIMIT), pairs) if pairs.name in names else {}
     for name in names:
         original = originals.get(name, name)
         if is_dump_file(original) and "/" not in original:

@@ -118,7 +118,7 @@ def _directory(directory: str, rank: int, graph_id: int, iteration: int | None) 
     originals: dict[str, str] = {}
     if MAPPING in names:
         with open(f"{directory}/{MAPPING}", encoding="utf-8") as file:
-            originals = mapping.parse(file.read())
+            originals = mapping.parse(file.read(), file.name)
     for name in names:
         if name.endswith(".npy"):
             path = f"{directory}/{name}"
@@ -142,10 +142,10 @@ def _stamps(directory: str, name: str) -> Iterator[int]:
     if name in (MAPPING, STATISTIC):
         with open(f"{directory}/{name}", encoding="utf-8") as file:
             if name == MAPPING:
-                for original in mapping.parse(file.read()).values():
+                for original in mapping.parse(file.read(), file.name).values():
                     yield from _stamps(directory, original)
             else:
-                cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5)
+                cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5 and line.endswith("\n"))
                 yield from (int(cell) for cell in cells if cell.isdecimal())
         return
     try:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from typer.core import TyperGroup
 
 import dumpsim
 from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, run, show, stat
+from dumpsim.core.errors import UnfinishedWarning
 
 __all__ = ["app"]
 
@@ -18,10 +20,13 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", UnfinishedWarning)
+                warnings.showwarning = _show
+                try:
+                    return super().invoke(ctx)
+                finally:
+                    sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes nowhere
             raise typer.Exit(0) from None
@@ -36,6 +41,17 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_show_other = warnings.showwarning
+
+
+def _show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+    """A file that ends within a line is reported as damaged files are; any other warning as always."""
+    if issubclass(category, UnfinishedWarning):
+        typer.echo(f"dumpsim: {message}", err=True)
+    else:
+        _show_other(message, category, *place, **more)
 
 
 def _version(value: bool) -> None:

@@ -28,9 +28,12 @@ def ls(
     as_json: Json = False,
 ) -> None:
     """List the tensors of a dump in the order in which they were written."""
+    unreadable = Unreadable()
+    dump = dump.lenient(unreadable)
     if paths:
         for path in dict.fromkeys(entry.path for entry in dump if entry.path is not None):
             typer.echo(path)
+        unreadable.exit()
         return
     if overflow:
         rows = [row for found in dump.overflows() for row in found.rows()]
@@ -38,12 +41,11 @@ def ls(
     elif summary:
         count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
     else:
-        unreadable = Unreadable()
         rows = list(progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__))
         steps = ["step"] if any(row["step"] is not None for row in rows) else []
         dumped = [name for name in REAL if any(row[name] is not None for row in rows)]
         count = print_rows((*steps, *_COLUMNS, *dumped), rows, as_json=as_json)
-        unreadable.exit()
+    unreadable.exit()
     if count == 0:
         typer.echo("nothing matches", err=True)
         raise typer.Exit(1)

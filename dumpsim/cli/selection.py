@@ -33,15 +33,16 @@ class Unreadable:
     """Files that cannot be read do not hide the others: each is named on stderr, and the exit code is 3 at the end."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._said: set[str] = set()
 
     def __call__(self, error: UnreadableError) -> None:
-        self._count += 1
-        typer.echo(f"dumpsim: {error}", err=True)
+        if str(error) not in self._said:
+            self._said.add(str(error))
+            typer.echo(f"dumpsim: {error}", err=True)
 
     def exit(self) -> None:
         """End the command if there was one."""
-        if self._count:
+        if self._said:
             raise typer.Exit(3)
 
 

@@ -30,7 +30,7 @@ def show(
     shown = 0
     more = 0
     unreadable = Unreadable()
-    for entry in dump:
+    for entry in dump.lenient(unreadable):
         if shown == limit:
             more += 1
             continue

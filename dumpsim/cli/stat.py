@@ -42,6 +42,7 @@ def stat(
             )
     wanted = (*names, *(NOT_FINITE if bad else ()))
     unreadable = Unreadable()
+    dump = dump.lenient(unreadable)
     rows = progress(dump.rows(wanted, broken=unreadable), what="statistics", total=dump.__len__)
     known: Counter[bool] = Counter()
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from dumpsim.codecs.lines import warn_unfinished
 from dumpsim.core.errors import UnreadableError
 
 __all__ = [
@@ -42,6 +43,7 @@ HOMES = MappingProxyType(  # kind of an API -> where torch has it [spec api_dump
 _MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
 _MAX_BITS = 1023  # what a float can hold
 _MAX_STACK = 1 << 31
+_ENTRY_END = b"\n    ]"  # of a stack file that is indented by four
 _PLAIN = re.compile(r"[0-9A-Za-z_.]+")  # needs no escapes
 _NAME = re.compile(
     r"(?P<kind>[A-Za-z]+)_(?P<api>.+)_(?P<count>\d{1,18})_(?P<direction>forward|backward)_(?P<io>input|output)"
@@ -165,6 +167,8 @@ def _text(value: Any) -> str:
 def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
     """The records of an info file of 1.0.17 or 1.0.18, one by one in the order of the file.
 
+    An unfinished last line is left out with a warning.
+
     Raises
     ------
     UnreadableError
@@ -176,6 +180,9 @@ def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
             number += 1
             if len(line) > _MAX_LINE:
                 raise _bad(path, number, f"the line is longer than {_MAX_LINE} bytes")
+            if not line.endswith(b"\n"):
+                warn_unfinished(path, number)
+                return
             if line.strip():
                 yield _record(path, number, line)
 
@@ -233,6 +240,8 @@ def stack_text(stacks: Mapping[str, Sequence[str]]) -> str:
 def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
     """The frames by key of a stack file, innermost frame first.
 
+    Of a file that ends too early the whole entries are used, with a warning.
+
     Raises
     ------
     UnreadableError
@@ -244,7 +253,10 @@ def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
     try:
         stacks = json.loads(raw) if raw.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise _bad(path, getattr(error, "lineno", None), f"is not JSON: {error}") from None
+        stacks = _whole_entries(raw)
+        if stacks is None:
+            raise _bad(path, getattr(error, "lineno", None), f"is not JSON: {error}") from None
+        warn_unfinished(path, raw.count(b"\n") + 1)
     if not isinstance(stacks, dict):
         raise _bad(path, None, "is not a JSON object")
     for key, frames in stacks.items():
@@ -269,6 +281,17 @@ def stack_keys(name: ApiName) -> Iterator[str]:
         yield f"{home}{name.api}({name.count}) forward"
         if name.kind == "VF":
             yield f"_VF.{name.api}({name.count}) forward"
+
+
+def _whole_entries(raw: bytes) -> Any:
+    """The entries of a stack file that was cut, as far as they are whole; None where it was not."""
+    if not raw.lstrip().startswith(b"{") or raw.rstrip().endswith(b"}"):
+        return None
+    head, end, _ = raw.rpartition(_ENTRY_END)  # no newline is in a JSON text, so this is no part of a frame
+    try:
+        return json.loads(head + end + b"}") if end else {}
+    except (ValueError, RecursionError):
+        return None
 
 
 def _record(path: Any, number: int, line: bytes) -> ApiRecord:

@@ -1,5 +1,10 @@
 """mapping.csv: which short file stands for which over-long name. [spec mindspore 3.6, spec ge 3.5]"""
 
+import io
+import os
+
+from dumpsim.codecs.lines import whole_lines
+
 __all__ = ["line", "parse", "string_hash"]
 
 _MASK = (1 << 64) - 1
@@ -40,13 +45,15 @@ def line(short: str, original: str) -> str:
     return f"{short},{original}\n"
 
 
-def parse(text: str) -> dict[str, str]:
+def parse(text: str, where: "str | os.PathLike[str]" = "mapping.csv") -> dict[str, str]:
     """Short name to original name; a line that was written twice counts once, later lines win.
+
+    An unfinished last line is left out with a warning.
 
     Examples
     --------
     >>> parse("1.npy,a.npy\\n2.npy,b.npy\\n1.npy,a.npy\\n")
     {'1.npy': 'a.npy', '2.npy': 'b.npy'}
     """
-    pairs = (row.split(",", 1) for row in text.splitlines() if "," in row)
+    pairs = (row.split(",", 1) for row in whole_lines(io.StringIO(text), where) if "," in row)
     return {short.strip(): original.strip() for short, original in pairs}

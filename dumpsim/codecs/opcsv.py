@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dumpsim.codecs.lines import whole_lines
 from dumpsim.codecs.protonumber import DTYPES_PROTO, FORMATS
 from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.statistic import STATISTICS, printed
@@ -129,7 +130,7 @@ def line(row: Row, *, dtype: int, format: int, chosen: Sequence[str] | None = No
 
 
 def parse(text: str, where: str = "csv") -> Iterator[Row]:
-    """Rows of a file, whichever of the two wrote it.
+    """Rows of a file, whichever of the two wrote it; an unfinished last line is left out with a warning.
 
     Raises
     ------
@@ -141,9 +142,11 @@ def parse(text: str, where: str = "csv") -> Iterator[Row]:
     >>> [row.shape for row in parse(header() + "Output,0,8,DT_FLOAT,ND,2x1,2.5,1,1.75,2,0,0,0\\n")]
     [(2, 1)]
     """
-    rows = csv.reader(io.StringIO(text))
+    rows = csv.reader(whole_lines(io.StringIO(text), where))
     try:
         titles = next(rows, [])
+        if text and not titles:  # the header itself is unfinished
+            return
         if tuple(titles[: len(COLUMNS)]) != COLUMNS:
             raise UnreadableError(
                 "first line is not the header of an operator's statistics", where=f"{where}:1", code="DS-CSV-012"

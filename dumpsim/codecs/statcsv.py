@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dumpsim.codecs.lines import whole_lines
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 from dumpsim.core.statistic import DIGESTS, STATISTICS, TITLES, printed
@@ -78,14 +79,15 @@ def row(record: Record, op_name: str, cells: Sequence[str], dialect: Dialect) ->
 def parse(text: str, where: str = "statistic.csv") -> Iterator[tuple[Record, dict[str, Any]]]:
     """Records and their statistics by field name; digests appear under ``md5`` and ``sha1``.
 
-    Both bracket styles, a trailing empty field and any set of categories are accepted.
+    Both bracket styles, a trailing empty field and any set of categories are accepted. An unfinished last line is left
+    out with a warning.
 
     Raises
     ------
     UnreadableError
         With the line, for a row that is not a tensor's.
     """
-    rows = csv.reader(io.StringIO(text))
+    rows = csv.reader(whole_lines(io.StringIO(text), where))
     try:
         titles = next(rows, None)
         if titles is None:

@@ -22,6 +22,7 @@ __all__ = [
     "ScriptRuntimeError",
     "ScriptTypeError",
     "ScriptValueError",
+    "UnfinishedWarning",
     "UnknownValueError",
     "UnreadableError",
     "UnsupportedError",
@@ -109,6 +110,10 @@ class DumpWriteError(DumpsimError, OSError):
 
 class UnreadableError(DumpsimError, ValueError):
     """A file or tree that cannot be read as a dump; the message holds the file and the offset."""
+
+
+class UnfinishedWarning(UserWarning):
+    """A file ends within a line; that line is left out, everything before it is used."""
 
 
 class FormatError(DumpsimError, ValueError):

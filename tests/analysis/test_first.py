@@ -9,7 +9,7 @@ from rebuild import rebuild
 from smalltree import api, chain, write
 
 import dumpsim
-from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.errors import BadInputError, UnfinishedWarning, UnreadableError
 
 GOOD = np.ones((2, 2), np.float32)
 NAN = np.full((2, 2), np.nan, np.float32)
@@ -294,17 +294,21 @@ def test_a_rank_alone_is_compared_with_the_other_dumps_only_rank(tmp_path):
 
 
 def test_what_is_damaged_is_told_and_the_rest_is_looked_at(tmp_path):
-    """The end of statistic.csv is missing, as a killed run leaves it."""
+    """A row in the middle of statistic.csv has lost fields; an unfinished last row is reported and costs nothing."""
     place = tmp_path / "rank_0" / "Net" / "0" / "0"
     place.mkdir(parents=True)
     head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value"
     rows = [f'Add,Default/Add-op{n},0,0,{n + 1},output,0,4,float32,"(1,)",{v},{v}' for n, v in enumerate((1, "nan", 1))]
-    (place / "statistic.csv").write_text("\n".join([head, *rows])[:-9])
+    (place / "statistic.csv").write_text("\n".join([head, *rows[:2], rows[2][:-9], ""]))
     found = dumpsim.first(tmp_path)
     assert found.maker.op_name == "Default/Add-op1"
     (said,) = found.unreadable
     assert "statistic.csv:4: " in said
-    (place / "statistic.csv").write_text("\n".join([head, *rows]))
+    (place / "statistic.csv").write_text("\n".join([head, *rows[:2], rows[2]]))
+    with pytest.warns(UnfinishedWarning, match=r"statistic\.csv:4: the last line is unfinished"):
+        cut = dumpsim.first(tmp_path)
+    assert (cut.maker.op_name, cut.unreadable) == ("Default/Add-op1", ())
+    (place / "statistic.csv").write_text("\n".join([head, *rows, ""]))
     whole = dumpsim.first(tmp_path)
     assert (whole.unreadable, whole.tensors) == ((), 2)
 

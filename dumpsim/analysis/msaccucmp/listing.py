@@ -89,4 +89,4 @@ def _real_names(directory: str) -> Mapping[str, str]:
     if os.path.getsize(path) > _MAPPING_LIMIT:
         raise ToolError(Status.FILE_TOO_LARGE, f"\"'{path}'\" is larger than {_MAPPING_LIMIT} bytes.")
     with open(path, encoding="utf-8", errors="replace") as file:
-        return mapping.parse(file.read())
+        return mapping.parse(file.read(), path)

@@ -389,7 +389,7 @@ def test_lines_that_are_no_records_are_named(pair, line, message):
 def test_a_damaged_stack_file_costs_the_stack_alone(pair):
     origin, target, path = pair
     np.save(path, ramp(5))
-    (target / "rank0" / "torch_api_dump_stack.json").write_text("{bad")
+    (target / "rank0" / "torch_api_dump_stack.json").write_text("{bad}")
     result = api_dump_compare(origin, target)
     assert (result.first.origin, result.first.target_stack) == (NAME, ())
     assert "torch_api_dump_stack.json:1: is not JSON" in result.notes[0]
