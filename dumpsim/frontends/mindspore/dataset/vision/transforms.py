@@ -1,17 +1,16 @@
-"""``mindspore.dataset.vision``: transforms of images of shape ``(H, W, C)`` or ``(H, W)`` that blend no pixels.
-
-What resamples (Resize, RandomResizedCrop, rotations) or decodes is not emulated.
-"""
+"""``mindspore.dataset.vision.transforms``: transforms of images of shape ``(H, W, C)`` or ``(H, W)``."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.dataset import config
+from dumpsim.frontends.mindspore.dataset.vision._resample import output_size, resample
+from dumpsim.frontends.mindspore.dataset.vision.utils import Inter
 
 __all__ = [
     "HWC2CHW",
@@ -23,6 +22,7 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomVerticalFlip",
     "Rescale",
+    "Resize",
     "ToTensor",
     "VerticalFlip",
 ]
@@ -47,6 +47,29 @@ def _size(size: Any, owner: str) -> tuple[int, int]:
     return both[0], both[1]
 
 
+_LARGEST_RATIO = 1000
+_IMAGE_TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "float16", "float32", "float64")
+_BLENDED_TYPES = ("bool", "uint8", "int16", "uint16", "float32", "float64")
+
+
+def _new_size(size: Any) -> int | tuple[int, int]:
+    """The size that `Resize` takes, with MindSpore's texts."""
+    if isinstance(size, int):
+        if not 1 <= size <= 2**24:
+            raise ScriptValueError(f"Input is not within the required interval of [1, {2**24}].")
+        return int(size)
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise ScriptTypeError("Size should be a single integer or a list/tuple (h, w) of length 2.")
+    for at, number in enumerate(size):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise ScriptTypeError(
+                f"Argument size at dim {at} with value {number} is not of type [{int}], but got {type(number)}."
+            )
+        if not 1 <= number < 2**31:
+            raise ScriptValueError(f"Input size at dim {at} is not within the required interval of [1, {2**31 - 1}].")
+    return size[0], size[1]
+
+
 def _cut(image: Array, top: int, left: int, size: tuple[int, int], owner: str) -> Array:
     if not (0 <= top <= image.shape[0] - size[0] and 0 <= left <= image.shape[1] - size[1]):
         raise ScriptRuntimeError(f"{owner}: a window of {size} at {(top, left)} leaves the image {image.shape[:2]}")
@@ -68,6 +91,113 @@ class Rescale:
     def __call__(self, value: Any) -> Array:
         result: Array = np.asarray(value).astype(np.float32) * self.rescale + self.shift
         return result
+
+
+class Resize:
+    """Images of another size, with the pixels that MindSpore computes on a CPU.
+
+    Parameters
+    ----------
+    size : int or pair of int
+        Rows and columns; an integer is the shorter side.
+    interpolation : Inter
+        ``ANTIALIAS`` takes PIL images only and raises for arrays, as in MindSpore.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        For arguments or images that MindSpore refuses.
+    UnsupportedError
+        For ``PILCUBIC`` of images that are not uint8, of which MindSpore makes numbers without meaning.
+
+    Examples
+    --------
+    >>> Resize(4)(np.array([[0, 100], [100, 200]], np.uint8))
+    array([[  0,  25,  75, 100],
+           [ 25,  50, 100, 125],
+           [ 75, 100, 150, 175],
+           [100, 125, 175, 200]], dtype=uint8)
+    """
+
+    def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
+        if interpolation is None:
+            raise KeyError("Interpolation should not be None")
+        self.size = _new_size(size)
+        if not isinstance(interpolation, Inter):
+            raise ScriptTypeError(
+                f"Argument interpolation with value {interpolation} is not of type [{Inter}], but got "
+                f"{type(interpolation)}."
+            )
+        self.interpolation = interpolation
+
+    def device(self, device_target: str = "CPU") -> "Resize":
+        """Choose the device that computes the pixels.
+
+        Raises
+        ------
+        UnsupportedError
+            For Ascend, whose kernels (DVPP) round in their own way.
+        """
+        if not isinstance(device_target, str):
+            raise ScriptTypeError(
+                f"Argument device_target with value {device_target} is not of type [{str}], but got "
+                f"{type(device_target)}."
+            )
+        if device_target not in ("CPU", "Ascend"):
+            raise ScriptValueError("Input device_target is not within the valid set of ['CPU', 'Ascend'].")
+        if device_target == "Ascend":
+            raise UnsupportedError("the pixels of Ascend's DVPP are not emulated", where="Resize.device")
+        return self
+
+    def __call__(self, value: Any) -> Array:
+        if not isinstance(value, np.ndarray):
+            raise ScriptTypeError(f"Input should be NumPy or PIL image, got {type(value)}.")
+        if self.interpolation is Inter.ANTIALIAS:
+            raise ScriptTypeError(
+                "img should be PIL image. Got <class 'numpy.ndarray'>. Use Decode() for encoded data or ToPIL() for "
+                "decoded data."
+            )
+        if value.ndim < 2:
+            raise ScriptRuntimeError(
+                "Resize: the image tensor should have at least two dimensions. You may need to perform Decode first."
+            )
+        if not value.size:
+            raise ScriptRuntimeError("Input Tensor has no data.")
+        if value.ndim > 3:  # images in a row
+            return np.stack([self(image) for image in value])
+        return self._resized(value[..., None])[..., 0] if value.ndim == 2 else self._resized(value)
+
+    def _resized(self, image: Array) -> Array:
+        rows, columns, channels = image.shape
+        height, width = output_size(self.size, rows, columns)
+        if height > rows * _LARGEST_RATIO or width > columns * _LARGEST_RATIO:
+            raise ScriptRuntimeError(
+                f"Resize: the resizing width or height is too big, it's 1000 times bigger than the original image, got "
+                f"output height: {height}, width: {width}, and original image size:{rows}, {columns}"
+            )
+        if image.dtype.name not in _IMAGE_TYPES:
+            raise ScriptRuntimeError(
+                "Resize: the data type of image tensor does not match the requirement of operator. Expecting tensor in "
+                "type of (bool, int8, uint8, int16, uint16, int32, float16, float32, float64). But got type "
+                f"{image.dtype.name}."
+            )
+        how = self.interpolation
+        if image.dtype.name not in _BLENDED_TYPES and how is not Inter.NEAREST:
+            raise ScriptRuntimeError(f"Resize: OpenCV blends no pixels of type {image.dtype.name} (func != 0)")
+        if how is Inter.PILCUBIC and channels != 3:
+            raise ScriptRuntimeError(
+                "Resize: Interpolation mode PILCUBIC only supports image with 3 channels, but got: "
+                f"<{rows},{columns},{channels}>"
+            )
+        if how is Inter.PILCUBIC and image.dtype not in (np.uint8, np.bool_):
+            raise UnsupportedError(
+                f"PILCUBIC reads the bytes of {image.dtype.name} images as uint8", where="Resize", allowed=("uint8",)
+            )
+        if how is Inter.AREA and channels > 4:
+            raise ScriptRuntimeError(f"Resize: AREA takes up to 4 channels, not {channels} (func != 0 && cn <= 4)")
+        if image.dtype == np.bool_:
+            return resample(image.view(np.uint8), height, width, how).astype(np.bool_)
+        return resample(image, height, width, how)
 
 
 class Normalize:
@@ -315,4 +445,4 @@ class RandomCrop(_Random):
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.dataset.vision", name)
+    raise absent("mindspore.dataset.vision.transforms", name)

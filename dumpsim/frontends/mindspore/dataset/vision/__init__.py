@@ -1,0 +1,46 @@
+"""``mindspore.dataset.vision``: transforms of images of shape ``(H, W, C)`` or ``(H, W)``.
+
+Decoding, rotations and colour are not emulated.
+"""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore.dataset.vision import transforms, utils
+from dumpsim.frontends.mindspore.dataset.vision.transforms import (
+    HWC2CHW,
+    CenterCrop,
+    Crop,
+    HorizontalFlip,
+    Normalize,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomVerticalFlip,
+    Rescale,
+    Resize,
+    ToTensor,
+    VerticalFlip,
+)
+from dumpsim.frontends.mindspore.dataset.vision.utils import Inter
+
+__all__ = [
+    "HWC2CHW",
+    "CenterCrop",
+    "Crop",
+    "HorizontalFlip",
+    "Inter",
+    "Normalize",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "Rescale",
+    "Resize",
+    "ToTensor",
+    "VerticalFlip",
+    "transforms",
+    "utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.dataset.vision", name)

@@ -1,0 +1,29 @@
+"""``mindspore.dataset.vision.utils``: the ways to interpolate."""
+
+from enum import IntEnum
+from typing import Any
+
+from dumpsim.frontends.mindspore._absent import absent
+
+__all__ = ["Inter"]
+
+
+class Inter(IntEnum):
+    """How `Resize` computes pixels between pixels.
+
+    Examples
+    --------
+    >>> Inter.LINEAR
+    <Inter.BILINEAR: 2>
+    """
+
+    NEAREST = 0
+    ANTIALIAS = 1
+    BILINEAR = LINEAR = 2
+    BICUBIC = CUBIC = 3
+    AREA = 4
+    PILCUBIC = 5
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("mindspore.dataset.vision.utils", name)
