@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,18 @@ def test_the_support_table_is_that_of_the_profiles():
     text = README.read_text("utf-8")
     shown = text.partition("<!-- support -->\n")[2].partition("<!-- end of support -->")[0]
     assert shown.strip() == markdown().strip()
+
+
+def test_the_pytest_example_works_as_written(tmp_path):
+    (code,) = (block for block in blocks("python") if "import pytest" in block)
+    assert "mindspore" in code
+    (tmp_path / "test_network.py").write_text(code)
+    plugin = any(point.value == "dumpsim.testing.plugin" for point in entry_points(group="pytest11"))
+    pytest_ = f"{sys.executable} -m pytest -W error" + ("" if plugin else " -p dumpsim.testing.plugin")
+    run(f"{pytest_} --update-golden", tmp_path)
+    assert (tmp_path / "golden" / "test_network" / "test_the_dump_of_my_network" / "dump" / "rank_0").is_dir()
+    for options in ("", "-n 2"):
+        assert "1 passed" in run(f"{pytest_} {options}", tmp_path).stdout
 
 
 @pytest.mark.torch

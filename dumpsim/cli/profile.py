@@ -1,11 +1,9 @@
 """The words of the command line that choose a profile."""
 
 from dumpsim.core.errors import BadInputError
+from dumpsim.emulate.precheck import TARGETS
 
 __all__ = ["TARGETS", "overrides"]
-
-# --device -> MindSpore's device_target
-TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 
 def overrides(pairs: list[str]) -> dict[str, str]:

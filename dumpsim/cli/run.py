@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dumpsim.cli.profile import TARGETS, overrides
+from dumpsim.cli.profile import overrides
 from dumpsim.core.errors import BadInputError
 from dumpsim.core.settings import RunSettings
 from dumpsim.emulate import environment
+from dumpsim.emulate.precheck import check_settings
 
 __all__ = ["run"]
 
@@ -84,18 +85,4 @@ def _check_early(settings: RunSettings) -> None:
         raise BadInputError(
             f"there is no directory {str(Path(settings.manifest).parent)!r}", where="--manifest", code="DS-RUN-008"
         )
-    if settings.chip is not None:
-        from dumpsim.device.chip import chip, chip_for
-
-        if settings.device is None:
-            chip(settings.chip)
-        else:
-            chip_for(TARGETS[settings.device], settings.chip)
-    if settings.overrides:
-        from dumpsim.modes.profile import find
-
-        find(settings.mindspore, TARGETS[settings.device or "ascend"], settings.overrides)
-    if settings.faults is not None:
-        from dumpsim.device.faults import load_plan
-
-        load_plan(settings.faults)
+    check_settings(settings)

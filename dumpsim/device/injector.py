@@ -36,6 +36,7 @@ class Injector:
 
     def __init__(self, plan: "FaultPlan", clock: Clock, *, rank: int = 0) -> None:
         here = [fault for fault in plan.faults if fault.rank in (None, rank)]
+        self._planned = len(here)
         self._launches: list[tuple[str, Any]] = []
         room: int | None = None
         speed: int | None = None
@@ -59,6 +60,10 @@ class Injector:
                     speed = rate if speed is None else min(speed, rate)
         self._counts = [0] * len(self._launches)
         self.disk = FaultyDisk(clock, room=room, bytes_per_s=speed) if room is not None or speed is not None else None
+
+    def __repr__(self) -> str:
+        waiting = len(self.unused())
+        return f"<Injector: {self._planned} faults" + (f", {waiting} not struck yet>" if waiting else ">")
 
     def launch(self, op_type: str, full_name: str, script_type: str = "") -> tuple[Any, ...]:
         """An operator is launched: the faults that strike it now.

@@ -9,12 +9,12 @@ from dumpsim.core.match import KernelRules
 from dumpsim.core.statistic import CATEGORIES
 from dumpsim.modes import kernelbykernel, wholegraph
 from dumpsim.modes.conditions import E2E, misses_device
-from dumpsim.modes.dialect import Draft, Effect, Finding, Row, first_failure, schema, walk, without_effect
+from dumpsim.modes.dialect import Draft, Effect, Field, Finding, Row, first_failure, schema, walk, without_effect
 from dumpsim.modes.jsontext import JsonTextError, parse
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest, RequestedStatistics, Selection, Trigger
 
-__all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "dialect", "load", "read_file"]
+__all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "dialect", "fields_of", "load", "read_file"]
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
 _DIALECTS = {
@@ -26,6 +26,18 @@ _DIALECTS = {
 def dialect(profile: Profile) -> tuple[tuple[Row, ...], tuple[Effect, ...]]:
     """The table of a profile's config, and the fields that it may set in vain."""
     return _DIALECTS[profile.dialect]
+
+
+def fields_of(section: str) -> tuple[str, ...]:
+    """The fields of a section, those of all dialects.
+
+    Examples
+    --------
+    >>> "file_format" in fields_of("common_dump_settings"), "sample_num" in fields_of("e2e_dump_settings")
+    (True, True)
+    """
+    rows = [row for rows, effects in _DIALECTS.values() for row in (*rows, *effects)]
+    return tuple(dict.fromkeys(row.name for row in rows if isinstance(row, Field | Effect) and row.section == section))
 
 
 def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:

@@ -13,6 +13,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, NoneType, ScalarType, StringType, TensorType, TupleType, TypeType
 from dumpsim.core.clock import Clock, VirtualClock, WallClock
 from dumpsim.core.dtype import DType, dtype, from_numpy
+from dumpsim.core.errors import BadInputError
 from dumpsim.core.events import Tap
 from dumpsim.core.options import BACKWARD_GRAPHS, CompileOptions
 from dumpsim.core.settings import RunSettings
@@ -148,6 +149,16 @@ class Session:
             injector = self.inject(load_plan(self.settings.faults))
             if not self.settings.quiet:
                 context.at_close(partial(_tell_unused, ref(injector)))
+
+    def __repr__(self) -> str:
+        try:
+            name = self.chip.name
+        except BadInputError:  # the settings do not go together: whoever opens the device is told so
+            name = str(self.settings.chip)
+        machine = f"{self.target} {name}, device {self.device_id}, rank {self.rank}"
+        run = f"MindSpore {self.settings.mindspore}, {self._jit_level}, {self.settings.clock} clock, seed {self.seed}"
+        faults = "" if self._injector is None else f", {self._injector!r}"
+        return f"<Session on {machine} ({'open' if self.is_open else 'not used yet'}): {run}{faults}>"
 
     # ----------------------------------------------------------- which one
     @classmethod

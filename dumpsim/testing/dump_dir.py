@@ -30,6 +30,8 @@ class DumpDir(os.PathLike[str]):
         The dump root, made on the first write.
     set_variable : callable
         ``set_variable(name, value)`` sets an environment variable for the test.
+    release : str
+        The release whose fields and values `configure` accepts.
 
     Examples
     --------
@@ -44,12 +46,18 @@ class DumpDir(os.PathLike[str]):
     ['MINDSPORE_DUMP_CONFIG']
     >>> dump.files()
     []
+    >>> dump.configure(saved_dat="full")
+    Traceback (most recent call last):
+    dumpsim.core.errors.DumpConfigError: dump_dir.configure(saved_dat=...): no such field of a dump config (did you \
+mean 'saved_data'?) [DS-TST-002]
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, set_variable: Callable[[str, str], None]) -> None:
+    def __init__(self, path: Path, set_variable: Callable[[str, str], None], *, release: str = "seed") -> None:
         self.path = path
         self._set_variable = set_variable
+        self._release = release
+        self._config: Path | None = None
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -58,15 +66,20 @@ class DumpDir(os.PathLike[str]):
         return self.path / name
 
     def __repr__(self) -> str:
-        return f"DumpDir({str(self.path)!r})"
+        config = "no config" if self._config is None else f"config {self._config.name}"
+        found = self.files() if self.path.is_dir() else []
+        return f"<DumpDir {self.path}: {len(found)} files, {config}>"
 
-    def configure(self, *, e2e: Mapping[str, Any] | None = None, **common: Any) -> Path:
+    def configure(self, *, e2e: Mapping[str, Any] | None = None, check: bool = True, **common: Any) -> Path:
         """Write a dump config and let MINDSPORE_DUMP_CONFIG point to it.
 
         Parameters
         ----------
         e2e : mapping, optional
             Fields of ``e2e_dump_settings`` besides ``enable`` and ``trans_flag``.
+        check : bool
+            Refuse fields that do not exist, and values that no device of the release accepts. False for tests of wrong
+            configs: then the run raises what the real system raises.
         **common
             Fields of ``common_dump_settings``; by default everything is dumped as tensors.
 
@@ -74,12 +87,20 @@ class DumpDir(os.PathLike[str]):
         -------
         Path
             ``data_dump.json`` beside the dump root.
+
+        Raises
+        ------
+        DumpConfigError
+            Naming the argument and what was probably meant.
         """
         content = {
             "common_dump_settings": {**_COMMON, "path": str(self.path), **common},
             "e2e_dump_settings": {**_E2E, **(e2e or {})},
         }
-        path = self.path.parent / "data_dump.json"
+        if check:
+            given = {"common_dump_settings": common, "e2e_dump_settings": dict(e2e or {})}
+            _check(content, given, self._release)
+        self._config = path = self.path.parent / "data_dump.json"
         path.write_text(json.dumps(content, indent=2), encoding="utf-8")
         self._set_variable("MINDSPORE_DUMP_CONFIG", str(path))
         return path
@@ -87,3 +108,41 @@ class DumpDir(os.PathLike[str]):
     def files(self, pattern: str = "*") -> list[str]:
         """Paths of the files below the root that match, relative to it, sorted."""
         return sorted(p.relative_to(self.path).as_posix() for p in self.path.rglob(pattern) if p.is_file())
+
+
+def _check(content: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], release: str) -> None:
+    """Refuse a given field that exists in no dialect, or whose value is an error in every mode of the release."""
+    from dumpsim.core.errors import DumpConfigError, nearest
+    from dumpsim.modes.configfile import check_all, fields_of
+    from dumpsim.modes.profile import find, names
+
+    prefix = {"common_dump_settings": "", "e2e_dump_settings": "e2e: "}
+    for section, values in given.items():
+        known = fields_of(section)
+        for name in values:
+            if name not in known:
+                raise DumpConfigError(
+                    "no such field of a dump config",
+                    where=f"dump_dir.configure({prefix[section]}{name}=...)",
+                    nearest=nearest(name, known),
+                    code="DS-TST-002",
+                )
+    try:
+        text = json.dumps(content).encode()
+    except TypeError as error:
+        raise DumpConfigError(f"not JSON: {error}", where="dump_dir.configure", code="DS-TST-002") from None
+    modes = [profile.partition("/")[2] for profile in names() if profile.startswith(f"{release}/")]
+    found = [check_all(text, {}, find(release, mode)) for mode in modes]
+    for section, values in given.items():
+        for name in values:
+            where = f"$.{section}.{name}"
+            errors = [[one for one in findings if one.level == "error" and one.where == where] for findings in found]
+            if all(errors):
+                first = errors[0][0]
+                raise DumpConfigError(
+                    first.what,
+                    where=f"dump_dir.configure({prefix[section]}{name}=...)",
+                    allowed=first.allowed,
+                    nearest=first.nearest,
+                    code=first.code,
+                )

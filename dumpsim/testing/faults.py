@@ -1,0 +1,63 @@
+"""The fixture ``faults``: fault plans that a test activates on its device."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dumpsim.device.injector import Injector
+    from dumpsim.runtime.session import Session
+
+__all__ = ["Faults"]
+
+
+class Faults:
+    """Activates fault plans on a session; calling it again replaces the plan.
+
+    Parameters
+    ----------
+    session : Session
+
+    Attributes
+    ----------
+    strict : list of Injector
+        The plans whose faults must all strike.
+
+    Examples
+    --------
+    >>> from dumpsim.core.settings import RunSettings
+    >>> from dumpsim.runtime.session import Session
+    >>> faults = Faults(Session(RunSettings(device="cpu"), environment={}))
+    >>> faults
+    Faults(none active)
+    >>> _ = faults({"kind": "overflow", "op": "MatMul", "nth": 2})
+    >>> faults
+    Faults(overflow of 'MatMul' never struck: 0 launches matched, it waits for launch 2)
+    """
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._active: Injector | None = None
+        self._planned = 0
+        self.strict: list[Injector] = []
+
+    def __call__(self, *wanted: "Mapping[str, Any]", strict: bool = True) -> "Injector":
+        """Follow these faults from now on, instead of those before.
+
+        Raises
+        ------
+        FaultPlanError
+            For anything that the schema of fault plans does not allow.
+        """
+        from dumpsim.device.faults import make_plan
+
+        self._active = self._session.inject(make_plan(wanted))
+        self._planned = len(wanted)
+        if strict:
+            self.strict.append(self._active)
+        return self._active
+
+    def __repr__(self) -> str:
+        if not self._planned or self._active is None:
+            return "Faults(none active)"
+        waiting = self._active.unused_text()
+        return f"Faults({'; '.join(waiting) or f'{self._planned} active, none waits'})"

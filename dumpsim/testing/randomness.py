@@ -1,0 +1,29 @@
+"""The global random generators, given back as they were."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["restored"]
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Give the generators of `random` and `numpy.random` back at the end of the block as they were at its start.
+
+    Examples
+    --------
+    >>> state = random.getstate()
+    >>> with restored():
+    ...     random.seed(1)
+    >>> random.getstate() == state
+    True
+    """
+    import numpy as np
+
+    before, numpy_before = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(numpy_before)

@@ -1,0 +1,311 @@
+"""Golden trees: what the comparison reports, and how trees are written."""
+
+import json
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from dumpsim.codecs.dumpdata import DumpData, Item, dtype_number, format_number, header
+from dumpsim.codecs.irproto import encode
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import BadInputError
+from dumpsim.core.irdoc import IrDoc, IrNode, SourceLine
+from dumpsim.testing.golden import Golden
+
+STATISTICS = """Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,L2Norm Value,MD5
+Log,Default_Log-op0,0,0,1700000000000296,input,0,8,float32,"(2)",1,1.5,aa
+Log,Default_Log-op0,0,0,1700000000000321,output,0,8,float32,"(2)",2,2.5,bb
+"""
+NPY = "rank_0/Net/0/0/Log.Default_Log-op0.0.0.{}.output.0.DefaultFormat.float32.npy"
+
+
+class Place:
+    """A dump, a golden tree of it, and what they differ in."""
+
+    def __init__(self, folder):
+        self.dump = folder / "dump"
+        self.directory = folder / "golden" / "test_x"
+
+    def write(self, name, content):
+        path = self.dump / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, np.ndarray):
+            np.save(path, content)
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content)
+        return path
+
+    def update(self, **options):
+        return Golden(self.directory, update=True).write(self.dump, **options)
+
+    def differences(self, **options):
+        return Golden(self.directory).differences(self.dump, **options)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def array(*values):
+    return np.array(values, np.float32)
+
+
+def test_equal_trees_have_no_difference(place):
+    place.write(NPY.format(1700000000000321), array(1, np.nan))
+    place.write("rank_0/Net/0/0/statistic.csv", STATISTICS)
+    assert place.update()
+    assert place.differences() == []
+
+
+def test_missing_and_extra_files_are_named(place):
+    place.write("a.json", "{}")
+    place.write("b.json", "{}")
+    place.update()
+    (place.dump / "a.json").rename(place.dump / "c.json")
+    assert place.differences() == ["a.json: missing", "c.json: extra"]
+
+
+def test_a_changed_tensor_is_measured(place):
+    name = NPY.format(1700000000000321)
+    place.write(name, array(1, 2, 3, 4).reshape(2, 2))
+    place.update()
+    place.write(name, array(1, 2.5, 3, np.nan).reshape(2, 2))
+    (found,) = place.differences()
+    assert found == f"{name}: float32[2, 2]: 2 of 4 elements differ, most at [1, 1]: 4.0 -> nan; NaN: 0 -> 1"
+    place.write(name, array(1, 2.5, 3, 4.25).reshape(2, 2))
+    (found,) = place.differences()
+    assert found.endswith("2 of 4 elements differ, most at [0, 1]: 2.0 -> 2.5 (by 0.5, relative 0.25)")
+
+
+def test_a_tensor_of_another_type_or_shape_is_named(place):
+    name = NPY.format(1700000000000321)
+    place.write(name, array(1, 2))
+    place.update()
+    place.write(name, np.zeros((1, 2), np.float16))
+    assert place.differences() == [f"{name}: float32[2] -> float16[1, 2]"]
+
+
+def test_signs_of_zeros_count_without_a_tolerance(place):
+    name = NPY.format(1700000000000321)
+    place.write(name, array(0, 1))
+    place.update()
+    place.write(name, array(-0.0, 1))
+    assert place.differences() == [f"{name}: float32[2]: the signs of zeros or the bits of NaN differ"]
+    assert place.differences(atol=1e-9) == []
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "good", "bad"),
+    [
+        ({"atol": 0.5}, 10.5, 10.51),
+        ({"rtol": 0.25}, 12.5, 12.51),
+        ({"rtol": 0.25, "atol": 1}, 13.5, 13.51),
+        ({"rtol": 9}, -80, np.inf),
+    ],
+)
+def test_the_tolerance_is_numpys(place, tolerance, good, bad):
+    name = NPY.format(1700000000000321)
+    place.write(name, array(10, np.inf, np.nan))
+    place.update()
+    place.write(name, array(good, np.inf, np.nan))
+    assert place.differences(**tolerance) == []
+    place.write(name, array(bad, np.inf, np.nan))
+    assert len(place.differences(**tolerance)) == 1
+
+
+def test_other_time_stamps_are_one_difference(place):
+    for stamp, value in ((1700000000000321, 1), (1700000000000400, 2)):
+        place.write(NPY.format(stamp), array(value))
+    place.update()
+    for stamp in (1700000000000321, 1700000000000400):
+        (place.dump / NPY.format(stamp)).rename(place.dump / NPY.format(stamp + 5))
+    (found,) = place.differences()
+    assert found.startswith("2 files with other time stamps: rank_0/Net/0/0/Log.Default_Log-op0.0.0.1700000000000321.")
+    assert place.differences(stamps=False) == []
+    place.write(NPY.format(1700000000000405), array(3))
+    (found,) = place.differences(stamps=False)
+    assert "1 of 1 elements differ, most at [0]: 2.0 -> 3.0" in found
+
+
+def test_statistics_are_compared_by_cell(place):
+    name = "rank_0/Net/0/0/statistic.csv"
+    place.write(name, STATISTICS)
+    place.update()
+    place.write(name, STATISTICS.replace("2,2.5,bb", "2,nan,cc").replace("0296", "0299"))
+    assert place.differences() == [
+        f"{name}: row Log Default_Log-op0 input.0: Timestamp 1700000000000296 -> 1700000000000299",
+        f"{name}: row Log Default_Log-op0 output.0: L2Norm Value 2.5 -> nan; MD5 bb -> cc",
+    ]
+    assert len(place.differences(stamps=False)) == 1
+    place.write(name, STATISTICS.replace("2,2.5,bb", "2,2.6,cc"))
+    assert place.differences(atol=0.2) == []
+    assert place.differences(atol=0.05) == [f"{name}: row Log Default_Log-op0 output.0: L2Norm Value 2.5 -> 2.6"]
+
+
+def test_rows_and_columns_of_statistics_are_named(place):
+    name = "rank_0/Net/0/0/statistic.csv"
+    place.write(name, STATISTICS)
+    place.update()
+    head, first, second = STATISTICS.splitlines(keepends=True)
+    place.write(name, head.replace("MD5", "SHA1") + first + second.replace("output", "input"))
+    assert place.differences() == [
+        f"{name}: column MD5: missing",
+        f"{name}: column SHA1: extra",
+        f"{name}: row Log Default_Log-op0 output.0: missing",
+        f"{name}: row Log Default_Log-op0 input.0 (number 2): extra",
+    ]
+
+
+def test_text_is_compared_by_line(place):
+    place.write("rank_0/graphs/a.ir", "one\ntwo\nthree\n")
+    place.update()
+    place.write("rank_0/graphs/a.ir", "one\n2\nthree\n")
+    (found,) = place.differences()
+    assert found.splitlines()[:2] == ["--- golden/rank_0/graphs/a.ir", "+++ dump/rank_0/graphs/a.ir"]
+    assert found.splitlines()[3:] == [" one", "-two", "+2", " three"]
+
+
+def binary(*tensors):
+    items = tuple(
+        Item(dtype=dtype_number("float32"), format=format_number("ND"), shape=t.shape, size=t.nbytes) for t in tensors
+    )
+    data = DumpData(op_name="Default/Log-op0", dump_time=1700000000000321, inputs=items[:1], outputs=items[1:])
+    return b"".join([header(data), *(tensor.tobytes() for tensor in tensors)])
+
+
+def test_a_binary_file_is_compared_by_tensor(place):
+    name = "20231114/0/Net/0/0/Log.Default_Log-op0.1.0.1700000000000321"
+    place.write(name, binary(array(1, 2), array(3, 4)))
+    place.update()
+    place.write(name, binary(array(1, 2), array(3, 5)))
+    assert place.differences() == [
+        f"{name} output.0: float32[2]: 1 of 2 elements differ, most at [1]: 4.0 -> 5.0 (by 1, relative 0.25)"
+    ]
+    place.write(name, binary(array(1, 2)))
+    assert place.differences() == [f"{name} output.0: missing"]
+
+
+def test_other_files_are_compared_by_byte(place):
+    place.write("unknown.dat", b"abcd")
+    place.update()
+    place.write("unknown.dat", b"abXd")
+    assert place.differences() == ["unknown.dat: bytes differ from offset 2 on"]
+    place.write("unknown.dat", b"ab")
+    assert place.differences() == ["unknown.dat: 4 -> 2 bytes"]
+
+
+def graph(path, line):
+    kind = TensorType(dtype=dtype("float32"), shape=(2,))
+    source = SourceLine(path=path, line=line, end_line=line, column=0, end_column=4, code="x + y")
+    node = IrNode(
+        index=0, name="", op_type="Add", prim_func=False, operands=(), operand_types=(), output=kind,
+        full_name="Default/Add-op0", sources=(source,),
+    )  # fmt: skip
+    return encode(IrDoc(name="kernel_graph0", graph_id=0, params=(), nodes=(node,)))
+
+
+def test_directories_of_the_machine_do_not_count(tmp_path):
+    for machine in ("here", "elsewhere"):
+        dump = Place(tmp_path / machine)
+        dump.write("a.json", json.dumps({"path": str(dump.dump), "script": str(tmp_path / machine / "train.py")}))
+        dump.write("a.pb", graph(str(tmp_path / machine / "train.py"), 7))
+        golden = Golden(tmp_path / "golden", roots={"rootdir": str(tmp_path / machine)})
+        if machine == "here":
+            golden.write(dump.dump)
+        assert golden.differences(dump.dump) == []
+    found = json.loads((tmp_path / "golden" / "dump" / "a.json").read_text())
+    assert found == {"path": "<dump>", "script": "<rootdir>/train.py"}
+    assert b"<rootdir>/train.py" in (tmp_path / "golden" / "dump" / "a.pb").read_bytes()
+    dump.write("a.pb", graph(str(tmp_path / machine / "train.py"), 8))
+    (difference,) = golden.differences(dump.dump)
+    assert "<rootdir>/train.py:8" in difference
+    assert "<rootdir>/train.py:7" in difference
+
+
+def test_ignored_files_are_neither_written_nor_compared(place):
+    place.write("a.json", "{}")
+    place.write("graphs/a.ir", "one")
+    place.update(ignore=["graphs/*"])
+    assert not (place.directory / "dump" / "graphs").exists()
+    assert place.differences() == ["graphs/a.ir: extra"]
+    assert place.differences(ignore=["graphs/*"]) == []
+
+
+def test_an_update_replaces_the_whole_tree_and_touches_no_equal_one(place):
+    place.write("a.json", "1")
+    place.write("b.json", "2")
+    assert place.update()
+    before = (place.directory / "dump" / "a.json").stat().st_mtime_ns
+    assert not place.update()
+    assert (place.directory / "dump" / "a.json").stat().st_mtime_ns == before
+    (place.dump / "a.json").unlink()
+    assert place.update()
+    assert sorted(os.listdir(place.directory / "dump")) == ["b.json"]
+    assert os.listdir(place.directory) == ["dump"]
+
+
+def test_updates_of_one_tree_do_not_mix(place):
+    dumps = []
+    for number in range(4):
+        other = Place(place.directory.parent.parent / str(number))
+        for name in "abcdefgh":
+            other.write(f"{name}.json", str(number))
+        dumps.append(other.dump)
+    golden = Golden(place.directory)
+    threads = [threading.Thread(target=lambda d=d: [golden.write(d) for _ in range(5)]) for d in dumps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({path.read_text() for path in (place.directory / "dump").iterdir()}) == 1
+    assert len(os.listdir(place.directory / "dump")) == 8
+    assert os.listdir(place.directory) == ["dump"]
+
+
+def test_an_empty_dump_is_refused(place):
+    with pytest.raises(BadInputError, match="nothing was dumped"):
+        place.differences()
+    place.dump.mkdir(parents=True)
+    with pytest.raises(BadInputError, match="holds no files"):
+        place.update()
+
+
+def test_a_link_in_a_dump_is_refused(place):
+    place.write("a.json", "{}")
+    (place.dump / "b.json").symlink_to(place.dump / "a.json")
+    with pytest.raises(BadInputError, match="not a regular file"):
+        place.update()
+
+
+def test_a_failure_shows_a_screen_of_differences(place):
+    for number in range(30):
+        place.write(f"{number:02}.json", "\n".join(map(str, range(100))))
+    place.update()
+    for number in range(30):
+        place.write(f"{number:02}.json", "\n".join(map(str, range(100, 200))))
+    with pytest.raises(pytest.fail.Exception) as failure:
+        Golden(place.directory, test="test_x.py::test_y")(place.dump)
+    lines = str(failure.value).splitlines()
+    assert lines[0] == f"30 differences from the golden tree {place.directory / 'dump'} (golden -> dump):"
+    assert lines[-2:] == [
+        "  and 10 more",
+        "to make this dump the golden tree: pytest --update-golden 'test_x.py::test_y'",
+    ]
+    assert "    and 162 more lines" in lines
+
+
+def test_a_name_is_compared_once_in_a_test(place):
+    place.write("a.json", "{}")
+    golden = Golden(place.directory, update=True)
+    golden(place.dump)
+    golden(place.dump, "second")
+    with pytest.raises(BadInputError, match="has compared a tree 'second' already"):
+        golden(place.dump, "second")
+    assert sorted(os.listdir(place.directory)) == ["dump", "second"]
+    assert repr(golden) == f"<Golden {place.directory}: trees: dump, second, update>"
