@@ -6,7 +6,7 @@ from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Graph, Node, Parameter, reachable
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["STRUCTURAL", "has_effect", "live_nodes", "written_weights"]
+__all__ = ["STRUCTURAL", "drop_dead", "has_effect", "live_nodes", "written_weights"]
 
 # nodes that order, bundle or control; none of them has an effect of its own
 STRUCTURAL = frozenset(
@@ -47,3 +47,12 @@ def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
     effects = [node for node in graph.trail if has_effect(node, find)]
     needed = reachable([*effects, graph.output])
     return [node for node in graph.trail if id(node) in needed]
+
+
+def drop_dead(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
+    """Drop the nodes that neither the output nor a side effect needs, in blocks too."""
+    graph.trail = live_nodes(graph, find)
+    for node in graph.trail:
+        for block in node.blocks:
+            drop_dead(block, find)
+    return graph

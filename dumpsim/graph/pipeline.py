@@ -54,6 +54,7 @@ _KERNEL_GRAPHS = (
     "drop-custom-gradients",
     "save-captured",
     "count-functions",
+    "drop-dead",
     "simplify",
     "merge-equal",
     "add-monads",

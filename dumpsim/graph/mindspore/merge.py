@@ -16,9 +16,10 @@ __all__ = ["merge_equal"]
 def merge_equal(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
     """Replace each node that repeats an earlier one; effects and random numbers are never merged.
 
-    Reading a weight before and after it was written is not the same.
+    Reading a weight before and after it was written is not the same. A branch or loop is a function of its own: what
+    it computes is not taken from what surrounds it. [observed 2.10]
     """
-    _Merger(find).merge(graph, {})
+    _Merger(find).merge(graph)
     return graph
 
 
@@ -28,15 +29,15 @@ class _Merger:
         self.replaced = Replacements()
         self.versions: dict[int, int] = {}  # of weights: times written so far
 
-    def merge(self, graph: Graph, known: dict[Any, Node]) -> None:
-        known = dict(known)
+    def merge(self, graph: Graph) -> None:
+        known: dict[Any, Node] = {}
         kept: list[Node] = []
         for node in graph.trail:
             node.operands = self.replaced.operands(node)
             written = written_weights(node, self.find)
             self._write(written)  # a loop's body also runs behind its own writes
             for block in node.blocks:
-                self.merge(block, known)
+                self.merge(block)
             if node.blocks:
                 self._write(written)
             key = self._key(node) if self._is_pure(node) else None

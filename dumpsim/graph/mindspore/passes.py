@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dumpsim.graph.compilation import Compilation, Draft, Pass
+from dumpsim.graph.effects import drop_dead
 from dumpsim.graph.graph import text_of
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
 from dumpsim.graph.mindspore.cut import cut
@@ -72,6 +73,7 @@ def _save_kernel_graphs(state: Compilation) -> None:
 PASSES = (
     Pass("save-captured", lambda state: _save(state, "00_bootstrap")),
     Pass("count-functions", _count_functions),
+    Pass("drop-dead", lambda state: drop_dead(state.captured, state.find)),
     Pass("simplify", lambda state: simplify(state.captured)),
     Pass("merge-equal", lambda state: merge_equal(state.captured, state.find)),
     Pass("add-monads", lambda state: add_monads(state.captured, state.find)),
