@@ -82,7 +82,7 @@ def _slope(
 
 
 def _relu(x: Array) -> Array:
-    return x if np.asarray(x).dtype == np.bool_ else np.maximum(x, 0)
+    return x if np.asanyarray(x).dtype == np.bool_ else np.maximum(x, 0)
 
 
 def _grad_relu_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -211,8 +211,8 @@ def _grad_prelu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
 
 @np.errstate(all="ignore")
 def _scaled_softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    scaled = x * np.asarray(beta, x.dtype)
-    return np.where(scaled > threshold, x, _softplus(scaled) / np.asarray(beta, x.dtype))
+    scaled = x * np.asanyarray(beta, x.dtype)
+    return np.where(scaled > threshold, x, _softplus(scaled) / np.asanyarray(beta, x.dtype))
 
 
 def _infer_softmax(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:

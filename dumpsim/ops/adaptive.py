@@ -63,7 +63,7 @@ def _step(
 
 def _towards(mean: Array, value: Array, keep: Any) -> None:
     """A running mean, in place."""
-    mean[...] = mean * keep + value * (np.asarray(1, mean.dtype) - keep)
+    mean[...] = mean * keep + value * (np.asanyarray(1, mean.dtype) - keep)
 
 
 def _rms_prop(
@@ -95,7 +95,7 @@ def _adagrad(var: Array, accum: Array, lr: Any, grad: Array, *, update_slots: bo
 def _adagrad_v2(var: Array, accum: Array, lr: Any, grad: Array, *, epsilon: float, update_slots: bool) -> None:
     if update_slots:
         accum += grad * grad
-    var -= lr * grad / (np.sqrt(accum) + np.asarray(epsilon, var.dtype))
+    var -= lr * grad / (np.sqrt(accum) + np.asanyarray(epsilon, var.dtype))
 
 
 def _adadelta(var: Array, accum: Array, accum_update: Array, lr: Any, rho: Any, epsilon: Any, grad: Array) -> None:
@@ -120,7 +120,7 @@ def _adamax(
 ) -> None:
     _towards(m, grad, beta1)
     v[...] = np.maximum(v * beta2, np.abs(grad))
-    var -= lr / (np.asarray(1, var.dtype) - beta1_power) * m / (v + epsilon)
+    var -= lr / (np.asanyarray(1, var.dtype) - beta1_power) * m / (v + epsilon)
 
 
 def _descent(var: Array, alpha: Any, delta: Array) -> None:
@@ -129,7 +129,7 @@ def _descent(var: Array, alpha: Any, delta: Array) -> None:
 
 def _shrunk(moved: Array, rate: Any, l1: Any, l2: Any) -> Array:
     """The proximal step of an l1 and an l2 penalty."""
-    return np.asarray(np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, 0) / (1 + rate * l2))
+    return np.asanyarray(np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, 0) / (1 + rate * l2))
 
 
 def _proximal_descent(var: Array, alpha: Any, l1: Any, l2: Any, delta: Array) -> None:
@@ -157,12 +157,12 @@ def _amsgrad(
     beta1: float, beta2: float, epsilon: float, use_locking: bool,
 ) -> None:  # fmt: skip
     kind = var.dtype
-    _towards(m, grad, np.asarray(beta1, kind))
-    _towards(v, grad * grad, np.asarray(beta2, kind))
+    _towards(m, grad, np.asanyarray(beta1, kind))
+    _towards(v, grad * grad, np.asanyarray(beta2, kind))
     np.maximum(vhat, v, out=vhat)
-    one = np.asarray(1, kind)
+    one = np.asanyarray(1, kind)
     rate = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
-    var -= rate * m / (np.sqrt(vhat) + np.asarray(epsilon, kind))
+    var -= rate * m / (np.sqrt(vhat) + np.asanyarray(epsilon, kind))
 
 
 OPS = (

@@ -63,7 +63,7 @@ def _binary(
 def _true_divide(x: Any, y: Any) -> Any:
     """Division whose result is float32 for integers."""
     if np.result_type(x, y).kind in "iub":
-        return np.divide(np.asarray(x, np.float32), np.asarray(y, np.float32))
+        return np.divide(np.asanyarray(x, np.float32), np.asanyarray(y, np.float32))
     return np.divide(x, y)
 
 
@@ -81,7 +81,7 @@ def _power(x: Any, y: Any) -> Any:
     if kind.kind not in "iu":
         return np.power(x, y)
     # integers to negative powers are 0 except for 1 and -1
-    return np.power(np.asarray(x, np.float64), np.asarray(y, np.float64)).astype(kind)
+    return np.power(np.asanyarray(x, np.float64), np.asanyarray(y, np.float64)).astype(kind)
 
 
 def _divide_no_nan(x: Any, y: Any) -> Any:

@@ -117,14 +117,14 @@ def _allowed(
     if sparse_mode in (0, 1):
         if mask is None:
             return None
-        return np.asarray(np.logical_not(mask.astype(bool)))
+        return np.asanyarray(np.logical_not(mask.astype(bool)))
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if sparse_mode == 2:
-        return np.asarray(column <= row)
+        return np.asanyarray(column <= row)
     row = row + columns - rows  # the corner at the lower right is the diagonal's
     if sparse_mode == 3:
-        return np.asarray(column <= row)
-    return np.asarray((column >= row - pre_tokens) & (column <= row + next_tokens))
+        return np.asanyarray(column <= row)
+    return np.asanyarray((column >= row - pre_tokens) & (column <= row + next_tokens))
 
 
 def _dropped(drop_mask: Array | None, shape: tuple[int, ...], keep_prob: float) -> Array | None:
@@ -135,7 +135,7 @@ def _dropped(drop_mask: Array | None, shape: tuple[int, ...], keep_prob: float) 
     count = int(np.prod(shape))
     if bits.size < count:
         bits = np.unpackbits(bits.view(np.uint8), bitorder="little")
-    return np.asarray(bits[:count].reshape(shape).astype(np.float32) / np.float32(keep_prob))
+    return np.asanyarray(bits[:count].reshape(shape).astype(np.float32) / np.float32(keep_prob))
 
 
 def _wide(x: Array) -> Array:
@@ -147,8 +147,8 @@ def _scores(query: Array, key: Array, shift: Array | None, scale: float, allowed
     scores = _wide(query) @ _wide(key).swapaxes(-1, -2)
     if shift is not None:
         scores = scores + _wide(shift)
-    scores = scores * np.asarray(scale, scores.dtype)
-    return scores if allowed is None else np.where(allowed, scores, np.asarray(-np.inf, scores.dtype))
+    scores = scores * np.asanyarray(scale, scores.dtype)
+    return scores if allowed is None else np.where(allowed, scores, np.asanyarray(-np.inf, scores.dtype))
 
 
 def _repeated(x: Array, heads: int) -> Array:
@@ -231,7 +231,7 @@ def _flash_grad(
     if factors is not None:
         dweights = dweights * factors
     along = (dweights * weights).sum(axis=-1, keepdims=True)
-    dscores = weights * (dweights - along) * np.asarray(scale_value, weights.dtype)
+    dscores = weights * (dweights - along) * np.asanyarray(scale_value, weights.dtype)
     dq, dk = dscores @ full_k, dscores.swapaxes(-1, -2) @ _wide(q)
     dk, dv = (x.reshape(x.shape[0], k.shape[1], -1, *x.shape[2:]).sum(axis=2) for x in (dk, dv))
     dshift = np.zeros((0,), query.dtype)
@@ -246,7 +246,7 @@ def _summed(slope: Array, shape: tuple[int, ...]) -> Array:
     slope = slope.reshape((1,) * (len(shape) - slope.ndim) + slope.shape)
     slope = slope.sum(axis=tuple(range(slope.ndim - len(shape))))
     axes = tuple(i for i, n in enumerate(shape) if n == 1 and slope.shape[i] != 1)
-    return np.asarray(slope.sum(axis=axes, keepdims=True))
+    return np.asanyarray(slope.sum(axis=axes, keepdims=True))
 
 
 def _infer_rotary(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -272,7 +272,7 @@ def _turned(x: Array, mode: int) -> Array:
 
 
 def _rotary(x: Array, cos: Array, sin: Array, mode: int = 0) -> Array:
-    return np.asarray(x * cos + _turned(x, mode) * sin)
+    return np.asanyarray(x * cos + _turned(x, mode) * sin)
 
 
 def _grad_rotary(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

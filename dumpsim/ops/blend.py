@@ -121,19 +121,19 @@ def _log_add_slopes(base: float) -> Slopes:
 
 def _truncated(x: Array, y: Array) -> Array:
     quotient = np.trunc(x / y)
-    return np.asarray(quotient, x.dtype)
+    return np.asanyarray(quotient, x.dtype)
 
 
 def _multiplied(x: Array, y: Array) -> Array:
-    return np.asarray(np.where(y == 0, np.asarray(0, x.dtype), x * y))
+    return np.asanyarray(np.where(y == 0, np.asanyarray(0, x.dtype), x * y))
 
 
 def _x_over(x: Array, y: Array) -> Array:
-    return np.asarray(np.where(x == 0, np.asarray(0, x.dtype), x / y))
+    return np.asanyarray(np.where(x == 0, np.asanyarray(0, x.dtype), x / y))
 
 
 def _x_log(x: Array, y: Array) -> Array:
-    return np.asarray(np.where((x == 0) & ~np.isnan(y), np.asarray(0, x.dtype), x * np.log(y)))
+    return np.asanyarray(np.where((x == 0) & ~np.isnan(y), np.asanyarray(0, x.dtype), x * np.log(y)))
 
 
 def _close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
@@ -141,11 +141,11 @@ def _close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
 
 
 def _near(x: Array, y: Array, *, tolerance: float = 1e-5) -> Array:
-    return np.asarray(np.abs(x - y) < tolerance)
+    return np.asanyarray(np.abs(x - y) < tolerance)
 
 
 def _lerp(input: Array, end: Array, weight: Any) -> Array:
-    return np.asarray(input + np.asarray(weight, input.dtype) * (end - input))
+    return np.asanyarray(input + np.asanyarray(weight, input.dtype) * (end - input))
 
 
 def _grad_lerp(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -180,7 +180,7 @@ def _one(name: str, kernel: Callable[[Array], Any], grad: Grad | None) -> OpDef:
 
     @np.errstate(all="ignore")
     def run(x: Any) -> Any:
-        return kernel(np.asarray(x, np.float32) if np.asarray(x).dtype.kind in "iub" else np.asarray(x))
+        return kernel(np.asanyarray(x, np.float32) if np.asanyarray(x).dtype.kind in "iub" else np.asanyarray(x))
 
     return OpDef(name=name, operands=("input",), infer=infer, kernel=run, grad=grad, stop=grad is None, prim_func=True)
 
@@ -211,7 +211,7 @@ def _infer_numbers(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Array:
-    return np.asarray(np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf), x.dtype)
+    return np.asanyarray(np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf), x.dtype)
 
 
 def _grad_numbers(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

@@ -94,8 +94,8 @@ def _infer_masked_fill(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) 
 
 
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    x = np.asarray(x)
-    return np.where(mask, np.asarray(value, x.dtype), x)
+    x = np.asanyarray(x)
+    return np.where(mask, np.asanyarray(value, x.dtype), x)
 
 
 def _grad_masked_fill(

@@ -54,10 +54,10 @@ def _with_number(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     @np.errstate(all="ignore")
     def run(x: Any, other: Any, *more: Any) -> Any:
-        x = np.asarray(x)
+        x = np.asanyarray(x)
         if isinstance(other, float) and x.dtype.kind in "iub":
             x = x.astype(np.float32)
-        return kernel(x, np.asarray(other, x.dtype) if not isinstance(other, bool) else other, *more)
+        return kernel(x, np.asanyarray(other, x.dtype) if not isinstance(other, bool) else other, *more)
 
     return run
 
@@ -117,14 +117,14 @@ def _infer_total(name: str, mean: bool) -> Infer:
 def _sum(x: Array, dim: Any = None, keepdim: bool = False, kind: DType | None = None) -> Array:
     axes = axes_of("SumExt", dim, x.ndim)
     numpy = kind.numpy if kind is not None else np.dtype(np.int64) if x.dtype.kind in "iub" else x.dtype
-    return np.asarray(x.sum(axis=axes, keepdims=keepdim, dtype=numpy) if axes else x.astype(numpy))
+    return np.asanyarray(x.sum(axis=axes, keepdims=keepdim, dtype=numpy) if axes else x.astype(numpy))
 
 
 @np.errstate(all="ignore")
 def _mean(x: Array, dim: Any = None, keepdim: bool = False, kind: DType | None = None) -> Array:
     axes = axes_of("MeanExt", dim, x.ndim)
     numpy = kind.numpy if kind is not None else x.dtype
-    return np.asarray(x.mean(axis=axes, keepdims=keepdim, dtype=numpy) if axes else x.astype(numpy))
+    return np.asanyarray(x.mean(axis=axes, keepdims=keepdim, dtype=numpy) if axes else x.astype(numpy))
 
 
 def _total_settings(operands: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
@@ -201,8 +201,8 @@ def _infer_clamp(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Array:
     if low is not None:
-        x = np.maximum(x, np.asarray(low, x.dtype))
-    return x if high is None else np.minimum(x, np.asarray(high, x.dtype))
+        x = np.maximum(x, np.asanyarray(low, x.dtype))
+    return x if high is None else np.minimum(x, np.asanyarray(high, x.dtype))
 
 
 def _grad_clamp(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

@@ -114,7 +114,7 @@ def _logits_grad(
     slope = ((steep + 1 - target) * _sigmoid(x) - steep) * dout
     if weight is not None:
         slope = slope * weight
-    return slope / np.asarray(x.size, x.dtype) if reduction == _MEAN else slope
+    return slope / np.asanyarray(x.size, x.dtype) if reduction == _MEAN else slope
 
 
 def _infer_likelihood(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -183,7 +183,7 @@ def _divergence(x: Array, target: Array, *, reduction: str = "mean") -> Any:
         return loss
     total = loss.sum(dtype=x.dtype)
     count = {"mean": x.size, "batchmean": x.shape[0] if x.shape else 1, "sum": 1}[reduction]
-    return total / np.asarray(count, x.dtype)
+    return total / np.asanyarray(count, x.dtype)
 
 
 def _grad_divergence(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

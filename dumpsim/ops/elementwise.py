@@ -34,7 +34,7 @@ def _floating(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Integers enter a function of real numbers as float32."""
 
     def run(x: Any) -> Any:
-        return kernel(np.asarray(x, np.float32) if np.asarray(x).dtype.kind in "iub" else x)
+        return kernel(np.asanyarray(x, np.float32) if np.asanyarray(x).dtype.kind in "iub" else x)
 
     return run
 
@@ -119,7 +119,7 @@ def _gauss(sign: float) -> Callable[[GradBuilder, Any, Any], Any]:
 
 
 def _absolute(x: Any) -> Any:
-    return x if np.asarray(x).dtype == np.bool_ else np.abs(x)
+    return x if np.asanyarray(x).dtype == np.bool_ else np.abs(x)
 
 
 def _square(x: Any) -> Any:
@@ -131,7 +131,7 @@ def _negative(x: Any) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    return np.divide(np.asarray(1, np.asarray(x).dtype), x)
+    return np.divide(np.asanyarray(1, np.asanyarray(x).dtype), x)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -203,7 +203,7 @@ def _infer_cast(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abst
 
 @np.errstate(all="ignore")
 def _cast(x: Any, kind: DType) -> Array:
-    return np.asarray(x).astype(kind.numpy)
+    return np.asanyarray(x).astype(kind.numpy)
 
 
 def _grad_cast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:

@@ -89,7 +89,7 @@ OPS = (
         name="InplaceMaskedFillTensor",
         operands=("input", "mask", "value"),
         infer=_infer_filled,
-        kernel=lambda x, mask, value: np.asarray(np.where(mask, value, x), x.dtype),
+        kernel=lambda x, mask, value: np.asanyarray(np.where(mask, value, x), x.dtype),
         prim_func=True,
         composite=True,
     ),

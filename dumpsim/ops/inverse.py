@@ -46,7 +46,7 @@ def _grad_atanh(
 def _function(name: str, kernel: Callable[..., Any], grad: Grad) -> OpDef:
     @np.errstate(all="ignore")
     def run(x: Any) -> Any:
-        return kernel(np.asarray(x, np.float32) if np.asarray(x).dtype.kind in "iub" else x)
+        return kernel(np.asanyarray(x, np.float32) if np.asanyarray(x).dtype.kind in "iub" else x)
 
     return OpDef(name=name, operands=("input",), infer=_infer(name), kernel=run, grad=grad, prim_func=True)
 

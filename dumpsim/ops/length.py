@@ -32,14 +32,14 @@ def _axes(axis: Any) -> tuple[int, ...]:
 @np.errstate(all="ignore")
 def _unit(x: Array, *, axis: Any = 0, epsilon: float = 1e-4) -> Any:
     power = np.square(x).sum(axis=_axes(axis), keepdims=True, dtype=x.dtype)
-    return x / np.sqrt(np.maximum(power, np.asarray(epsilon, x.dtype)))
+    return x / np.sqrt(np.maximum(power, np.asanyarray(epsilon, x.dtype)))
 
 
 @np.errstate(all="ignore")
 def _unit_grad(x: Array, y: Array, dout: Array, *, axis: Any = 0, epsilon: float = 1e-4) -> Any:
     power = np.square(x).sum(axis=_axes(axis), keepdims=True, dtype=x.dtype)
     return (dout - y * (y * dout).sum(axis=_axes(axis), keepdims=True, dtype=x.dtype)) / np.sqrt(
-        np.maximum(power, np.asarray(epsilon, x.dtype))
+        np.maximum(power, np.asanyarray(epsilon, x.dtype))
     )
 
 
@@ -58,7 +58,7 @@ def _infer_power(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 @np.errstate(all="ignore")
 def _power(x: Array, *, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> Any:
     total = (np.abs(x) ** p).sum(axis=_axes(axis), keepdims=keep_dims, dtype=x.dtype)
-    return np.maximum(total ** np.asarray(1 / p, x.dtype), np.asarray(epsilon, x.dtype))
+    return np.maximum(total ** np.asanyarray(1 / p, x.dtype), np.asanyarray(epsilon, x.dtype))
 
 
 def _grad_power(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

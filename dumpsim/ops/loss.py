@@ -39,7 +39,7 @@ def _sparse(logits: Array, labels: Array, *, is_grad: bool = False, sens: float 
     chances, logs = _softmax(logits)
     if is_grad:
         np.put_along_axis(chances, labels[..., None], np.take_along_axis(chances, labels[..., None], -1) - 1, -1)
-        return chances * np.asarray(sens / labels.size, chances.dtype)
+        return chances * np.asanyarray(sens / labels.size, chances.dtype)
     return -np.take_along_axis(logs, labels[..., None], -1).mean(dtype=logs.dtype)
 
 
@@ -105,8 +105,8 @@ def _smooth(prediction: Array, target: Array, beta: float = 1.0, reduction: int 
 
 @np.errstate(all="ignore")
 def _smooth_grad(prediction: Array, target: Array, dout: Array, beta: float = 1.0, reduction: int = _NONE) -> Any:
-    slope = np.clip((prediction - target) / np.asarray(beta, prediction.dtype), -1, 1) * dout
-    return slope / np.asarray(slope.size, slope.dtype) if reduction == _MEAN else slope
+    slope = np.clip((prediction - target) / np.asanyarray(beta, prediction.dtype), -1, 1) * dout
+    return slope / np.asanyarray(slope.size, slope.dtype) if reduction == _MEAN else slope
 
 
 def _grad_smooth(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -138,7 +138,7 @@ _TINY = 1e-12  # the logarithms' arguments stay above it [2.10 observed]
 
 @np.errstate(all="ignore")
 def _binary(x: Array, target: Array, weight: Array | None = None, reduction: int = _MEAN) -> Any:
-    tiny = np.asarray(_TINY, x.dtype)
+    tiny = np.asanyarray(_TINY, x.dtype)
     loss = -(target * np.log(x + tiny) + (1 - target) * np.log(1 - x + tiny))
     return _reduced(loss if weight is None else loss * weight, reduction)
 
@@ -150,10 +150,10 @@ def _infer_binary_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 @np.errstate(all="ignore")
 def _binary_grad(x: Array, target: Array, dout: Array, weight: Array | None = None, reduction: int = _MEAN) -> Any:
-    slope = (x - target) / np.maximum(x * (1 - x), np.asarray(_TINY, x.dtype)) * dout
+    slope = (x - target) / np.maximum(x * (1 - x), np.asanyarray(_TINY, x.dtype)) * dout
     if weight is not None:
         slope = slope * weight
-    return slope / np.asarray(slope.size, slope.dtype) if reduction == _MEAN else slope
+    return slope / np.asanyarray(slope.size, slope.dtype) if reduction == _MEAN else slope
 
 
 def _grad_binary(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -235,7 +235,7 @@ OPS = (
         name="L2Loss",
         operands=("input_x",),
         infer=_infer_l2,
-        kernel=lambda x: (x * x).sum(dtype=x.dtype) / np.asarray(2, x.dtype),
+        kernel=lambda x: (x * x).sum(dtype=x.dtype) / np.asanyarray(2, x.dtype),
         grad=_grad_l2,
     ),
 )

@@ -62,7 +62,7 @@ def _layer(
     mean = x.mean(axis=axes, keepdims=True, dtype=x.dtype)
     centred = x - mean
     variance = np.square(centred).mean(axis=axes, keepdims=True, dtype=x.dtype)
-    return centred / np.sqrt(variance + np.asarray(epsilon, x.dtype)) * gamma + beta, mean, variance
+    return centred / np.sqrt(variance + np.asanyarray(epsilon, x.dtype)) * gamma + beta, mean, variance
 
 
 def _grad_layer(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -94,7 +94,7 @@ def _layer_grad(
 ) -> tuple[Array, Array, Array]:
     axes = tuple(range(_begin(begin_norm_axis, x.ndim), x.ndim))
     outer = tuple(range(_begin(begin_params_axis, x.ndim)))
-    scale = 1 / np.sqrt(variance + np.asarray(epsilon, x.dtype))
+    scale = 1 / np.sqrt(variance + np.asanyarray(epsilon, x.dtype))
     normal = (x - mean) * scale
     slope = dy * gamma
     dx = scale * (
@@ -146,7 +146,7 @@ def _batch(
     data_format: int = 0,
 ) -> tuple[Array, Array, Array, Array, Array]:
     axis = _channel_axis(data_format) % x.ndim
-    tiny = np.asarray(epsilon, x.dtype)
+    tiny = np.asanyarray(epsilon, x.dtype)
     if not is_training:
         factor = scale / np.sqrt(variance + tiny)
         y = (x - _per_channel(mean, x.ndim, data_format)) * _per_channel(factor, x.ndim, data_format)
@@ -158,8 +158,8 @@ def _batch(
     batch_variance = np.square(centred).mean(axis=axes, dtype=x.dtype)
     factor = scale / np.sqrt(batch_variance + tiny)
     y = centred * _per_channel(factor, x.ndim, data_format) + _per_channel(bias, x.ndim, data_format)
-    share = np.asarray(momentum, mean.dtype)
-    unbiased = batch_variance * np.asarray(count / max(count - 1, 1), x.dtype)
+    share = np.asanyarray(momentum, mean.dtype)
+    unbiased = batch_variance * np.asanyarray(count / max(count - 1, 1), x.dtype)
     mean[...] = mean * (1 - share) + batch_mean * share
     variance[...] = variance * (1 - share) + unbiased * share
     return y, batch_mean, batch_variance, batch_mean, batch_variance
@@ -194,13 +194,13 @@ def _batch_grad(
 ) -> tuple[Array, Array, Array]:
     axis = _channel_axis(data_format) % x.ndim
     axes = tuple(i for i in range(x.ndim) if i != axis)
-    inverse = 1 / np.sqrt(variance + np.asarray(epsilon, x.dtype))
+    inverse = 1 / np.sqrt(variance + np.asanyarray(epsilon, x.dtype))
     normal = (x - _per_channel(mean, x.ndim, data_format)) * _per_channel(inverse, x.ndim, data_format)
     dbias = dout.sum(axis=axes, dtype=x.dtype)
     dscale = (dout * normal).sum(axis=axes, dtype=x.dtype)
     slope = dout
     if is_training:
-        count = np.asarray(x.size // x.shape[axis], x.dtype)
+        count = np.asanyarray(x.size // x.shape[axis], x.dtype)
         shared = _per_channel(dbias / count, x.ndim, data_format)
         slope = dout - shared - normal * _per_channel(dscale / count, x.ndim, data_format)
     return slope * _per_channel(scale * inverse, x.ndim, data_format), dscale, dbias
@@ -225,7 +225,7 @@ def _group(x: Array, num_groups: int, weight: Array, bias: Array, eps: float = 1
     table = x.reshape(x.shape[0], num_groups, -1)
     mean = table.mean(axis=-1, dtype=x.dtype)
     centred = table - mean[..., None]
-    inverse = 1 / np.sqrt(np.square(centred).mean(axis=-1, dtype=x.dtype) + np.asarray(eps, x.dtype))
+    inverse = 1 / np.sqrt(np.square(centred).mean(axis=-1, dtype=x.dtype) + np.asanyarray(eps, x.dtype))
     normal = (centred * inverse[..., None]).reshape(x.shape)
     return normal * _per_channel(weight, x.ndim, 0) + _per_channel(bias, x.ndim, 0), mean, inverse
 
@@ -252,7 +252,7 @@ def _group_grad(
     shape = x.shape[0], num_groups, -1
     normal = (x.reshape(shape) - mean[..., None]) * rstd[..., None]
     slope = (dy * _per_channel(gamma, x.ndim, 0)).reshape(shape)
-    count = np.asarray(size_of(normal.shape[2:]), x.dtype)
+    count = np.asanyarray(size_of(normal.shape[2:]), x.dtype)
     total, along = slope.sum(-1, keepdims=True), (slope * normal).sum(-1, keepdims=True)
     dx = (slope - total / count - normal * along / count) * rstd[..., None]
     axes = (0, *range(2, x.ndim))
@@ -276,7 +276,7 @@ def _infer_rms(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _rms(x: Array, gamma: Array, epsilon: float = 1e-6) -> tuple[Array, Array]:
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     wide = x.astype(np.result_type(x, np.float32))
-    rstd = 1 / np.sqrt(np.square(wide).mean(axis=axes, keepdims=True) + np.asarray(epsilon, wide.dtype))
+    rstd = 1 / np.sqrt(np.square(wide).mean(axis=axes, keepdims=True) + np.asanyarray(epsilon, wide.dtype))
     return (wide * rstd * gamma).astype(x.dtype), rstd
 
 

@@ -68,7 +68,8 @@ class OpDef:
         Python values. Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows
         the result, with the overflow rule of its chip. Kernels never write their operands, unless `updates` names
         them. Results have the inferred shape and number type (float32 where the inferred type is float16 or
-        bfloat16), may be views of operands and need not be contiguous.
+        bfloat16), may be views of operands and need not be contiguous. Subclasses of arrays pass through them
+        (``np.asanyarray``), so that `dumpsim.replay` can carry bounds of rounding errors.
     grad : callable or None
         ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None.
         Operands arrive as `GradBuilder.emit` takes them; a tuple operand gets a tuple of gradients. `out` is the

@@ -62,7 +62,7 @@ def _momentum(
 ) -> Array:
     for var, total, slope in _blocks(variable, accumulation, gradient):
         if gradient_scale != 1.0:
-            slope = slope * np.asarray(gradient_scale, slope.dtype)
+            slope = slope * np.asanyarray(gradient_scale, slope.dtype)
         total *= momentum
         total += slope
         if use_nesterov:
@@ -89,9 +89,9 @@ def _sgd(
     kind = parameters.dtype
     for var, slope, total, first in _blocks(parameters, gradient, accum, stat):
         if weight_decay:
-            slope = slope + var * np.asarray(weight_decay, kind)
-        if np.asarray(momentum) > 0:
-            later = total * momentum + slope * np.asarray(1 - dampening, kind)
+            slope = slope + var * np.asanyarray(weight_decay, kind)
+        if np.asanyarray(momentum) > 0:
+            later = total * momentum + slope * np.asanyarray(1 - dampening, kind)
             total[...] = np.where(first > 0, slope, later)
             first[...] = 0
             slope = slope + total * momentum if nesterov else total
@@ -101,7 +101,7 @@ def _sgd(
 
 def _moments(m: Array, v: Array, slope: Array, beta1: Any, beta2: Any) -> None:
     """The running means of the gradient and of its square, in place."""
-    one = np.asarray(1, m.dtype)
+    one = np.asanyarray(1, m.dtype)
     m += (slope - m) * (one - beta1)
     v += (slope * slope - v) * (one - beta2)
 
@@ -122,7 +122,7 @@ def _adam(
     use_locking: bool = False,
     use_nesterov: bool = False,
 ) -> tuple[Array, Array, Array]:
-    one = np.asarray(1, var.dtype)
+    one = np.asanyarray(1, var.dtype)
     rate = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
     for part, mean, square, slope in _blocks(var, m, v, grad):
         _moments(mean, square, slope, beta1, beta2)

@@ -90,7 +90,7 @@ def _grad_added(letters: str) -> Grad:
 
         def scaled(slope: Any, factor: Any) -> Any:
             number = constant(factor)
-            return slope if number == 1 else b.emit("Mul", slope, np.asarray(number, slope.abstract.dtype.numpy))
+            return slope if number == 1 else b.emit("Mul", slope, np.asanyarray(number, slope.abstract.dtype.numpy))
 
         first = unbroadcast(b, scaled(dout, beta), shape_of(x), shape_of(out))
         slopes = of_pair(b, (one, two), out, scaled(dout, alpha), attrs)
@@ -102,7 +102,7 @@ def _grad_added(letters: str) -> Grad:
 def _added(name: str, names: tuple[str, str], letters: str) -> OpDef:
     def kernel(x: Array, one: Array, two: Array, beta: float = 1, alpha: float = 1) -> Array:
         whole = np.einsum(letters, one, two, optimize=True)
-        return np.asarray(np.asarray(beta, x.dtype) * x + np.asarray(alpha, x.dtype) * whole)
+        return np.asanyarray(np.asanyarray(beta, x.dtype) * x + np.asanyarray(alpha, x.dtype) * whole)
 
     return OpDef(
         name=name,
@@ -132,7 +132,7 @@ def _infer_einsum(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _einsum(inputs: Sequence[Array], *, equation: str) -> Array:
-    return np.asarray(np.einsum(equation.replace(" ", ""), *inputs, optimize=True))
+    return np.asanyarray(np.einsum(equation.replace(" ", ""), *inputs, optimize=True))
 
 
 def _grad_einsum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

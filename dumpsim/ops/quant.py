@@ -76,7 +76,7 @@ def _matmul(
         full = full + spread(antiquant_offset)
     full = full * spread(antiquant_scale)
     result = x.astype(np.float32) @ full
-    return np.asarray(result if bias is None else result + bias.astype(np.float32))
+    return np.asanyarray(result if bias is None else result + bias.astype(np.float32))
 
 
 OPS = (

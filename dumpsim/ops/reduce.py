@@ -48,7 +48,7 @@ def _kernel(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if skip_mode and not isinstance(axis, int) and not axis:
             return x
         axes = axes_of(name, axis, np.ndim(x))
-        return function(x, axis=axes, keepdims=keep_dims) if axes else np.asarray(x)
+        return function(x, axis=axes, keepdims=keep_dims) if axes else np.asanyarray(x)
 
     return run
 

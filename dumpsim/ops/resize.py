@@ -51,7 +51,7 @@ def _blend(count: int, source: int, align_corners: bool, half_pixel_centers: boo
 
 
 def _pair(size: Any) -> tuple[int, int]:
-    height, width = (int(n) for n in np.asarray(size).reshape(-1))
+    height, width = (int(n) for n in np.asanyarray(size).reshape(-1))
     return height, width
 
 
@@ -73,7 +73,7 @@ def _to_nearest(image: Array, size: Any, align_corners: bool = False, half_pixel
     height, width = _pair(size)
     rows = _nearest(height, image.shape[2], align_corners, half_pixel_centers)
     columns = _nearest(width, image.shape[3], align_corners, half_pixel_centers)
-    return np.asarray(image[:, :, rows[:, None], columns[None, :]])
+    return np.asanyarray(image[:, :, rows[:, None], columns[None, :]])
 
 
 def _grad_nearest(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -97,7 +97,7 @@ def _bilinear(image: Array, size: Any, align_corners: bool = False, half_pixel_c
     height, width = _pair(size)
     down = _blend(height, image.shape[2], align_corners, half_pixel_centers, image.dtype)
     across = _blend(width, image.shape[3], align_corners, half_pixel_centers, image.dtype)
-    return np.asarray(down @ (image @ across.T))
+    return np.asanyarray(down @ (image @ across.T))
 
 
 def _grad_bilinear(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -113,7 +113,7 @@ def _infer_back(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _from_bilinear(grads: Array, image: Array, align_corners: bool = False, half_pixel_centers: bool = False) -> Array:
     down = _blend(grads.shape[2], image.shape[2], align_corners, half_pixel_centers, grads.dtype)
     across = _blend(grads.shape[3], image.shape[3], align_corners, half_pixel_centers, grads.dtype)
-    return np.asarray(down.T @ (grads @ across))
+    return np.asanyarray(down.T @ (grads @ across))
 
 
 OPS = (

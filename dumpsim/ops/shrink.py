@@ -67,37 +67,37 @@ def _activation(
 
 
 def _soft(x: Array, lambd: float) -> Array:
-    edge = np.asarray(lambd, x.dtype)
-    return np.asarray(np.where(x > edge, x - edge, np.where(x < -edge, x + edge, np.asarray(0, x.dtype))))
+    edge = np.asanyarray(lambd, x.dtype)
+    return np.asanyarray(np.where(x > edge, x - edge, np.where(x < -edge, x + edge, np.asanyarray(0, x.dtype))))
 
 
 def _outside(dout: Array, x: Array, lambd: float) -> Array:
-    edge = np.asarray(lambd, x.dtype)
-    return np.asarray(np.where((x >= -edge) & (x <= edge), np.asarray(0, x.dtype), dout))
+    edge = np.asanyarray(lambd, x.dtype)
+    return np.asanyarray(np.where((x >= -edge) & (x <= edge), np.asanyarray(0, x.dtype), dout))
 
 
 def _logit(x: Array, eps: float) -> Array:
     if eps >= 0:
-        x = np.clip(x, np.asarray(eps, x.dtype), np.asarray(1 - eps, x.dtype))
-    return np.asarray(np.log(x / (1 - x)))
+        x = np.clip(x, np.asanyarray(eps, x.dtype), np.asanyarray(1 - eps, x.dtype))
+    return np.asanyarray(np.log(x / (1 - x)))
 
 
 def _logit_slope(dout: Array, x: Array, eps: float) -> Array:
     slope = dout / (x * (1 - x))
     if eps >= 0:
-        return np.asarray(np.where((x < eps) | (x > 1 - eps), np.asarray(0, x.dtype), slope))
-    return np.asarray(np.where((x < 0) | (x > 1), np.asarray(np.nan, x.dtype), slope))
+        return np.asanyarray(np.where((x < eps) | (x > 1 - eps), np.asanyarray(0, x.dtype), slope))
+    return np.asanyarray(np.where((x < 0) | (x > 1), np.asanyarray(np.nan, x.dtype), slope))
 
 
 def _celu(x: Array, alpha: float = 1.0) -> Array:
-    rate = np.asarray(alpha, x.dtype)
-    return np.asarray(np.maximum(x, 0) + np.minimum(rate * np.expm1(x / rate), 0))
+    rate = np.asanyarray(alpha, x.dtype)
+    return np.asanyarray(np.maximum(x, 0) + np.minimum(rate * np.expm1(x / rate), 0))
 
 
 def _grad_celu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     x, alpha = operands
-    rate = np.asarray(constant(alpha), x.abstract.dtype.numpy)
-    zero = np.asarray(0, x.abstract.dtype.numpy)
+    rate = np.asanyarray(constant(alpha), x.abstract.dtype.numpy)
+    zero = np.asanyarray(0, x.abstract.dtype.numpy)
     inner = b.emit("Mul", dout, b.emit("Exp", b.emit("Div", x, rate)))
     return b.emit("Select", b.emit("Greater", x, zero), dout, inner), None
 
@@ -116,12 +116,12 @@ def _infer_half(op: str, name: str, place: int) -> Infer:
 
 
 def _sigmoid(x: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-x)))
+    return np.asanyarray(1 / (1 + np.exp(-x)))
 
 
 def _swiglu(x: Array, dim: int = -1) -> Array:
     gate, up = np.split(x, 2, axis=dim)
-    return np.asarray(gate * _sigmoid(gate) * up)
+    return np.asanyarray(gate * _sigmoid(gate) * up)
 
 
 def _swiglu_slope(grad_output: Array, x: Array, dim: int = -1) -> Array:
@@ -133,7 +133,7 @@ def _swiglu_slope(grad_output: Array, x: Array, dim: int = -1) -> Array:
 
 def _glu(x: Array, axis: int = -1) -> Array:
     value, gate = np.split(x, 2, axis=axis)
-    return np.asarray(value * _sigmoid(gate))
+    return np.asanyarray(value * _sigmoid(gate))
 
 
 def _glu_slope(grads: Array, x: Array, axis: int = -1) -> Array:
@@ -158,7 +158,7 @@ def _infer_log_sigmoid(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _log_sigmoid(x: Array) -> tuple[Array, Array]:
     """The result, and exp(-abs(x)) for the gradient."""
     buffer = np.exp(-np.abs(x))
-    return np.asarray(np.minimum(x, 0) - np.log1p(buffer)), buffer
+    return np.asanyarray(np.minimum(x, 0) - np.log1p(buffer)), buffer
 
 
 def _grad_log_sigmoid(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -169,31 +169,31 @@ def _grad_log_sigmoid(b: GradBuilder, operands: Sequence[Any], out: Any, dout: A
 
 def _log_sigmoid_slope(dy: Array, x: Array, buffer: Array) -> Array:
     share = buffer / (1 + buffer)
-    return np.asarray(dy * np.where(x < 0, 1 - share, share))
+    return np.asanyarray(dy * np.where(x < 0, 1 - share, share))
 
 
 OPS = (
     *_activation(
         "HShrink", ("lambd",), (0.5,),
-        lambda x, lambd=0.5: np.where((x >= -lambd) & (x <= lambd), np.asarray(0, x.dtype), x),
+        lambda x, lambd=0.5: np.where((x >= -lambd) & (x <= lambd), np.asanyarray(0, x.dtype), x),
         _outside, names=("gradients", "features"),
     ),
     *_activation("SoftShrink", ("lambd",), (0.5,), _soft, _outside, names=("input_grad", "input_x")),
     *_activation("Logit", ("eps",), (-1.0,), _logit, _logit_slope, names=("grad", "input")),
     *_activation(
         "Threshold", ("threshold", "value"), (),
-        lambda x, threshold, value: np.where(x > threshold, x, np.asarray(value, x.dtype)),
-        lambda dout, x, threshold, value: np.where(x > threshold, dout, np.asarray(0, x.dtype)),
+        lambda x, threshold, value: np.where(x > threshold, x, np.asanyarray(value, x.dtype)),
+        lambda dout, x, threshold, value: np.where(x > threshold, dout, np.asanyarray(0, x.dtype)),
     ),
     *_activation(
         "Hardtanh", ("min_val", "max_val"), (-1, 1),
-        lambda x, low=-1, high=1: np.clip(x, np.asarray(low, x.dtype), np.asarray(high, x.dtype)),
-        lambda dout, x, low=-1, high=1: np.where((x > low) & (x < high), dout, np.asarray(0, x.dtype)),
+        lambda x, low=-1, high=1: np.clip(x, np.asanyarray(low, x.dtype), np.asanyarray(high, x.dtype)),
+        lambda dout, x, low=-1, high=1: np.where((x > low) & (x < high), dout, np.asanyarray(0, x.dtype)),
     ),
     *_activation(
         "LeakyReLUExt", ("negative_slope",), (0.01,),
-        lambda x, slope=0.01: np.where(x > 0, x, x * np.asarray(slope, x.dtype)),
-        lambda dout, x, slope=0.01: np.where(x > 0, dout, dout * np.asarray(slope, x.dtype)),
+        lambda x, slope=0.01: np.where(x > 0, x, x * np.asanyarray(slope, x.dtype)),
+        lambda dout, x, slope=0.01: np.where(x > 0, dout, dout * np.asanyarray(slope, x.dtype)),
         "LeakyReLUGradExt", names=("dy", "input"),
     ),
     OpDef(

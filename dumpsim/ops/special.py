@@ -1,5 +1,6 @@
 """The error function, which numpy lacks: piecewise polynomials in float64, relative error below 2e-13."""
 
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,21 @@ def _tail(x: Array) -> Array:
     return t * np.exp(-x * x + u * here - ahead + _TAIL[0])
 
 
+def _bell(x: Array) -> Array:
+    """The size of the derivative of both."""
+    return 2 / sqrt(pi) * np.exp(-x * x)
+
+
 def erf(x: Array) -> Array:
-    """The error function, in the number type of `x`.
+    """The error function, in the number type of `x`; an array type with `apply` gets it with its derivative.
 
     Examples
     --------
     >>> float(erf(np.array(0.5)).round(12))
     0.520499877813
     """
+    if hasattr(x, "apply"):
+        return x.apply(erf, _bell)  # type: ignore[no-any-return]
     x = np.asarray(x)
     wide = x.astype(np.float64)
     size = np.abs(wide)
@@ -65,7 +73,9 @@ def erf(x: Array) -> Array:
 
 
 def erfc(x: Array) -> Array:
-    """The complementary error function, in the number type of `x`."""
+    """The complementary error function, in the number type of `x`; see `erf`."""
+    if hasattr(x, "apply"):
+        return x.apply(erfc, _bell)  # type: ignore[no-any-return]
     x = np.asarray(x)
     wide = x.astype(np.float64)
     size = np.abs(wide)
