@@ -1,0 +1,1 @@
+"""Dumped operators, recomputed with the operator table: the one room that joins analysis and ops."""

@@ -1,0 +1,311 @@
+"""What one dumped run of an operator was given: files, constants of the graph, attributes; small enough to be sent."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dumpsim.analysis.operator import Operator
+from dumpsim.analysis.verdict import Side, side_of
+from dumpsim.core.abstract import MonadType, TensorType
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, NodeRef, Operand, ParamRef
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
+from dumpsim.replay.given import Unspelled, parse
+
+__all__ = ["Call", "Given", "arrange", "call_of", "definition_of", "operands_of", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A constant that the graph shows."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An operand that was not dumped, and why nothing else tells it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One run of an operator.
+
+    Attributes
+    ----------
+    op_type : str
+        Of the operator table.
+    operands : tuple
+        A file (`Side`), a `Given` or an `Absent` for each input, several tensors of one operand in a row.
+    host : tuple of bool
+        Which of them are settings of the host, not tensors; empty where no graph tells.
+    shapes : tuple
+        Their shapes in the graph, which are not those in the files where the operator before is a view.
+    attrs : mapping
+    outputs : tuple of (int, Side)
+    before : mapping of int to Side
+        Values of operands before the operator overwrote them.
+    machine : str
+        ``cpu`` or ``device``.
+    compute : str
+        Type in which it computes; empty: that of its operands, float32 for narrower ones.
+    reason : str
+        Why it cannot be recomputed.
+    """
+
+    op_type: str
+    operands: tuple[Any, ...] = ()
+    host: tuple[bool, ...] = ()
+    shapes: tuple[tuple[int, ...] | None, ...] = ()
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    outputs: tuple[tuple[int, Side], ...] = ()
+    before: Mapping[int, Side] = field(default_factory=dict)
+    machine: str = "device"
+    compute: str = ""
+    reason: str = ""
+
+
+# operands that are tuples of tensors: operator -> which operand
+_TUPLES = {"AddN": 0, "AccumulateNV2": 0, "Concat": 0, "Stack": 0, "Meshgrid": 0, "Einsum": 0, "AllFinite": 0,
+           "NPUGetFloatStatusV2": 0}  # fmt: skip
+# operands that the compiler knows, by name; of a dump without a graph they come as arrays
+_HOST = frozenset(
+    {
+        "axis", "transpose_a", "transpose_b", "keep_dims", "keepdim", "skip_mode", "data_format", "kernel_size",
+        "strides", "pad_mode", "shape", "dim", "dims", "begin", "end", "begin_mask", "end_mask", "ellipsis_mask",
+        "new_axis_mask", "shrink_axis_mask", "size", "output_num", "reduction", "ignore_index", "exclusive",
+        "reverse", "batch_dims", "input_perm", "is_training", "begin_norm_axis", "begin_params_axis", "num_groups",
+        "dx_is_require", "dgamma_is_require", "dbeta_is_require", "diagonal", "paddings", "shapex",
+        "orig_input_shape", "input_sizes", "filter_sizes", "input_size", "filter_size", "split_size_or_sections",
+        "indexing", "n", "shifts", "decimals", "reduce", "repeats", "output_size", "num_segments", "align_corners",
+        "half_pixel_centers", "head_num", "input_layout", "inner_precise", "sparse_mode", "mode", "depth",
+    }
+)  # fmt: skip
+_BY_OUTPUT = frozenset({"dtype", "output_type"})
+_COLLECTIVE = frozenset({"AllReduce", "AllGather", "ReduceScatter", "Broadcast"})
+
+
+def definition_of(op_type: str) -> OpDef | None:
+    """Return the definition of an operator type, None for an unknown one."""
+    try:
+        return find(op_type)
+    except UnsupportedError:
+        return None
+
+
+def refusal(op_type: str) -> str:
+    """Return why no operator of a type can be recomputed, empty where it can.
+
+    Examples
+    --------
+    >>> refusal("Dropout"), refusal("MatMul")
+    ('draws random numbers', '')
+    """
+    definition = definition_of(op_type)
+    if definition is None:
+        return "unknown operator type"
+    if op_type in _COLLECTIVE:
+        return "needs the tensors of other ranks"
+    if definition.random:
+        return "draws random numbers"
+    if definition.device or definition.side_effect == "io" or definition.engine == "host":
+        return "reads or writes what no dump holds"
+    return ""
+
+
+Source = Callable[[Operand, IrDoc | None], Side | None]
+
+
+def call_of(
+    operator: Operator, *, machine: str = "device", compute: str = "", find_source: Source | None = None
+) -> Call:
+    """Return what a dumped run was given, from its files and its node in the graph of the dump.
+
+    Parameters
+    ----------
+    operator : Operator
+    machine, compute : str
+        See `Call`.
+    find_source : callable
+        ``find_source(operand, document)``: the file of whatever gave an operand that was not dumped as one.
+    """
+    op_type = operator.op_type
+    outputs = tuple((entry.slot, side_of(entry)) for entry in operator.outputs)
+    if reason := refusal(op_type):
+        return Call(op_type=op_type, reason=reason)
+    if not any(side.path for _, side in outputs):
+        said = "only statistics were dumped" if outputs else "no output was dumped"
+        return Call(op_type=op_type, reason=said)
+    definition = find(op_type)
+    first = operator.entries[0]
+    node = first.graphs.node(first.name.op_name, first.graph_id)
+    if node is not None and node.op_type != op_type:
+        node = None
+    files = {entry.slot: side_of(entry) for entry in operator.inputs if entry.path is not None}
+    operands: list[Any] = []
+    host: list[bool] = []
+    shapes: list[tuple[int, ...] | None] = []
+    if node is not None:
+        doc = _document(operator, node)
+        for at, (operand, kind) in enumerate(operands_of(node, doc)):
+            file = files.get(at) or (find_source(operand, doc) if find_source is not None else None)
+            operands.append(_operand(operand, file, at))
+            kind = kind if kind is not None else _type(operand, doc)
+            shapes.append(kind.shape if isinstance(kind, TensorType) and -1 not in kind.shape else None)
+            host.append(isinstance(operand, ConstRef) and not isinstance(kind, TensorType))
+    else:
+        count = max(files, default=-1) + 1
+        operands = [files.get(at, Absent(f"input.{at} was not dumped")) for at in range(count)]
+    attrs, missing = _attrs(definition, node)
+    if missing:
+        return Call(op_type=op_type, reason=missing)
+    return Call(
+        op_type=op_type,
+        operands=tuple(operands),
+        host=tuple(host),
+        shapes=tuple(shapes),
+        attrs=attrs,
+        outputs=outputs,
+        machine=machine,
+        compute=compute,
+    )
+
+
+def _document(operator: Operator, node: IrNode) -> IrDoc | None:
+    graphs = operator.entries[0].graphs.documents
+    return next((doc for doc in graphs.values() if any(one is node for one in doc.nodes)), None)
+
+
+def operands_of(node: IrNode, doc: IrDoc | None) -> list[tuple[Any, Any]]:
+    """The operands that a kernel has, each with its type where the graph tells; tuples are opened."""
+    found: list[tuple[Any, Any]] = []
+    for at, operand in enumerate(node.operands):
+        kind = node.operand_types[at] if at < len(node.operand_types) else None
+        if isinstance(kind, MonadType):
+            continue
+        if isinstance(operand, ConstRef) and str(operand.value) in ("UMonad[U]", "IOMonad[IO]"):
+            continue
+        source = _node(doc, operand)
+        if source is not None and isinstance(source.output, MonadType):
+            continue
+        if source is not None and source.op_type == "MakeTuple":
+            found += operands_of(source, doc)
+        else:
+            found.append((operand, kind))
+    return found
+
+
+def _type(operand: Any, doc: IrDoc | None) -> Any:
+    """The type of an operand, where its own list does not tell."""
+    if doc is not None and isinstance(operand, ParamRef) and 0 <= operand.index < len(doc.params):
+        return doc.params[operand.index].abstract
+    source = _node(doc, operand)
+    return source.output if source is not None else None
+
+
+def _node(doc: IrDoc | None, operand: Any) -> IrNode | None:
+    if doc is None or not isinstance(operand, NodeRef) or not 0 <= operand.index < len(doc.nodes):
+        return None
+    node = doc.nodes[operand.index]
+    return node if node.index == operand.index else None
+
+
+def _operand(operand: Any, file: Side | None, at: int) -> Any:
+    """The file of an operand, or the constant that the graph shows."""
+    if isinstance(operand, ConstRef):
+        try:
+            value = parse(str(operand.value))
+        except Unspelled as error:
+            return file if file is not None else Absent(f"input.{at} is {error}")
+        if str(operand.value) == "" and file is None:
+            return Absent(f"input.{at} is a constant that the graph does not show")
+        # the file has all digits of a number, the text six
+        whole = not isinstance(value, float | np.ndarray) and str(operand.value) != ""
+        return Given(value) if file is None or whole else file
+    return file if file is not None else Absent(f"input.{at} was not dumped")
+
+
+def _attrs(definition: OpDef, node: IrNode | None) -> tuple[dict[str, Any], str]:
+    """Attributes by name, and what is missing."""
+    attrs = dict(definition.attrs)
+    shown = dict(node.primitive_attrs) if node is not None else {}
+    if node is None and attrs:
+        return {}, f"no graph in the dump shows its attributes ({', '.join(attrs)})"
+    for name, default in definition.attrs.items():
+        if name not in shown:
+            continue
+        try:
+            value = parse(str(shown[name]))
+        except Unspelled as error:
+            return {}, f"its attribute {name} is {error}"
+        attrs[name] = _like(value, default)
+    return attrs, ""
+
+
+def _like(value: Any, default: Any) -> Any:
+    """A value in the type of the default, which protobuf text does not tell."""
+    if isinstance(default, bool) and isinstance(value, int):
+        return bool(value)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(default, str) and not isinstance(value, str):
+        return str(value)
+    return value
+
+
+def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind: DType | None) -> tuple[Any, ...]:
+    """Return loaded operands as a kernel takes them.
+
+    Parameters
+    ----------
+    definition : OpDef
+    values : sequence
+        Arrays and constants in the order of the files.
+    host : sequence of bool
+        See `Call.host`.
+    kind : DType or None
+        Number type of the first output, for operands that are a type.
+    """
+    values = list(values)
+    names = definition.operands
+    known = bool(host)
+    if definition.name in _TUPLES:
+        rest = len(names) - 1
+        tail = 0
+        while tail < min(rest, len(values)):
+            at = len(values) - 1 - tail
+            if not _setting(values[at], host, at):
+                break
+            tail += 1
+        cut = len(values) - tail
+        values = [tuple(values[:cut]), *values[cut:]]
+        host = [False, *(host[cut:] if known else ())]
+    found: list[Any] = []
+    for at, name in enumerate(names):
+        if name in _BY_OUTPUT:
+            found.append(kind)
+            continue
+        if at >= len(values):
+            place = at - (len(names) - len(definition.defaults))
+            if place < 0:
+                raise Unspelled(f"has no operand {name}")
+            found.append(definition.defaults[place])
+            continue
+        value = values[at]
+        setting = host[at] if known and at < len(host) else False
+        if isinstance(value, np.ndarray) and (setting or name in _HOST):
+            value = value.tolist() if value.ndim == 0 else tuple(value.tolist())
+        found.append(value)
+    return tuple(found)
+
+
+def _setting(value: Any, host: Sequence[bool], at: int) -> bool:
+    if host:
+        return host[at]
+    return not isinstance(value, np.ndarray) or (value.dtype.kind in "ib" and value.size == 1)

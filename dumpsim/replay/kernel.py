@@ -1,0 +1,199 @@
+"""One operator in float64, with a bound on the rounding errors of a machine that computes in a narrower type."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import MODULES
+from dumpsim.replay.bounded import Bounded, Untracked, bound_of, exact, gamma, plain
+from dumpsim.replay.slope import Machine
+
+__all__ = ["Computed", "Refusal", "compute"]
+
+Array = np.ndarray[Any, Any]
+Operands = Sequence[Any]
+
+_REAL = frozenset(" ".join(MODULES[module] for module in ("elementwise", "inverse", "blend", "arithmetic")).split())
+
+# operators that round nothing, whose kernels do what bounds cannot follow
+_MOVING = frozenset(
+    {
+        "MaskedSelect", "Meshgrid", "DiagPart", "FillV2", "Round", "UnsortedSegmentMax", "UnsortedSegmentMin",
+        "TensorScatterMax", "TensorScatterMin", "ScatterMax", "ScatterMin", "ScatterNdMax", "ScatterNdMin",
+        "NonZero", "NanToNum", "ReverseSequence", "ScatterUpdate", "ScatterNdUpdate", "TensorScatterUpdate",
+    }
+)  # fmt: skip
+
+
+class Refusal(Exception):
+    """Why an operator cannot be recomputed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One output.
+
+    Attributes
+    ----------
+    value : array
+        In float64; whole numbers and truth in their own types.
+    bound : array or float
+        How far rounding in the operator can be from it, before the result is rounded to the type of the output.
+    """
+
+    value: Array
+    bound: Any
+
+
+def compute(
+    definition: OpDef, operands: Operands, attrs: Mapping[str, Any], *, machine: Machine, real: bool
+) -> list[Computed]:
+    """Recompute an operator.
+
+    Parameters
+    ----------
+    definition : OpDef
+    operands : sequence
+        As the kernel takes them: arrays for tensors, Python values for settings, tuples for several tensors.
+    attrs : mapping
+    machine : Machine
+        What computed it.
+    real : bool
+        Whether the first output is a floating-point number.
+
+    Raises
+    ------
+    Refusal
+    """
+    if any(array.dtype.kind == "c" for array in _arrays(operands)):
+        raise Refusal("complex numbers are not recomputed")
+    widen = real and definition.name in _REAL - {"Cast"} and not any(a.dtype.kind in "fV" for a in _arrays(operands))
+    bounded = tuple(_lifted(one, at in definition.updates, machine, widen) for at, one in enumerate(operands))
+    try:
+        found = _run(definition, bounded, attrs)
+    except (Untracked, TypeError):
+        found = None
+    if found is not None and not any(_lost(one, definition) for one in found):
+        return [_computed(one) for one in found]
+    terms = LINEAR.get(definition.name)
+    if terms is None:
+        if found is None and definition.name in _MOVING:
+            return [Computed(one, 0.0) for one in _run(definition, _plainly(bounded), attrs)]
+        if found is None:
+            raise Refusal(f"no rule bounds the rounding errors of {definition.name}")
+        return [_computed(one) for one in found]
+    value = _run(definition, _plainly(bounded), attrs)
+    size = _run(definition, _plainly(bounded, np.abs), attrs)
+    count = terms([plain(one) for one in _flat(_plainly(bounded))], attrs, value[0])
+    return [
+        Computed(v, gamma(count, machine.unit) * s) if v.dtype.kind == "f" else Computed(v, 0.0)
+        for v, s in zip(value, size, strict=True)
+    ]
+
+
+def _run(definition: OpDef, operands: Operands, attrs: Mapping[str, Any]) -> list[Any]:
+    with np.errstate(all="ignore"):
+        result = definition.kernel(*operands, **attrs)
+    return [result] if isinstance(result, np.ndarray | np.generic) else list(_flat(result))
+
+
+def _lost(result: Any, definition: OpDef) -> bool:
+    """Whether a result that rounding changes came without a bound."""
+    return definition.name in LINEAR and result.dtype.kind == "f" and not isinstance(result, Bounded)
+
+
+def _computed(result: Any) -> Computed:
+    bound = bound_of(result) if isinstance(result, Bounded) else 0.0
+    return Computed(np.asarray(plain(result)), bound)
+
+
+def _lifted(operand: Any, updated: bool, machine: Machine, widen: bool) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(_lifted(item, updated, machine, widen) for item in operand)
+    if not isinstance(operand, np.ndarray):
+        return operand
+    if operand.dtype.kind in "fV" or (widen and operand.dtype.kind in "iub"):
+        return exact(operand, machine)
+    return operand.copy() if updated else operand
+
+
+def _plainly(operands: Operands, function: Callable[[Array], Array] | None = None) -> tuple[Any, ...]:
+    """The operands without bounds; `function` is applied to numbers that are not whole."""
+    found: list[Any] = []
+    for one in operands:
+        if isinstance(one, tuple):
+            found.append(_plainly(one, function))
+        elif isinstance(one, Bounded):
+            found.append(function(plain(one)) if function is not None else plain(one).copy())
+        else:
+            found.append(one)
+    return tuple(found)
+
+
+def _flat(operands: Any) -> list[Any]:
+    return [leaf for one in operands for leaf in (_flat(one) if isinstance(one, tuple | list) else [one])]
+
+
+def _arrays(operands: Operands) -> list[Array]:
+    return [one for one in _flat(operands) if isinstance(one, np.ndarray)]
+
+
+# -- operators that are sums of products with their operands, and how many terms a sum has
+
+Terms = Callable[[Sequence[Any], Mapping[str, Any], Array], float]
+
+
+def _filter(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
+    """Of a convolution: the elements of one filter."""
+    weight = operands[1]
+    return float(weight.size // weight.shape[0])
+
+
+def _filter_back(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
+    weight = operands[1]
+    return float(weight.size // max(weight.shape[1], 1))
+
+
+def _images(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
+    """Of a filter's gradient: the elements of one channel of the result's gradient."""
+    slopes = operands[0]
+    return float(slopes.size // max(slopes.shape[1], 1))
+
+
+def _all(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
+    """At most the elements of the largest operand."""
+    return float(max((one.size for one in operands if isinstance(one, np.ndarray)), default=1))
+
+
+def _parts(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
+    """As many as there are operands."""
+    return float(len(operands))
+
+
+LINEAR: Mapping[str, Terms] = MappingProxyType(
+    {
+        "Conv2D": _filter,
+        "Conv3D": _filter,
+        "Conv2DBackpropInput": _filter_back,
+        "Conv3DBackpropInput": _filter_back,
+        "Conv2DBackpropFilter": _images,
+        "Conv3DBackpropFilter": _images,
+        "AddN": _parts,
+        "AccumulateNV2": _parts,
+        "WeightQuantBatchMatmul": _all,
+        **dict.fromkeys(
+            (
+                "AvgPool", "AvgPoolGrad", "AdaptiveAvgPool2D", "AdaptiveAvgPool2DGrad", "MaxPoolGrad",
+                "MaxPoolGradWithArgmaxV2", "UnsortedSegmentSum", "GatherDGradV2", "ScatterNd", "ScatterAdd",
+                "ScatterNdAdd", "TensorScatterAdd", "IndexAdd", "ResizeBilinearV2", "ResizeBilinearGrad",
+                "ResizeNearestNeighborV2Grad", "TensorScatterElements", "ScatterSub", "ScatterNdSub",
+                "TensorScatterSub", "CumSum", "Einsum",
+            ),
+            _all,
+        ),
+    }
+)  # fmt: skip

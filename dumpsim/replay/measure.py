@@ -1,0 +1,115 @@
+"""How far a dumped output is from the recomputed one, and how much of that rounding explains."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from dumpsim.replay.kernel import Computed
+from dumpsim.replay.unit import largest, rounded, smallest, unit
+
+__all__ = ["Measured", "measure"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 1 << 18  # elements that are compared at once
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The worst element of an output: the one whose error is the most times what is explained.
+
+    Attributes
+    ----------
+    error, explained : float
+    index : int
+        Its number in the flat tensor, -1 where there is none.
+    outside : int
+        Elements whose error is more than explained.
+    """
+
+    error: float
+    explained: float
+    index: int = -1
+    outside: int = 0
+
+    @property
+    def excess(self) -> float:
+        """How many times what is explained the error is."""
+        return self.error / self.explained if self.explained > 0 else inf if self.error > 0 else 0.0
+
+
+def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, *, factor: float = 1.0) -> Measured:
+    """Compare an output with its recomputation.
+
+    Parameters
+    ----------
+    dumped : array
+        Of the size of ``computed.value``.
+    computed : Computed
+    kind : str
+        Number type of the output on the device.
+    unit_computed : float
+        Unit roundoff of the type that the device computed in.
+    factor : float
+        Times the bound that is allowed.
+
+    Examples
+    --------
+    >>> exact = Computed(np.array([1.0, 2.0]), 0.0)
+    >>> measure(np.array([1.0, 2.02], np.float32), exact, "float32", 2.0**-24).index
+    1
+    """
+    if computed.value.dtype.kind != "f":
+        return _whole(dumped, computed.value)
+    worst = Measured(0.0, 0.0)
+    outside = 0
+    flat, value = dumped.reshape(-1), computed.value.reshape(-1)
+    bound = np.broadcast_to(np.asarray(computed.bound, np.float64), computed.value.shape).reshape(-1)
+    for start in range(0, flat.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        error, allowed = _block(flat[part].astype(np.float64), value[part], bound[part], kind, unit_computed)
+        allowed *= factor
+        outside += int(np.count_nonzero(error > allowed))
+        with np.errstate(all="ignore"):
+            ratio = np.where(error > 0, error / allowed, 0.0)
+        at = int(np.argmax(ratio))
+        found = Measured(float(error[at]), float(allowed[at]), start + at)
+        if worst.index < 0 or found.excess > worst.excess:
+            worst = found
+    return Measured(worst.error, worst.explained, worst.index, outside)
+
+
+def _block(own: Array, value: Array, bound: Array, kind: str, computed: float) -> tuple[Array, Array]:
+    """Errors, and what is explained of each."""
+    narrow = unit(kind)
+    with np.errstate(all="ignore"):
+        target = rounded(value, kind)
+        inexact = (bound > 0) | (target != value)
+        allowed = bound + np.where(inexact, smallest(kind), 0.0)
+        if narrow > computed or not bound.any():
+            allowed = allowed + np.where(inexact, narrow * np.abs(value), 0.0)
+        error = np.abs(own - value)
+        # beyond the largest number a machine gives an infinity or saturates
+        high = largest(kind)
+        beyond = np.abs(value) + allowed > high
+        error = np.where(beyond & (np.sign(own) == np.sign(value)) & (np.abs(own) >= high - allowed), 0.0, error)
+        error = np.where((own == value) | (np.isnan(own) & np.isnan(value)), 0.0, error)
+        # a bound that is none: the operator divides by what may be zero
+        lost = ~np.isfinite(bound)
+        error = np.where(np.isnan(error), np.where(lost, 0.0, inf), error)
+        error = np.where(lost, 0.0, error)
+        return error, np.where(lost, 0.0, allowed)
+
+
+def _whole(dumped: Array, value: Array) -> Measured:
+    """Whole numbers and truth are equal or wrong."""
+    a, b = dumped.reshape(-1), value.reshape(-1)
+    differs = np.flatnonzero(a != b)
+    if not differs.size:
+        return Measured(0.0, 0.0)
+    with np.errstate(all="ignore"):
+        error = np.abs(a[differs].astype(np.float64) - b[differs].astype(np.float64))
+    at = int(np.argmax(error))
+    return Measured(max(float(error[at]), 1.0), 0.0, int(differs[at]), int(differs.size))

@@ -1,0 +1,160 @@
+"""The runs of operators in a dump, each with what it was given."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.operator import Operator, Series, series
+from dumpsim.analysis.verdict import Side, side_of
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.irdoc import IrDoc, NodeRef, Operand, ParamRef
+from dumpsim.replay.call import Call, call_of, definition_of, operands_of
+from dumpsim.replay.given import Unspelled, parse
+from dumpsim.replay.unit import COMPUTE
+
+__all__ = ["Compute", "Planned", "machine_of", "plan", "rule"]
+
+_NOT_RUN = frozenset({"Parameter", "Data", "Const", "Constant", "NetOutput", "Opdebug"})
+# MindSpore's CPU back end writes number types with a capital letter [spec observed 0.1]
+_CPU = re.compile(r"\.(Bool|U?Int\d+|B?Float\d+|Complex\d+)\.npy$")
+_THROUGH = frozenset({"Load", "Depend"})
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Operators that compute in another type than usual: ``Conv2D:tf32``."""
+
+    pattern: str
+    kind: str
+
+
+def rule(text: str) -> Compute:
+    """Return the rule of ``PATTERN:TYPE``.
+
+    Raises
+    ------
+    BadInputError
+
+    Examples
+    --------
+    >>> rule("Conv2D*:tf32")
+    Compute(pattern='Conv2D*', kind='tf32')
+    """
+    pattern, colon, kind = text.rpartition(":")
+    if not colon or not pattern or kind not in COMPUTE:
+        raise BadInputError(
+            f"{text!r} is no PATTERN:TYPE", where="compute", allowed=COMPUTE, nearest=nearest(kind, COMPUTE)
+        )
+    return Compute(pattern, kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One run: the operator and its call."""
+
+    operator: Operator
+    call: Call
+
+
+def machine_of(entries: Iterable[Entry]) -> str:
+    """Return whose functions a dump was computed with: ``cpu`` for MindSpore's CPU back end, else ``device``."""
+    paths = (entry.path for entry in entries if entry.path is not None)
+    return "cpu" if any(_CPU.search(path.name) for path in paths) else "device"
+
+
+def plan(dump: DumpSet, *, machine: str | None = None, compute: Iterable[Compute] = ()) -> Iterator[Planned]:
+    """Yield the runs of a dump in the order of execution."""
+    rules = tuple(compute)
+    held: dict[tuple[int, str], tuple[int | None, Side]] = {}
+    for group in series(dump):
+        sources = _Sources(group)
+        own = machine or machine_of(entry for one in group.operators for entry in one.entries)
+        for operator in group.operators:
+            if operator.op_type in _NOT_RUN or operator.api:
+                continue
+            kind = next((r.kind for r in reversed(rules) if operator.entries[0].answers(r.pattern)), "")
+            call = call_of(operator, machine=own, compute=kind, find_source=sources.of)
+            sources.ran(operator)
+            yield Planned(operator=operator, call=_remembered(operator, call, held))
+        _end(group, held)
+
+
+class _Sources:
+    """Where operands come from that were not dumped as inputs: outputs of earlier operators, and Parameter files."""
+
+    def __init__(self, group: Series) -> None:
+        self.outputs: dict[str, dict[int, Side]] = {}
+        self.parameters = {
+            operator.op_name: side_of(operator.outputs[0])
+            for operator in group.operators
+            if operator.op_type in ("Parameter", "Data") and operator.outputs and operator.outputs[0].path is not None
+        }
+
+    def ran(self, operator: Operator) -> None:
+        """Note the outputs of a run."""
+        files = {entry.slot: side_of(entry) for entry in operator.outputs if entry.path is not None}
+        self.outputs[operator.op_name] = files
+
+    def of(self, operand: Operand, doc: IrDoc | None) -> Side | None:
+        """Return the file that has the value of an operand."""
+        slot = 0
+        while doc is not None and isinstance(operand, NodeRef) and 0 <= operand.index < len(doc.nodes):
+            node = doc.nodes[operand.index]
+            if node.op_type == "TupleGetItem" and len(node.operands) > 1:
+                try:
+                    slot = int(parse(str(getattr(node.operands[1], "value", ""))))
+                except (Unspelled, TypeError, ValueError):
+                    return None
+            elif node.op_type not in _THROUGH or not node.operands:
+                return self.outputs.get(node.full_name, {}).get(slot)
+            operand = node.operands[0]
+        if doc is not None and isinstance(operand, ParamRef) and 0 <= operand.index < len(doc.params):
+            param = doc.params[operand.index]
+            # Parameter files are written at the end of the step [spec observed 0.11]
+            return None if param.abstract.inplace else self.parameters.get(param.name)
+        return None
+
+
+def _remembered(operator: Operator, call: Call, held: dict[tuple[int, str], tuple[int | None, Side]]) -> Call:
+    """Give a call what its Parameters were before it overwrote them, and note what they are now."""
+    names = dict(_parameters(operator))
+    definition = definition_of(operator.op_type)
+    updates = definition.updates if definition is not None else ()
+    before = {
+        at: held[operator.rank, name][1]
+        for at, name in names.items()
+        if at in updates and (operator.rank, name) in held
+    }
+    files = {entry.slot: side_of(entry) for entry in operator.inputs if entry.path is not None}
+    for at, name in names.items():
+        if at in files:
+            held[operator.rank, name] = operator.iteration, files[at]
+    return replace(call, before=before) if before else call
+
+
+def _end(group: Series, held: dict[tuple[int, str], tuple[int | None, Side]]) -> None:
+    """Forget, after an iteration, what the next one may change unseen."""
+    for key, (iteration, _) in list(held.items()):
+        if iteration != group.iteration:
+            del held[key]
+
+
+def _parameters(operator: Operator) -> Iterator[tuple[int, str]]:
+    """The inputs that are Parameters, directly or through a node that loads them."""
+    first = operator.entries[0]
+    node = first.graphs.node(first.name.op_name, first.graph_id)
+    if node is None:
+        return
+    doc = next((doc for doc in first.graphs.documents.values() if any(one is node for one in doc.nodes)), None)
+    if doc is None:
+        return
+    for at, (operand, _) in enumerate(operands_of(node, doc)):
+        while isinstance(operand, NodeRef) and 0 <= operand.index < len(doc.nodes):
+            source = doc.nodes[operand.index]
+            if source.op_type not in _THROUGH or not source.operands:
+                break
+            operand = source.operands[0]
+        if isinstance(operand, ParamRef) and 0 <= operand.index < len(doc.params):
+            yield at, doc.params[operand.index].name

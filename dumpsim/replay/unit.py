@@ -1,0 +1,68 @@
+"""Unit roundoffs: how far rounding to a number type moves a number, and the types that machines compute in."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import BadInputError, nearest
+
+__all__ = ["COMPUTE", "largest", "rounded", "smallest", "unit"]
+
+Array = np.ndarray[Any, Any]
+
+# type -> bits of the significand with the hidden one
+_BITS: Mapping[str, int] = MappingProxyType(
+    {
+        "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "tf32": 11, "hf32": 12, "float8_e4m3fn": 4,
+        "float8_e5m2": 3, "hifloat8": 4, "complex64": 24, "complex128": 53,
+    }
+)  # fmt: skip
+COMPUTE = ("float32", "tf32", "hf32", "float16", "bfloat16", "float64")
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
+            "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "hifloat8": 32768.0}  # fmt: skip
+# below these numbers results lose digits, or are zero on devices that flush subnormal numbers
+_SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
+             "float8_e4m3fn": 2.0**-9, "float8_e5m2": 2.0**-16, "hifloat8": 2.0**-22}  # fmt: skip
+
+
+def unit(name: str) -> float:
+    """Return the largest relative error of rounding to a type.
+
+    Raises
+    ------
+    BadInputError
+        For a type that has none.
+
+    Examples
+    --------
+    >>> unit("float32") == 2.0**-24, unit("bfloat16") == 2.0**-8
+    (True, True)
+    """
+    if name not in _BITS:
+        raise BadInputError(f"unknown floating-point type {name!r}", allowed=tuple(_BITS), nearest=nearest(name, _BITS))
+    return 2.0 ** -_BITS[name]
+
+
+def largest(name: str) -> float:
+    """Return the largest finite number of a type."""
+    return _LARGEST.get(name, float(np.finfo(np.float64).max))
+
+
+def smallest(name: str) -> float:
+    """Return the size below which a result of the type may be lost."""
+    return _SMALLEST.get(name, 0.0)
+
+
+def rounded(value: Array, name: str) -> Array:
+    """Return the values as the type holds them, in float64."""
+    if name in ("float16", "float32"):
+        with np.errstate(all="ignore"):
+            return value.astype(name).astype(np.float64)
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        import ml_dtypes
+
+        with np.errstate(all="ignore"):
+            return value.astype(getattr(ml_dtypes, name)).astype(np.float64)
+    return value
