@@ -117,7 +117,7 @@ def _allowed(
     if sparse_mode in (0, 1):
         if mask is None:
             return None
-        return np.asanyarray(np.logical_not(mask.astype(bool)))
+        return np.asarray(np.logical_not(mask.astype(bool)))
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if sparse_mode == 2:
         return np.asanyarray(column <= row)

@@ -203,7 +203,8 @@ def _infer_cast(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abst
 
 @np.errstate(all="ignore")
 def _cast(x: Any, kind: DType) -> Array:
-    return np.asanyarray(x).astype(kind.numpy)
+    found: Array = np.asanyarray(x).astype(kind.numpy)
+    return found
 
 
 def _grad_cast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
