@@ -7,39 +7,23 @@ the result. A sum of ``n`` terms costs ``gamma(n)`` times the sum of their absol
 """
 
 from collections.abc import Callable, Sequence
-from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from dumpsim.replay.slope import MACHINES, Machine, Slope
+from dumpsim.replay.unit import gamma
 
-__all__ = ["DEVICE", "Bounded", "Untracked", "bound_of", "exact", "gamma", "plain"]
+__all__ = ["DEVICE", "Bounded", "Untracked", "bound_of", "exact", "plain"]
 
 Array = np.ndarray[Any, Any]
 
-_LAMBDA = 8.0  # see `gamma`
 _FUNCTION = 8.0  # units of functions that numpy does not have
 DEVICE = Machine(unit=2.0**-24, slopes=MACHINES["device"])
 
 
 class Untracked(Exception):
     """A kernel does something through which bounds cannot be carried."""
-
-
-def gamma(terms: float, unit: float) -> float:
-    """Return the relative error of a sum of so many terms, of the sum of their absolute values.
-
-    ``terms * unit`` holds for every order of summation. Beyond 64 terms ``8 * sqrt(terms) * unit``, which is smaller,
-    holds with a probability of at least ``1 - 2 * terms * exp(-32)`` if rounding errors are independent and have a mean
-    of zero (Higham and Mary 2019, A New Approach to Probabilistic Rounding Error Analysis, theorem 2.4).
-
-    Examples
-    --------
-    >>> gamma(16, 1.0), gamma(10_000, 1.0)
-    (16.0, 800.0)
-    """
-    return min(terms, _LAMBDA * sqrt(terms)) * unit
 
 
 def bound_of(value: Any, unit: float = 0.0) -> Any:

@@ -9,8 +9,9 @@ import numpy as np
 
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import MODULES
-from dumpsim.replay.bounded import Bounded, Untracked, bound_of, exact, gamma, plain
+from dumpsim.replay.bounded import Bounded, Untracked, bound_of, exact, plain
 from dumpsim.replay.slope import Machine
+from dumpsim.replay.unit import gamma
 
 __all__ = ["Computed", "Refusal", "compute"]
 

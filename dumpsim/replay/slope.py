@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.replay.unit import gamma
+
 __all__ = ["MACHINES", "Machine", "Slope"]
 
 Values = Sequence[Any]
@@ -141,8 +143,6 @@ def _near(values: Values, bounds: Values, unit: float) -> Any:
 
 
 def _contraction(values: Values, bounds: Values, result: Any, unit: float) -> Any:
-    from dumpsim.replay.bounded import gamma
-
     a, b = (np.abs(one) for one in values)
     error = gamma(a.shape[-1], unit) * np.matmul(a, b)
     if np.ndim(bounds[0]) and np.any(bounds[0]):

@@ -1,6 +1,7 @@
 """Unit roundoffs: how far rounding to a number type moves a number, and the types that machines compute in."""
 
 from collections.abc import Mapping
+from math import sqrt
 from types import MappingProxyType
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from dumpsim.core.errors import BadInputError, nearest
 
-__all__ = ["COMPUTE", "largest", "rounded", "smallest", "unit"]
+__all__ = ["COMPUTE", "gamma", "largest", "rounded", "smallest", "unit"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,6 +26,7 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.
 # below these numbers results lose digits, or are zero on devices that flush subnormal numbers
 _SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
              "float8_e4m3fn": 2.0**-9, "float8_e5m2": 2.0**-16, "hifloat8": 2.0**-22}  # fmt: skip
+_LAMBDA = 8.0  # see `gamma`
 
 
 def unit(name: str) -> float:
@@ -43,6 +45,21 @@ def unit(name: str) -> float:
     if name not in _BITS:
         raise BadInputError(f"unknown floating-point type {name!r}", allowed=tuple(_BITS), nearest=nearest(name, _BITS))
     return 2.0 ** -_BITS[name]
+
+
+def gamma(terms: float, unit: float) -> float:
+    """Return the relative error of a sum of so many terms, of the sum of their absolute values.
+
+    ``terms * unit`` holds for every order of summation. Beyond 64 terms ``8 * sqrt(terms) * unit``, which is smaller,
+    holds with a probability of at least ``1 - 2 * terms * exp(-32)`` if rounding errors are independent and have a mean
+    of zero (Higham and Mary 2019, A New Approach to Probabilistic Rounding Error Analysis, theorem 2.4).
+
+    Examples
+    --------
+    >>> gamma(16, 1.0), gamma(10_000, 1.0)
+    (16.0, 800.0)
+    """
+    return min(terms, _LAMBDA * sqrt(terms)) * unit
 
 
 def largest(name: str) -> float:
