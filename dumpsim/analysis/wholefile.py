@@ -5,17 +5,17 @@ import io
 import os
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import count
 from typing import Any
 
 import numpy as np
 
+from dumpsim.archive.growfile import open_growing
+from dumpsim.archive.part import create
 from dumpsim.core.errors import DumpWriteError
 
 __all__ = ["append_line", "npy_parts", "write_whole"]
 
 _AT_ONCE = 16  # parts of one system call
-_NUMBERS = count()  # of temporary files of this process
 
 
 def npy_parts(array: "np.ndarray[Any, Any]") -> tuple[bytes, memoryview]:
@@ -44,7 +44,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
     total = 0
     descriptor, temporary = -1, ""
     try:
-        descriptor, temporary = _create(os.path.dirname(path))
+        descriptor, temporary = create(os.path.dirname(path), 0o600)
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         total = sum(view.nbytes for view in views)
         while views:
@@ -55,17 +55,16 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
                 views[0] = views[0][written:]
         if mode != 0o600:
             os.fchmod(descriptor, mode)
-        os.close(descriptor)
-        descriptor = -1
+        finished, descriptor = descriptor, -1  # a failing close closes all the same
+        os.close(finished)
         os.rename(temporary, path)
         temporary = ""
     except OSError as error:
-        failure = DumpWriteError(f"cannot be written: {error.strerror}", where=path, code="DS-ARC-010")
-        failure.errno = error.errno
-        raise failure from error
+        raise _failure(path, error) from error
     finally:
         if descriptor >= 0:
-            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -73,19 +72,31 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
 
 
 def append_line(path: str, line: str, *, mode: int = 0o600) -> None:
-    """Let a text file grow by one line, in one write."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
+    """Let a text file grow by one line; one that an interrupted run left unfinished is cut off.
+
+    Raises
+    ------
+    DumpWriteError
+        Naming the file, which is left as it was.
+    """
+    data = line.encode()
     try:
-        os.write(descriptor, line.encode())
-    finally:
-        os.close(descriptor)
-
-
-def _create(directory: str) -> tuple[int, str]:
-    """A new file of a name that nobody uses, of this process or another."""
-    while True:
-        path = os.path.join(directory, f".dumpsim-{os.getpid()}-{next(_NUMBERS)}")
+        descriptor, size, _ = open_growing(path, mode)
         try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), path
-        except FileExistsError:  # a killed run's, or another machine's
-            continue
+            left = memoryview(data)
+            while left:
+                left = left[os.write(descriptor, left) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, size)
+            raise
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _failure(path, error) from error
+
+
+def _failure(path: str, error: OSError) -> DumpWriteError:
+    failure = DumpWriteError(f"cannot be written: {error.strerror}", where=path, code="DS-ARC-010")
+    failure.errno = error.errno
+    return failure

@@ -1,19 +1,23 @@
 """The only place that writes a dump: whole files by temporary name and rename, and files that grow by whole lines.
 
-A file is never seen half written under its own name, and what was written before a failure stays as it was. [design]
+A file is never seen half written under its own name, and what was written before a failure stays as it was. Nothing
+calls fsync unless it is asked for: a file survives its process, but may not survive the machine. [design]
 """
 
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dumpsim.core.errors import DumpWriteError
+from dumpsim.archive.growfile import has_no_line, open_growing
+from dumpsim.archive.part import create, sweep, sync_directory
+from dumpsim.core.errors import DumpWriteError, UnfinishedWarning
 
 __all__ = ["DiskFaults", "Sink"]
 
-_TEMPORARY = ".dumpsim-part"
+_OPEN = 64  # files that grow at the same time
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -35,6 +39,10 @@ class DiskFaults(Protocol):
         ...
 
 
+def _warn(text: str) -> None:
+    warnings.warn(UnfinishedWarning(text), stacklevel=2)
+
+
 class Sink:
     """Writes files below a directory.
 
@@ -44,6 +52,11 @@ class Sink:
         Permissions of finished files and of directories that the sink makes. [spec mindspore 3.1]
     disk : DiskFaults, optional
         Asked before every write.
+    durable : bool
+        Whole files, their names and new directories are on stable storage when `write` returns, files that grow when
+        `settle` returns.
+    warn : callable, optional
+        Gets a text where an unfinished line is cut off a file that grows again; by default it is a Python warning.
 
     Attributes
     ----------
@@ -51,11 +64,22 @@ class Sink:
         Files and bytes by directory; files that grow are counted once.
     """
 
-    def __init__(self, *, file_mode: int = 0o400, directory_mode: int = 0o700, disk: DiskFaults | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        file_mode: int = 0o400,
+        directory_mode: int = 0o700,
+        disk: DiskFaults | None = None,
+        durable: bool = False,
+        warn: Callable[[str], None] = _warn,
+    ) -> None:
         self.written: dict[str, tuple[int, int]] = {}
         self._file_mode = file_mode
         self._directory_mode = directory_mode
         self._disk = disk
+        self._durable = durable
+        self._warn = warn
+        self._late: DumpWriteError | None = None  # of a file that was closed to make room for another one
         self._made: set[str] = set()
         self._growing: dict[str, tuple[int, int]] = {}  # path -> descriptor, size
 
@@ -84,7 +108,7 @@ class Sink:
             Naming the file; nothing half written is left.
         """
         path = f"{directory}/{name}"
-        temporary = f"{directory}/{_TEMPORARY}"
+        temporary = ""
         size = sum(part.nbytes if isinstance(part, memoryview) else len(part) for part in parts)
         descriptor = -1
         try:
@@ -92,17 +116,22 @@ class Sink:
                 self._make(directory)
             if self._disk is not None:
                 self._disk.charge(size)
-            # born with its final mode: that binds later openers, not this descriptor
-            descriptor = self._create(temporary, self._file_mode if mode is None else mode)
+            descriptor, temporary = create(directory, self._file_mode if mode is None else mode)
             _write_all(descriptor, parts, size)
-            finished, descriptor = descriptor, -2  # a failing close, as of a full NFS server, closes all the same
+            if self._durable:
+                os.fsync(descriptor)
+            finished, descriptor = descriptor, -1  # a failing close, as of a full NFS server, closes all the same
             os.close(finished)
             before = _size(path) if mode is not None else None
             os.rename(temporary, path)
-        except OSError as error:
+            temporary = ""
+            if self._durable:
+                sync_directory(directory)
+        except (OSError, ValueError) as error:
             if descriptor >= 0:
-                os.close(descriptor)
-            if descriptor != -1:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+            if temporary:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise _failure(path, error) from error
@@ -118,8 +147,8 @@ class Sink:
             Naming the file.
         """
         path = f"{directory}/{name}"
-        data = line.encode()
         try:
+            data = line.encode()
             descriptor, size = self._growing.get(path) or self._open(directory, path)
             if self._disk is not None:
                 self._disk.charge(len(data))
@@ -128,12 +157,15 @@ class Sink:
             try:
                 _write_all(descriptor, (data,), len(data))
             except OSError:
-                os.ftruncate(descriptor, size)
+                self._take_back(path, descriptor, size)
                 raise
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _failure(path, error) from error
         self._growing[path] = (descriptor, size + len(data))
         self._count(directory, 0, len(data))
+        if self._late is not None:
+            late, self._late = self._late, None
+            raise late
         return len(data)
 
     def exists(self, directory: str, name: str) -> bool:
@@ -141,13 +173,13 @@ class Sink:
         return os.path.lexists(f"{directory}/{name}")
 
     def is_new(self, directory: str, name: str) -> bool:
-        """Whether a growing file is missing or empty, so that it needs its header."""
+        """Whether a growing file has no whole line yet, so that it needs its header."""
         known = self._growing.get(f"{directory}/{name}")
         if known is not None:
             return known[1] == 0
         try:
-            return os.stat(f"{directory}/{name}").st_size == 0
-        except OSError:
+            return has_no_line(f"{directory}/{name}")
+        except ValueError:  # `append` says what is wrong with the name
             return True
 
     def make(self, directory: str) -> None:
@@ -159,31 +191,54 @@ class Sink:
         """
         try:
             self._make(directory)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _failure(directory, error, "made") from error
 
     def settle(self) -> None:
-        """Close the files that grow; they may grow again later."""
+        """Close the files that grow; they may grow again later.
+
+        Raises
+        ------
+        DumpWriteError
+            Naming the first file that a server or a quota has refused late; all are closed.
+        """
+        failure, self._late = self._late, None
         while self._growing:
-            _, (descriptor, _) = self._growing.popitem()
-            os.close(descriptor)
+            path, (descriptor, _) = self._growing.popitem()
+            try:
+                try:
+                    if self._durable:
+                        os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            except OSError as error:
+                found = _failure(path, error)
+                if failure is None:
+                    failure = found
+                else:
+                    failure.add_note(str(found))
+        if failure is not None:
+            raise failure
 
     def _count(self, directory: str, files: int, size: int) -> None:
         """Account for what was written."""
         before = self.written.get(directory, (0, 0))
         self.written[directory] = (before[0] + files, before[1] + size)
 
-    def _create(self, path: str, mode: int) -> int:
-        """A new file; what a killed run left under this name is swept away."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    def _take_back(self, path: str, descriptor: int, size: int) -> None:
+        """Cut off what was written of a line that failed; if that fails too, opening the file again will do it."""
         try:
-            return os.open(path, flags, mode)
-        except FileExistsError:
-            os.unlink(path)
-            return os.open(path, flags, mode)
+            os.ftruncate(descriptor, size)
+        except OSError:
+            self._growing.pop(path, None)
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
     def _make(self, directory: str) -> None:
-        """Make missing directories one by one, since only new ones get the sink's mode."""
+        """Make missing directories one by one, since only new ones get the sink's mode.
+
+        What killed writers left in a directory that was there is removed.
+        """
         missing: list[str] = []
         path = directory
         while path and not os.path.isdir(path):
@@ -192,27 +247,30 @@ class Sink:
         for path in reversed(missing):
             with contextlib.suppress(FileExistsError):  # another rank was faster
                 os.mkdir(path, self._directory_mode)
+            if self._durable:
+                sync_directory(os.path.dirname(path))
+        if not missing:
+            sweep(directory)
         self._made.add(directory)
 
     def _open(self, directory: str, path: str) -> tuple[int, int]:
-        """A descriptor of a file that grows; a finished one is made writable for the moment of opening."""
+        """A descriptor of a file that grows, and its size; an unfinished last line is cut off."""
         if directory not in self._made:
             self._make(directory)
-        if len(self._growing) >= 64:
-            self.settle()
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
-        try:
-            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, self._file_mode)
-            self._count(directory, 1, 0)
-        except FileExistsError:
-            os.chmod(path, 0o200)  # a user who is not root may not open a 0400 file for writing
+        if len(self._growing) >= _OPEN:
             try:
-                descriptor = os.open(path, flags)
-            finally:
-                os.chmod(path, self._file_mode)
-        found = (descriptor, os.fstat(descriptor).st_size)
-        self._growing[path] = found
-        return found
+                self.settle()
+            except DumpWriteError as error:
+                self._late = error
+        descriptor, size, cut = open_growing(path, self._file_mode)
+        if cut < 0:
+            self._count(directory, 1, 0)
+            if self._durable:
+                sync_directory(directory)
+        elif cut:
+            self._warn(f"{path}: the last line was unfinished, as a killed run leaves it; {cut} bytes are cut off")
+        self._growing[path] = (descriptor, size)
+        return descriptor, size
 
 
 def _size(path: str) -> int | None:
@@ -239,8 +297,12 @@ def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int
             view = view[os.write(descriptor, view) :]
 
 
-def _failure(path: str, error: OSError, verb: str = "written") -> DumpWriteError:
+def _failure(path: str, error: OSError | ValueError, verb: str = "written") -> DumpWriteError:
     """The error that a user meets."""
+    if not isinstance(error, OSError):
+        shown = path.encode("ascii", "backslashreplace").decode().replace("\0", "\\x00")
+        what = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL character"
+        return DumpWriteError(f"cannot be {verb}: the name holds {what}", where=shown, code="DS-ARC-010")
     detail = error.strerror or ""
     reason = _REASONS.get(error.errno or 0, detail or str(error))
     if verb == "made" and error.errno == errno.ENOENT:  # nothing has vanished: this file system makes no directories

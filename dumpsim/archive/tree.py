@@ -17,6 +17,7 @@ from dumpsim.archive.longname import MAPPING
 from dumpsim.archive.naming import parse_bin, parse_npy
 from dumpsim.codecs import mapping
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.partname import is_ours
 from dumpsim.core.record import Record
 
 __all__ = ["STATISTIC", "Tree", "newest_stamp", "records"]
@@ -47,7 +48,7 @@ class Tree:
 
     def exists(self) -> bool:
         """Whether the rank has dumped here before."""
-        return os.path.isdir(self.rank_path) and bool(os.listdir(self.rank_path))
+        return os.path.isdir(self.rank_path) and not all(map(is_ours, os.listdir(self.rank_path)))
 
     @property
     def metadata(self) -> str:

@@ -43,6 +43,9 @@ def run(
         str, typer.Option(help="Where the manifest goes; none for no manifest.")
     ] = "dumpsim-manifest.json",
     append: Annotated[bool, typer.Option("--append", help="Continue in a dump root that already holds files.")] = False,
+    durable: Annotated[
+        bool, typer.Option("--durable", help="fsync the dump's files and directories: they survive a power cut.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
 ) -> None:
     """Run SCRIPT on the emulated machine; the exit code is the script's."""
@@ -66,6 +69,7 @@ def run(
         faults=str(faults.resolve()) if faults else None,
         manifest=None if manifest == "none" else os.path.abspath(manifest),
         append=append,
+        durable=durable,
         quiet=quiet,
     )
     _check_early(settings)

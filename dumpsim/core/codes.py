@@ -103,6 +103,14 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ARC-011": _M(
         "The manifest cannot be written; the dump itself is whole.", "--manifest PATH, or --manifest none."
     ),
+    "DS-ARC-012": _M(
+        "Another process is writing a dump into the same directory; the two would overwrite each other's files.",
+        "Another path for each run, or wait until the other one has ended.",
+    ),
+    "DS-LIN-001": _M(
+        "A file ends within a line, as a killed run leaves it; everything before that line is used.",
+        "run --append cuts such a line off before it goes on.",
+    ),
     "DS-DMP-001": _M(
         "The directory already holds this rank's dump, and the virtual clock would give the same names again.",
         "Another path, --append to go on behind it, or --clock wall.",

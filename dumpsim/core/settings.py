@@ -46,6 +46,8 @@ class RunSettings:
         Path of the manifest, None for none.
     append : bool
         Continue in a dump root that already holds this rank's files.
+    durable : bool
+        Bring the dump's files and directories to stable storage (fsync).
     quiet : bool
         No summary on stderr.
 
@@ -65,6 +67,7 @@ class RunSettings:
     faults: str | None = None
     manifest: str | None = "dumpsim-manifest.json"
     append: bool = False
+    durable: bool = False
     quiet: bool = False
 
     def __post_init__(self) -> None:

@@ -35,6 +35,8 @@ class ExceptionDump:
     clock : Clock
     log : callable
     disk : DiskFaults, optional
+    durable : bool
+        As of `Sink`.
 
     Attributes
     ----------
@@ -42,13 +44,22 @@ class ExceptionDump:
         Paths of the files so far.
     """
 
-    def __init__(self, scene: Scene, *, device_id: int, clock: Clock, log: Log, disk: DiskFaults | None = None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        *,
+        device_id: int,
+        clock: Clock,
+        log: Log,
+        disk: DiskFaults | None = None,
+        durable: bool = False,
+    ) -> None:
         self.scene = scene
         self.written: list[str] = []
         self._directory = f"{scene.root}/extra-info/data-dump/{device_id}"
         self._clock = clock
         self._log = log
-        self._sink = Sink(disk=disk)
+        self._sink = Sink(disk=disk, durable=durable)
 
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
         """Any kernel may fail."""

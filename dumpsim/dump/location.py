@@ -17,6 +17,7 @@ class Location(Protocol):
     """A tree, as far as tensors go into it."""
 
     root: str  # what the summary and the manifest take as the dump's directory
+    owner: str  # whose dump it is, among those that share the directory
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:
         """Where the operator's tensors go."""
@@ -41,6 +42,7 @@ class RankLocation:
     def __init__(self, tree: Tree, *, root_graphs: bool) -> None:
         self.tree = tree
         self.root = tree.rank_path
+        self.owner = f"rank_{tree.rank}"
         self._root_graphs = root_graphs
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:
@@ -66,6 +68,7 @@ class ModelLocation:
     def __init__(self, tree: ModelTree) -> None:
         self.tree = tree
         self.root = tree.root
+        self.owner = f"device_{tree.device_id}"
         self._began_ns: int | None = None  # GE takes its time once, ACL is told anew in each step
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:

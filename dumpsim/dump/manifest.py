@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from pydantic import BaseModel, ConfigDict
 
 from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.partname import part_name
 
 __all__ = ["BufferEntry", "FileEntry", "Manifest", "Spool", "path_for"]
 
@@ -111,7 +112,7 @@ class Spool:
         """
         head = json.dumps(manifest.model_dump(exclude={"files"}), indent=1, ensure_ascii=False)
         names = tuple(FileEntry.model_fields)
-        part = f"{path}.part"
+        part = os.path.join(os.path.dirname(path), part_name())
         try:
             self._flush()
             with open(part, "w", encoding="utf-8") as out:

@@ -1,8 +1,10 @@
 """The dump of one rank: listens to the device and writes what a request asks for."""
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
+from dumpsim.archive.claim import DirectoryClaim
 from dumpsim.archive.sink import Sink
 from dumpsim.core.clock import VirtualClock
 from dumpsim.core.errors import BadInputError, DumpConfigError, DumpWriteError, ScriptValueError
@@ -65,7 +67,11 @@ class DumpService:
         self.tally = Tally()
         binary = request.file_format == "bin"
         mode = profile.binary_mode if binary else profile.file_mode
-        self._sink = Sink(file_mode=mode, directory_mode=profile.directory_mode, disk=info.disk)
+        self._sink = Sink(
+            file_mode=mode, directory_mode=profile.directory_mode, disk=info.disk,
+            durable=info.settings.durable, warn=self._warn,
+        )  # fmt: skip
+        self._claim: DirectoryClaim | None = None
         self._location = locate(profile, request, info)
         self._writes = WriteLog(
             profile=profile,
@@ -221,7 +227,7 @@ class DumpService:
             number = self._iteration.moment.number
             for ref in chosen.wanted:
                 self._tensors.parameter(self._files.tree.data(event.graph_id, number), ref, event.graph_id, number)
-        self._sink.settle()
+        self._writes.attempt(self._sink.settle)
         self._iteration.end(event.root_graph_id, dataset=dataset)
 
     def before_task(self, event: TaskEvent) -> None:
@@ -239,7 +245,8 @@ class DumpService:
         nothing."""
         if self._finished is not None:
             return self._finished
-        self._sink.settle()
+        with suppress(DumpWriteError):  # it is counted, and the summary below names it
+            self._writes.attempt(self._sink.settle)
         for text in self._choice.unused() if self.enabled else ():
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
         if self.enabled and not (self.tally.asked or self.tally.failed or self.tally.elsewhere):
@@ -251,6 +258,8 @@ class DumpService:
             following=report.following(self.request, self.profile, self.info, self.tally),
         )
         self._finished = summary
+        if self._claim is not None:
+            self._claim.release()
         if self.info.settings.manifest is not None:
             manifest = report.manifest(self.request, self.profile, self.info, summary)
             self._writes.spool().finish(*manifest)
@@ -272,11 +281,30 @@ class DumpService:
             return None
         return AclJson(self._location.tree, self.request, self._sink)
 
+    def _warn(self, text: str) -> None:
+        """Log something that a user must know, and put it into the summary."""
+        self.info.log("WARNING", "", text)
+        self.tally.note(text)
+
     def _prepare(self) -> None:
         """Look at the directory before the first step. [decisions: a run never goes on blind]"""
         root = self._location.root
+        virtual = isinstance(self.info.clock, VirtualClock)
+        if virtual:  # two runs would give the same names
+            self._claim = DirectoryClaim.take(root, self._location.owner, self._sink, self.profile.unwritable)
+        try:
+            self._look(root, virtual=virtual)
+        except BaseException:
+            if self._claim is not None:
+                self._claim.release()
+            raise
+
+    def _look(self, root: str, *, virtual: bool) -> None:
+        """Refuse a directory that holds a dump or cannot be written, and write the first files."""
+        if self.info.settings.durable:
+            self.tally.note("the files of this dump are on stable storage (--durable)")
         if self._location.exists():
-            if isinstance(self.info.clock, VirtualClock) and not self.info.settings.append:
+            if virtual and not self.info.settings.append:
                 raise BadInputError(
                     "already holds a dump of this rank, whose names this run would write again",
                     where=root,
@@ -297,5 +325,4 @@ class DumpService:
             self._writes.attempt(self._acl.begin)
         if self.info.saturation and overlooks_saturation(self.request, self.profile):
             text = "the chip saturates: results are finite, so the overflow dump will find no operator"
-            self.info.log("WARNING", "", text)
-            self.tally.note(text)
+            self._warn(text)

@@ -94,6 +94,7 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     iterations: set[int] = field(default_factory=set)
     failed: bool = False
+    failures: int = 0
     elsewhere: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -108,10 +109,11 @@ class Tally:
             self.notes.append(text)
 
     def fail(self, text: str) -> None:
-        """Something that was asked for is missing as a whole; the first reason is told."""
+        """Something that was asked for is missing as a whole; the first reason is told, others are counted."""
         if not self.failed:
             self.note(text)
         self.failed = True
+        self.failures += 1
 
     def summary(self, *, path: str, rank: int, written: Mapping[str, tuple[int, int]], following: str = "") -> Summary:
         """The account so far.
@@ -144,7 +146,7 @@ class Tally:
             bytes=sum(found.bytes for found in below),
             iterations=tuple(sorted(self.iterations)),
             failed=self.failed,
-            notes=tuple(self.notes),
+            notes=(*self.notes, *([f"{self.failures} failures in all"] if self.failures > 1 else ())),
         )
 
 

@@ -88,6 +88,8 @@ class TensorDumpWriter:
     profile : Profile
     rank : int
     disk : DiskFaults, optional
+    durable : bool
+        As of `Sink`.
     log : callable
         ``log(level, function, text)``: a line in the vendor's form.
 
@@ -104,13 +106,16 @@ class TensorDumpWriter:
         *,
         rank: int,
         disk: DiskFaults | None = None,
+        durable: bool = False,
         log: Log = lambda level, function, text: None,
     ) -> None:
         self.rule = RULES[profile.tensordump]
         self.written: list[str] = []
         self._profile = profile
         self._rank = rank
-        self._sink = Sink(file_mode=profile.file_mode, directory_mode=profile.directory_mode, disk=disk)
+        self._sink = Sink(
+            file_mode=profile.file_mode, directory_mode=profile.directory_mode, disk=disk, durable=durable
+        )
         self._log = log
         self._number = 0  # one count over all names [spec mindspore 9]
         self._steps = {"graph": 0, "host": 0}

@@ -6,8 +6,8 @@ from itertools import count
 import numpy as np
 import pytest
 
-from dumpsim.analysis import wholefile
 from dumpsim.analysis.wholefile import npy_parts, write_whole
+from dumpsim.core import partname
 from dumpsim.core.errors import DumpWriteError
 
 
@@ -44,8 +44,8 @@ def test_a_directory_that_is_not_there_is_named(tmp_path):
 
 
 def test_what_a_killed_run_left_is_in_nobodys_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(wholefile, "_NUMBERS", count())
-    left = tmp_path / f".dumpsim-{os.getpid()}-0"
+    monkeypatch.setattr(partname, "_NUMBERS", count())
+    left = tmp_path / f".dumpsim-part-{partname.machine()}-{os.getpid()}-0"
     left.write_bytes(b"half")
     write_whole(str(tmp_path / "a"), [b"x"])
     assert sorted(path.name for path in tmp_path.iterdir()) == [left.name, "a"]

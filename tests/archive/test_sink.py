@@ -9,7 +9,8 @@ import stat
 import pytest
 
 from dumpsim.archive.sink import Sink
-from dumpsim.core.errors import DumpWriteError
+from dumpsim.core import partname
+from dumpsim.core.errors import DumpWriteError, UnfinishedWarning
 
 
 class FullAfter:
@@ -179,8 +180,173 @@ def test_read_only_as_the_system_reports_it(tmp_path, monkeypatch):
     assert caught.value.errno == 30
 
 
-def test_what_a_killed_run_left_is_swept_away(tmp_path):
-    (tmp_path / ".dumpsim-part").write_text("half")
+def dead_process():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def test_what_a_killed_run_left_is_swept_away_and_living_writers_files_stay(tmp_path):
+    machine = partname.machine()
+    dead = f".dumpsim-part-{machine}-{dead_process()}-0"
+    living = f".dumpsim-part-{machine}-{os.getppid()}-0"
+    elsewhere = f".dumpsim-part-00000000-{dead_process()}-0"
+    for name in (dead, living, elsewhere):
+        (tmp_path / name).write_text("half")
     Sink().write(str(tmp_path), "a", [b"whole"])
-    assert os.listdir(tmp_path) == ["a"]
+    assert sorted(os.listdir(tmp_path)) == sorted(["a", living, elsewhere])
     assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+def test_two_processes_in_one_directory_keep_every_file_whole(tmp_path):
+    """Each file holds its own process's bytes only, as nobody takes or removes the other's unfinished file."""
+    count, size = 300, 100_000
+    pids = []
+    for who in (b"A", b"B"):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                sink = Sink()
+                for at in range(count):
+                    sink.write(str(tmp_path), f"{who.decode()}{at}", [who * size])
+                code = 0
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0, 0]
+    assert len(os.listdir(tmp_path)) == 2 * count
+    assert all(path.read_bytes() == path.name[:1].encode() * size for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", [3, 100_000, 200_000])
+def test_an_unfinished_last_line_is_cut_off_before_the_next_one(tmp_path, size):
+    path = tmp_path / "s.csv"
+    path.write_text("head\nrow 1\n" + "x" * size)
+    path.chmod(0o400)
+    said = []
+    sink = Sink(warn=said.append)
+    assert not sink.is_new(str(tmp_path), "s.csv")
+    sink.append(str(tmp_path), "s.csv", "row 2\n")
+    sink.settle()
+    assert path.read_text() == "head\nrow 1\nrow 2\n"
+    assert mode(path) == 0o400
+    assert said == [f"{path}: the last line was unfinished, as a killed run leaves it; {size} bytes are cut off"]
+
+
+def test_a_half_header_is_written_again(tmp_path):
+    (tmp_path / "s.csv").write_text("hea")
+    sink = Sink()
+    assert sink.is_new(str(tmp_path), "s.csv")
+    with pytest.warns(UnfinishedWarning, match="3 bytes are cut off"):
+        sink.append(str(tmp_path), "s.csv", "head\nrow\n")
+    sink.settle()
+    assert (tmp_path / "s.csv").read_text() == "head\nrow\n"
+
+
+def test_files_that_grow_are_regular_files(tmp_path):
+    (tmp_path / "target").write_text("mine\n")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("link", "fifo"):
+        with pytest.raises(DumpWriteError, match="it is not a regular file"):
+            Sink().append(str(tmp_path), name, "1\n")
+    assert (tmp_path / "target").read_text() == "mine\n"
+    assert mode(tmp_path / "target") == 0o644
+
+
+def test_a_line_that_cannot_be_taken_back_is_cut_off_later(tmp_path, monkeypatch):
+    sink = Sink(warn=lambda text: None)
+    sink.append(str(tmp_path), "s.csv", "1\n")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "writev", lambda descriptor, parts: os.write(descriptor, parts[0][:2]))
+        really = os.write
+        calls = []
+
+        def once(descriptor, data):
+            calls.append(data)
+            if len(calls) > 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return really(descriptor, data)
+
+        broken.setattr(os, "write", once)
+        broken.setattr(os, "ftruncate", once)
+        with pytest.raises(DumpWriteError, match=r"s\.csv"):
+            sink.append(str(tmp_path), "s.csv", "2222\n")
+    assert (tmp_path / "s.csv").read_text() == "1\n22"
+    sink.append(str(tmp_path), "s.csv", "3\n")
+    sink.settle()
+    assert (tmp_path / "s.csv").read_text() == "1\n3\n"
+
+
+def quota_at_close(monkeypatch):
+    really = os.close
+
+    def close(descriptor):
+        really(descriptor)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "close", close)
+
+
+def test_files_that_grow_and_fail_when_they_are_closed_are_named(tmp_path, monkeypatch):
+    sink = Sink()
+    for name in ("a.csv", "b.csv"):
+        sink.append(str(tmp_path), name, "1\n")
+    with monkeypatch.context() as full:
+        quota_at_close(full)
+        with pytest.raises(DumpWriteError, match=r"b\.csv: cannot be written: the disk quota is used up") as caught:
+            sink.settle()
+    assert [note.partition(": ")[0] for note in caught.value.__notes__] == [f"{tmp_path}/a.csv"]
+    sink.settle()
+
+
+def test_a_failing_close_of_another_file_costs_no_line(tmp_path, monkeypatch):
+    sink = Sink()
+    for at in range(64):
+        sink.append(str(tmp_path), f"{at}.csv", "1\n")
+    with monkeypatch.context() as full:
+        quota_at_close(full)
+        with pytest.raises(DumpWriteError, match=r"63\.csv"):
+            sink.append(str(tmp_path), "last.csv", "kept\n")
+    assert (tmp_path / "last.csv").read_text() == "kept\n"
+    sink.settle()
+
+
+@pytest.mark.parametrize(("name", "reason"), [("a\0b", "a NUL character"), ("a\ud800b", "a lone surrogate")])
+def test_names_that_no_file_can_have_are_the_documented_error(tmp_path, name, reason):
+    sink = Sink()
+    for action in (
+        lambda: sink.write(str(tmp_path), name, [b"1"]),
+        lambda: sink.append(str(tmp_path), name, "1\n"),
+        lambda: sink.is_new(str(tmp_path), name) and sink.append(str(tmp_path), name, "1\n"),
+        lambda: sink.make(f"{tmp_path}/{name}"),
+    ):
+        with pytest.raises(DumpWriteError, match=reason) as caught:
+            action()
+        str(caught.value).encode()
+    with pytest.raises(DumpWriteError, match="a lone surrogate"):
+        sink.append(str(tmp_path), "rows", "\udfff\n")
+    assert os.listdir(tmp_path) in ([], ["rows"])
+
+
+def test_durable_files_and_their_directories_are_synced(tmp_path, monkeypatch):
+    synced = []
+    really = os.fsync
+
+    def fsync(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}").removeprefix(str(tmp_path)))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for durable in (False, True):
+        sink = Sink(durable=durable)
+        sink.write(f"{tmp_path}/{durable}/d", "x", [b"1"])
+        sink.append(f"{tmp_path}/{durable}/d", "rows", "1\n")
+        sink.append(f"{tmp_path}/{durable}/d", "rows", "2\n")
+        sink.settle()
+    part = synced.pop(2)
+    assert part.startswith("/True/d/.dumpsim-part-")
+    assert synced == ["", "/True", "/True/d", "/True/d", "/True/d/rows"]

@@ -1,9 +1,11 @@
 """The dump pipeline driven by hand-made events, for every profile."""
 
+import errno
 import gc
 import hashlib
 import json
 import os
+import signal
 import stat
 import tracemalloc
 import warnings
@@ -761,6 +763,76 @@ def test_a_second_dump_into_the_same_directory(root):
     before = set(again.files())
     wall, _ = whole_run(root, clock=WallClock())
     assert before < set(wall.files())
+
+
+def test_append_goes_on_after_a_killed_run(root):
+    """The half row is cut off, with a warning in the log and in the summary; every row is whole again."""
+    machine, _ = whole_run(root)
+    path = machine.find("Net/0/0/statistic.csv")
+    rows = path.read_text().splitlines(keepends=True)
+    path.chmod(0o600)
+    path.write_text("".join(rows)[:-15])
+    path.chmod(0o400)
+    again, summary = whole_run(root, settings={"append": True})
+    after = path.read_text().splitlines(keepends=True)
+    assert after[: len(rows) - 1] == rows[:-1]
+    assert len(after) == 2 * len(rows) - 2
+    assert {line.count(",") for line in after} == {rows[1].count(",")} | {rows[0].count(",")}
+    assert any("statistic.csv: the last line was unfinished" in text for _, text in again.log)
+    assert any("bytes are cut off" in note for note in summary.notes)
+
+
+def test_a_second_process_is_refused_while_the_first_one_dumps(root):
+    """Before either has written a file, which is when looking for files finds none."""
+    ready, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            machine = Machine(root, "seed/ascend_o0")
+            os.write(told, b"1")
+            signal.pause()
+        finally:
+            os._exit(0 if machine else 1)
+    try:
+        assert os.read(ready, 1) == b"1"
+        for settings in ({}, {"append": True}):
+            with pytest.raises(BadInputError, match=f"another process is writing this dump .process {pid}."):
+                Machine(root, "seed/ascend_o0", settings=settings)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert whole_run(root, settings={"append": True})[1].complete
+
+
+def test_a_close_that_fails_is_counted_and_named(root, monkeypatch):
+    machine = Machine(root, "seed/ascend_o0", settings={"overrides": {"unwritable": "log"}}, saved_data="statistic")
+    machine.compile(graph())
+    with monkeypatch.context() as full:
+        really = os.close
+
+        def close(descriptor):
+            grows = os.readlink(f"/proc/self/fd/{descriptor}").endswith("statistic.csv")
+            really(descriptor)
+            if grows:
+                raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+        full.setattr(os, "close", close)
+        machine.run(task(outputs=[ref(Y, 0)], task_id=12))
+    summary = machine.service.finish()
+    assert summary.failed
+    (note,) = [note for note in summary.notes if "not everything is written" in note]
+    assert "statistic.csv" in note
+    assert "the disk quota is used up" in note
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_the_summary_says_that_a_dump_is_durable(root, durable, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    _, summary = whole_run(root, settings={"durable": durable})
+    assert any("--durable" in note for note in summary.notes) is durable
+    assert any("statistic.csv" in path for path in synced) is durable
+    assert any(path.endswith("/Net/0/0") for path in synced) is durable
 
 
 def test_the_summary_counts_and_the_manifest_tells_ids(root, tmp_path):

@@ -80,7 +80,8 @@ def test_a_second_run_is_refused_unless_it_appends(tmp_path):
     assert refused.digest() == digest
     before = {path: path.read_bytes() for path in first.files() if path.suffix == ".npy"}
     rows = first.rows()
-    more = dumprun.dump(tmp_path, arguments=["1"], saved_data="full", options=["--append"])
+    more = dumprun.dump(tmp_path, arguments=["1"], saved_data="full", options=["--append", "--durable"])
+    assert "(--durable)" in more.err
     after = [path for path in more.files() if path.suffix == ".npy"]
     assert len(after) == 2 * len(before)
     assert all(path.read_bytes() == data for path, data in before.items())

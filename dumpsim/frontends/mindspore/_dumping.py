@@ -140,7 +140,10 @@ def _arm(session: "Session", environment: Mapping[str, str], path: str | None) -
     scene = choose(environment, exception_dump=_exception_dump(), scene=_dumps().scene, path=path, log=_log)
     if scene is None:
         return None
-    tap = ExceptionDump(scene, device_id=session.device_id, clock=session.clock, log=_log, disk=session.disk)
+    tap = ExceptionDump(
+        scene, device_id=session.device_id, clock=session.clock, log=_log, disk=session.disk,
+        durable=session.settings.durable,
+    )  # fmt: skip
     session.add_tap(tap)
     return tap
 

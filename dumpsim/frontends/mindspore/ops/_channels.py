@@ -36,6 +36,7 @@ def dump_writer(session: Session) -> TensorDumpWriter:
         profile_of(settings.mindspore, session.target, settings.overrides),
         rank=output_rank(),
         disk=session.disk,
+        durable=settings.durable,
         log=_log,
     )
     queue.receiver = writer

@@ -1,0 +1,59 @@
+"""Unfinished files have names of their own, and are renamed when they are whole; those of dead writers are removed."""
+
+import contextlib
+import os
+
+from dumpsim.core.partname import PART, part_name, writer_of
+
+__all__ = ["create", "is_alive", "sweep", "sync_directory"]
+
+
+def create(directory: str, mode: int) -> tuple[int, str]:
+    """Make a new file of a name that no other writer has; descriptor and path.
+
+    It is born with its final mode, which binds those who open it later, not this descriptor.
+    """
+    while True:
+        path = f"{directory}/{part_name()}" if directory else part_name()
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), path
+        except FileExistsError:  # of a killed process that had our number
+            continue
+
+
+def sweep(directory: str) -> None:
+    """Remove the unfinished files of processes that have ended; those of living ones, and of other machines, stay."""
+    with contextlib.suppress(OSError), os.scandir(directory) as found:
+        for entry in found:
+            if not entry.name.startswith(PART):
+                continue
+            writer = writer_of(entry.name)
+            if writer is not None and not is_alive(writer):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine runs.
+
+    Examples
+    --------
+    >>> is_alive(os.getpid())
+    True
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def sync_directory(directory: str) -> None:
+    """Bring the names of a directory to stable storage."""
+    descriptor = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

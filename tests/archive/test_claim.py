@@ -1,0 +1,111 @@
+"""Claims: one process at a time writes a dump, whatever way the one before it ended."""
+
+import os
+import signal
+
+import pytest
+
+from dumpsim.archive.claim import DirectoryClaim, claim
+from dumpsim.archive.sink import Sink
+from dumpsim.core.errors import BadInputError
+
+
+def other(action):
+    """Run `action` in another process until it is killed; its pid, once it has run."""
+    ready, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            action()
+            os.write(told, b"1")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(told)
+    assert os.read(ready, 1) == b"1"
+    os.close(ready)
+    return pid
+
+
+def killed(pid):
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_another_process_is_named_and_its_death_frees_the_directory(tmp_path):
+    pid = other(lambda: claim(str(tmp_path), "rank_0"))
+    try:
+        with pytest.raises(BadInputError, match=rf"another process is writing this dump \(process {pid}\)"):
+            claim(str(tmp_path), "rank_0")
+        own = claim(str(tmp_path), "rank_1")
+        own.release()
+    finally:
+        killed(pid)
+    assert os.listdir(tmp_path) == [".dumpsim-claim-rank_0"]
+    mine = claim(str(tmp_path), "rank_0")
+    assert mine is not None
+    mine.release()
+    mine.release()
+    assert os.listdir(tmp_path) == []
+
+
+def test_of_many_processes_one_gets_it(tmp_path):
+    wait, go = os.pipe()
+    pids = []
+    for _ in range(20):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.close(go)
+                code = 0 if claim(str(tmp_path), "rank_0") else 2
+                os.read(wait, 1)  # until all the others have tried
+            except BadInputError:
+                code = 3
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    losers = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(19)]
+    os.close(go)
+    assert losers == [3] * 19
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+    os.close(wait)
+
+
+def test_forked_children_of_a_dead_run_are_in_nobodys_way(tmp_path):
+    children = []
+
+    def run():
+        claim(str(tmp_path), "rank_0")
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        (tmp_path / "child").write_text(str(child))
+
+    pid = other(run)
+    killed(pid)
+    children.append(int((tmp_path / "child").read_text()))
+    try:
+        assert claim(str(tmp_path), "rank_0") is not None
+    finally:
+        os.kill(children[0], signal.SIGKILL)
+
+
+def test_the_same_process_may_go_on(tmp_path):
+    first = claim(str(tmp_path), "rank_0")
+    assert claim(str(tmp_path), "rank_0") is None
+    first.release()
+
+
+def test_directories_that_stayed_empty_go_with_the_claim(tmp_path):
+    for unwritable, left in (("error", ["a"]), ("log", [])):
+        root = tmp_path / unwritable
+        root.mkdir()
+        taken = DirectoryClaim.take(f"{root}/a/b", "rank_0", Sink(), unwritable)
+        assert os.listdir(root / "a/b") == [".dumpsim-claim-rank_0"]
+        taken.release()
+        assert os.listdir(root) == left
+    taken = DirectoryClaim.take(f"{tmp_path}/kept", "rank_0", Sink(), "log")
+    Sink().write(f"{tmp_path}/kept", "x", [b"1"])
+    taken.release()
+    assert os.listdir(tmp_path / "kept") == ["x"]
