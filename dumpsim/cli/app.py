@@ -10,13 +10,24 @@ from typer.core import TyperGroup
 
 import dumpsim
 from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, run, show, stat
-from dumpsim.core.errors import UnfinishedWarning
+from dumpsim.core.errors import BadInputError, UnfinishedWarning, nearest
 
 __all__ = ["app"]
 
 
 class _Group(TyperGroup):
-    """Commands whose reader may leave early: ``dumpsim ls DUMP | head`` is no error."""
+    """Commands, with suggestions for unknown ones; a reader that leaves early (``dumpsim ls | head``) is no error."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; an unknown one is refused with the one that was probably meant."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise BadInputError(
+                f"No such command {args[0]!r}",
+                allowed=self.commands,
+                nearest=nearest(args[0], self.commands),
+                code="DS-RUN-010",
+            )
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -247,6 +247,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-RUN-007": _M("There is no such schema."),
     "DS-RUN-008": _M("The file of --config or the directory of --manifest does not exist."),
     "DS-RUN-009": _M("dumpsim explain knows nothing of the word."),
+    "DS-RUN-010": _M("dumpsim has no such command.", "dumpsim --help lists them."),
     "DS-TST-001": _M("The marker npu has a setting or a value that does not exist.", "pytest --markers lists them."),
     "DS-TST-002": _M("dump_dir.configure was given a field that no dump config has, or a value that is no JSON."),
     "DS-TST-003": _M("The fixture golden was given something that it cannot compare."),

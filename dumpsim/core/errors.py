@@ -7,6 +7,8 @@ styles of `except` work.
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from dumpsim.core.meant import meant
+
 __all__ = [
     "BadInputError",
     "CaptureError",
@@ -31,17 +33,26 @@ __all__ = [
 
 
 def nearest(value: object, allowed: Iterable[object]) -> str | None:
-    """The allowed value that is spelled most like `value`, or None.
+    """The allowed value that `value` stands for in `dumpsim.core.meant`, else the one that is spelled most like it.
+
+    Returns
+    -------
+    str or None
+        None where nothing comes close.
 
     Examples
     --------
-    >>> nearest("tensors", ["tensor", "statistic", "full"])
-    'tensor'
+    >>> nearest("tensors", ["tensor", "statistic", "full"]), nearest("npu", ["ascend", "gpu", "cpu"])
+    ('tensor', 'ascend')
     """
-    found = get_close_matches(str(value).lower(), [str(a).lower() for a in allowed], n=1, cutoff=0.5)
+    legal = [str(one) for one in allowed]
+    known = meant(str(value), legal)
+    if known is not None:
+        return known or None
+    found = get_close_matches(str(value).lower(), [one.lower() for one in legal], n=1, cutoff=0.5)
     if not found:
         return None
-    return next(str(a) for a in allowed if str(a).lower() == found[0])
+    return next(one for one in legal if one.lower() == found[0])
 
 
 class DumpsimError(Exception):

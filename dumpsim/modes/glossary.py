@@ -77,6 +77,35 @@ _SETTINGS: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 
+# what people ask about that is no field: text, facts, source
+_SUBJECTS: dict[str, tuple[str, tuple[tuple[str, str], ...], str]] = {
+    "nan": (
+        "Not a number: what 0/0, inf - inf and the log or sqrt of a negative number give, and operators that get one.",
+        (
+            ("find its origin", "dumpsim first DUMP"),
+            ("list tensors with NaN", "dumpsim stat DUMP --bad"),
+            ("count it in the dump", '"saved_data": "statistic", "statistic_category": ["max", "nan count"]'),
+            ("dump only operators that overflow", '"op_debug_mode": 3; see dumpsim explain overflow'),
+        ),
+        "seed 001, spec mindspore 4.1",
+    ),
+    "overflow": (
+        "A result too large for its number type. Chips of the 910A class store the largest number in its place "
+        "(saturation), those of the 910B class infinity or NaN, unless MS_ASCEND_CHECK_OVERFLOW_MODE says otherwise.",
+        (
+            ("dump only operators that overflow", '"op_debug_mode": 3, and overflow_number for at most so many'),
+            ("read what the hardware reported", "dumpsim ls DUMP --overflow"),
+            ("find the origin of an infinity", "dumpsim first DUMP"),
+        ),
+        "seed 001, spec parallel 4.4",
+    ),
+}
+# other words for them
+_SUBJECT_WORDS = {
+    **dict.fromkeys(("nans", "not a number", "loss is nan"), "nan"),
+    **dict.fromkeys(("inf", "-inf", "infs", "infinity", "infinities", "overflows", "saturation"), "overflow"),
+}
+
 _EFFECTS = (*kernelbykernel.EFFECTS, *wholegraph.EFFECTS)
 
 # what the vendor's libraries say, which name no field: the field that they were given [spec observed 2]
@@ -120,8 +149,8 @@ def explain(word: str) -> tuple[Topic, ...]:
     Parameters
     ----------
     word : str
-        A config field, a profile field, an environment variable, a code of ours or of the vendor's runtime, or a
-        message of the vendor as a log or an exception shows it.
+        A config field, a profile field, an environment variable, a code of ours or of the vendor's runtime, a subject
+        (``NaN``, ``overflow``), or a message of the vendor as a log or an exception shows it.
 
     Returns
     -------
@@ -167,6 +196,10 @@ def _topics(word: str) -> Iterator[Topic]:
         text, allowed, default, source = _SETTINGS[name]
         facts = (("allowed", allowed), ("default", default))
         yield Topic(name=name, kind="setting of a script", text=text, facts=facts, source=source)
+    subject = _SUBJECT_WORDS.get(word.lower(), word.lower())
+    if subject in _SUBJECTS:
+        text, subject_facts, source = _SUBJECTS[subject]
+        yield Topic(name=subject, kind="subject", text=text, facts=subject_facts, source=source)
     code = re.search(r"DS-[A-Z]+-\d+", word.upper())
     if code:
         yield from _code(code[0])
@@ -190,7 +223,7 @@ def _rows() -> tuple[Row, ...]:
 
 def _known() -> list[str]:
     fields = [row.name for row in _rows() if isinstance(row, Field)]
-    return [*fields, *_profile_fields(), *_VARIABLES, *_SETTINGS, *MEANINGS, *(row.code for row in _rows())]
+    return [*fields, *_profile_fields(), *_VARIABLES, *_SETTINGS, *_SUBJECTS, *MEANINGS, *(row.code for row in _rows())]
 
 
 def _field(row: Field) -> Topic:
