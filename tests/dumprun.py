@@ -161,7 +161,7 @@ def _settings(options: Sequence[str]) -> RunSettings:
     words = iter(options)
     for word in words:
         field = word.removeprefix("--")
-        if field in ("append", "quiet"):
+        if field in ("append", "durable", "quiet"):
             found[field] = True
         elif field == "set":
             key, _, value = next(words).partition("=")
