@@ -1,7 +1,6 @@
 """The records of an API dump as entries: lines of the info file, joined to npy files and call stacks."""
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +22,10 @@ from dumpsim.codecs.apidump import (
     stack_keys,
 )
 from dumpsim.core.dtype import DTYPES
-from dumpsim.core.errors import DumpsimError, UnreadableError
-from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.errors import DumpsimError, MissingFileError, UnreadableError
+from dumpsim.core.irdoc import IrDoc, SourceLine
 from dumpsim.core.record import Record
+from dumpsim.core.regular import regular_names
 
 __all__ = ["ApiEntry", "StackIndex", "api_entries"]
 
@@ -47,11 +47,16 @@ class StackIndex(GraphIndex):
     """
 
     @cached_property
+    def documents(self) -> dict[int, IrDoc]:
+        """No graphs."""
+        return {}
+
+    @cached_property
     def _stacks(self) -> dict[str, tuple[str, ...]]:
-        if not self.directory.is_file():
-            return {}
         try:
             return read_stack(self.directory)
+        except MissingFileError:
+            return {}
         except UnreadableError as error:
             if self.broken is None:
                 raise
@@ -121,7 +126,10 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
         With file and line, for a line that is no record, after the tensors of those before it.
     """
     stem = f"{place.api}_api_dump"
-    info = next(path for path in map(place.path.joinpath, (f"{stem}_info.pkl", f"{stem}_info.csv")) if path.is_file())
+    listed = regular_names(place.path, below=place.path)
+    info = next((place.path / f"{stem}_info.{end}" for end in ("pkl", "csv") if f"{stem}_info.{end}" in listed), None)
+    if info is None:
+        raise MissingFileError("does not exist", where=str(place.path / f"{stem}_info.pkl"), code="DS-FIL-003")
     records: list[tuple[ApiRecord, ApiName]] = []
     damage: UnreadableError | None = None
     try:
@@ -130,7 +138,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
     except UnreadableError as error:
         damage = error
     asked = _measured(record for record, name in records if name.kind != LAYER)
-    arrays = _arrays(place.path / stem)
+    arrays = _arrays(place.path, stem, broken)
     stacks = StackIndex(place.path / f"{stem}_stack.json", broken)
     slots = _slots([name for _, name in records])
     step, backward, here = 0, False, replace(place, iteration=0)
@@ -163,12 +171,16 @@ def _name(record: ApiRecord, info: Path, number: int) -> ApiName:
         raise UnreadableError(error.what, where=f"{info}: record {number}", code=error.code) from None
 
 
-def _arrays(directory: Path) -> dict[str, Path]:
-    """The npy files by name; links are not followed."""
-    if not directory.is_dir():
+def _arrays(place: Path, stem: str, broken: Callable[[UnreadableError], None] | None) -> dict[str, Path]:
+    """Return the npy files of a rank by name; a link in the place of their directory is refused."""
+    directory = place / stem
+    try:
+        return {name: directory / name for name in regular_names(directory, below=place)}
+    except UnreadableError as error:
+        if broken is None:
+            raise
+        broken(error)
         return {}
-    with os.scandir(directory) as found:
-        return {entry.name: Path(entry.path) for entry in found if entry.is_file(follow_symlinks=False)}
 
 
 def _slots(names: Sequence[ApiName]) -> dict[ApiName, int]:

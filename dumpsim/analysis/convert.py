@@ -26,7 +26,6 @@ Array = np.ndarray[Any, Any]
 
 KINDS = ("npy", "bin", "pt")
 TARGETS = ("host", "device", *HOST_ORDERS)
-_MAPPING_LIMIT = 1 << 26
 _NOT_BIN = (".npy", ".csv", ".json", ".pb", ".ir", ".txt")
 _OPDEBUG = "Opdebug.Node_OpDebug."
 _MODE = 0o644
@@ -177,8 +176,9 @@ def find(paths: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]
     for path in expanded:
         if not os.path.isdir(path):
             name = os.path.basename(path)
-            real = _real_names(os.path.dirname(path) or ".").get(name, name)
-            found.setdefault(os.path.abspath(path), Job(path=path, directory=target, name=real))
+            real = _real_names(os.path.dirname(path) or ".", (name,)).get(name, name)
+            where = os.path.realpath(path) if os.path.islink(path) else path  # the user named this link
+            found.setdefault(os.path.abspath(path), Job(path=where, directory=target, name=real))
             continue
         root = target if len(expanded) == 1 else os.path.join(target, os.path.basename(os.path.abspath(path)))
         for job in _below(path, root, skip=target):
@@ -190,7 +190,7 @@ def _below(path: str, root: str, skip: str) -> Iterator[Job]:
     """Dump files of a tree; links are not followed, and the results' own directory is left out."""
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if os.path.abspath(os.path.join(folder, name)) != skip)
-        real = _real_names(folder) if MAPPING in names else {}
+        real = _real_names(folder, names) if MAPPING in names else {}
         directory = os.path.normpath(os.path.join(root, os.path.relpath(folder, path)))
         for name in sorted(names):
             full = real.get(name, name)
@@ -200,13 +200,10 @@ def _below(path: str, root: str, skip: str) -> Iterator[Job]:
             yield Job(path=file, directory=directory, name=full)
 
 
-def _real_names(folder: str) -> dict[str, str]:
-    path = os.path.join(folder, MAPPING)
-    if not os.path.isfile(path) or os.path.getsize(path) > _MAPPING_LIMIT:
-        return {}
-    with open(path, encoding="utf-8", errors="replace") as file:
-        pairs = mapping.parse(file.read(), path)
-    return {short: name for short, name in pairs.items() if "/" not in name}
+def _real_names(folder: str, files: Sequence[str]) -> dict[str, str]:
+    """Return the full names of files of a directory that has a mapping.csv."""
+    found = mapping.read(os.path.join(folder, MAPPING), frozenset(files))
+    return {short: name for short, name in found.items() if "/" not in name}
 
 
 def convert_each(
@@ -345,7 +342,7 @@ class _Writer:
             raise BadInputError("is there already; overwrite replaces it", where=path)
         if line:
             with self._lock:
-                if _real_names(directory).get(stored) != name:
+                if _real_names(directory, (stored,)).get(stored) != name:
                     append_line(os.path.join(directory, MAPPING), line, mode=_MODE)
         return path
 

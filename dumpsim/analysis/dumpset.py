@@ -1,5 +1,6 @@
 """`dumpsim.open`: any dump as records, lazily, its tensors memory-mapped."""
 
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -15,8 +16,9 @@ from dumpsim.analysis.overflow import Overflow, overflows
 from dumpsim.analysis.place import API_INFO, Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.binfile import BinFile
-from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.errors import BadInputError, MissingFileError, UnreadableError
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.regular import open_regular
 from dumpsim.core.statistic import NAMES, REAL
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ def open(path: "str | Path") -> "DumpSet":
     path : path
         Root of the dump, any directory inside it, an npy or bin file or a statistic.csv.
 
+        A link is followed here, and nowhere in the tree.
+
     Returns
     -------
     DumpSet
@@ -43,7 +47,8 @@ def open(path: "str | Path") -> "DumpSet":
     Raises
     ------
     UnreadableError
-        Where nothing of a dump is found; the message says what was looked for.
+        Where nothing of a dump is found; the message says what was looked for. A `MissingFileError`, which is a
+        FileNotFoundError too, where the path does not exist.
 
     Examples
     --------
@@ -58,9 +63,7 @@ def open(path: "str | Path") -> "DumpSet":
     ...     print(entry.iteration, entry.op_type, entry.io, entry.slot, entry.shape, entry.statistic("max"))
     2 ReLU output 0 (2, 3) 1.0
     """
-    root = Path(path)
-    if not root.exists():
-        raise UnreadableError("does not exist", where=str(root), code="DS-ANA-002")
+    root = _resolved(Path(path))
     if root.is_dir():
         if next(places(root), None) is None:
             raise UnreadableError(
@@ -302,6 +305,21 @@ _WHOLE = (
     *(name for name in NAMES if name not in REAL),
 )
 _TEXT = ("net", "op_type", "op_name", "io", "dtype", "format", "path")
+
+
+def _resolved(path: Path) -> Path:
+    """Return the path of a directory as it is, and of a file without links."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise MissingFileError("does not exist", where=str(path), code="DS-ANA-002") from None
+    except (OSError, ValueError) as error:  # a loop of links, a zero byte
+        raise UnreadableError(f"cannot be read: {error}", where=str(path), code="DS-ANA-002") from None
+    if stat.S_ISDIR(mode):
+        return path
+    if not stat.S_ISREG(mode):
+        open_regular(path, follow=True)  # which says what it is instead
+    return path.resolve() if path.is_symlink() else path
 
 
 def _sniff(path: Path) -> None:

@@ -9,10 +9,12 @@ from dumpsim.archive.naming import escape
 from dumpsim.codecs import irproto, irtext
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import IrDoc, IrNode, SourceLine
+from dumpsim.core.regular import read_bytes, read_text, regular_names
 
 __all__ = ["GraphIndex"]
 
-_FILE = re.compile(r"ms_output_trace_code_graph_(\d+)\.(ir|pb)")
+_FILE = re.compile(r"ms_output_trace_code_graph_(\d{1,18})\.(ir|pb)", re.ASCII)
+_MAX_GRAPH = 1 << 29  # bytes
 
 
 class GraphIndex:
@@ -34,11 +36,17 @@ class GraphIndex:
     def documents(self) -> dict[int, IrDoc]:
         """Graphs by id: from the text, which holds more, or else from the protobuf."""
         found: dict[int, dict[str, Path]] = {}
-        if self.directory.is_dir():
-            for path in sorted(self.directory.iterdir()):
-                if match := _FILE.fullmatch(path.name):
-                    found.setdefault(int(match.group(1)), {})[match.group(2)] = path
         read: dict[int, IrDoc] = {}
+        try:
+            names = regular_names(self.directory, below=self.directory.parent)
+        except UnreadableError as error:
+            if self.broken is None:
+                raise
+            self.broken(error)
+            return read
+        for name in names:
+            if match := _FILE.fullmatch(name):
+                found.setdefault(int(match.group(1)), {})[match.group(2)] = self.directory / name
         for graph, files in sorted(found.items()):
             try:
                 read[graph] = self._read(files)
@@ -48,11 +56,11 @@ class GraphIndex:
                 self.broken(error)
         return read
 
-    @staticmethod
-    def _read(files: dict[str, Path]) -> IrDoc:
+    def _read(self, files: dict[str, Path]) -> IrDoc:
+        above = self.directory.parent
         if "ir" in files:
-            return irtext.parse(files["ir"].read_text("utf-8", errors="replace"), str(files["ir"]))
-        return irproto.decode(files["pb"].read_bytes(), str(files["pb"]))
+            return irtext.parse(read_text(files["ir"], _MAX_GRAPH, below=above), str(files["ir"]))
+        return irproto.decode(read_bytes(files["pb"], _MAX_GRAPH, below=above), str(files["pb"]))
 
     @cached_property
     def _nodes(self) -> dict[str, list[tuple[int, IrNode]]]:

@@ -14,12 +14,12 @@ from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import BinName, escape, is_dump_file, parse_bin, parse_npy, parse_tensordump
 from dumpsim.codecs import mapping, opcsv, statcsv
 from dumpsim.codecs.binfile import BinFile
-from dumpsim.core.errors import UnreadableError
+from dumpsim.core.errors import MissingFileError, UnreadableError
 from dumpsim.core.record import Record
+from dumpsim.core.regular import read_text
 
 __all__ = ["entries", "files", "small_text"]
 
-_MAPPING_LIMIT = 1 << 26  # bytes; a line has some 500
 _CSV_LIMIT = 1 << 28  # bytes of statistics that are read at once
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ def files(place: Place) -> Iterator[tuple[Path, str]]:
     with os.scandir(place.path) as found:
         names = sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
     pairs = place.path / "mapping.csv"
-    originals = mapping.parse(small_text(pairs, _MAPPING_LIMIT), pairs) if pairs.name in names else {}
+    originals = mapping.read(pairs, frozenset(names)) if pairs.name in names else {}
     for name in names:
         original = originals.get(name, name)
         if is_dump_file(original) and "/" not in original:
@@ -196,18 +196,14 @@ def _statistics(path: Path, name: BinName) -> Iterator[_Found]:
 
 
 def small_text(path: Path, limit: int) -> str:
-    """A text file of the tree, empty where there is none.
+    """Return the text of a file of the tree, empty where it does not exist.
 
     Raises
     ------
     UnreadableError
-        For a link, and for a file above the limit.
+        For anything that is not a regular file, and for a file above the limit.
     """
-    if path.is_symlink():
-        raise UnreadableError("is a link; links in a dump are not followed", where=str(path), code="DS-ANA-005")
-    if not path.is_file():
+    try:
+        return read_text(path, limit)
+    except MissingFileError:
         return ""
-    if path.stat().st_size > limit:
-        raise UnreadableError(f"is larger than {limit} bytes", where=str(path), code="DS-ANA-005")
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(limit)

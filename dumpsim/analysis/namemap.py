@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from dumpsim.analysis.apiname import COMPOUNDS, canonical
 from dumpsim.analysis.meaning import Meaning, meaning
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.regular import read_bytes
 
 __all__ = ["NO_NAMES", "NameMap", "Names", "read_names"]
 
@@ -92,15 +93,15 @@ def read_names(source: NameMap | None) -> Names:
 def _entries(path: Path) -> Iterator[tuple[str, str | list[str]]]:
     """Names and their counterparts in a file."""
     try:
-        if path.stat().st_size > _MAX_FILE:
-            raise _bad(f"is larger than {_MAX_FILE} bytes", os.fspath(path))
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bytes(path, _MAX_FILE, follow=True).decode("utf-8")
+    except UnreadableError as error:
+        raise _bad(error.what, os.fspath(path)) from error
+    except UnicodeDecodeError as error:
         raise _bad(f"cannot be read: {error}", os.fspath(path)) from error
     if text.lstrip().startswith("{"):
         try:
             yield from json.loads(text).items()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _bad(f"is not JSON: {error}", os.fspath(path)) from error
         return
     for number, line in enumerate(text.splitlines(), 1):

@@ -9,6 +9,7 @@
                     execution_order/ms_{execution,global_execution}_order_graph_{g}.csv
 """
 
+import csv
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,14 +17,17 @@ from dataclasses import dataclass, replace
 from dumpsim.archive.longname import MAPPING
 from dumpsim.archive.naming import parse_bin, parse_npy
 from dumpsim.codecs import mapping
+from dumpsim.codecs.lines import whole_lines
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.partname import is_ours
 from dumpsim.core.record import Record
+from dumpsim.core.regular import open_regular
 
 __all__ = ["STATISTIC", "Tree", "newest_stamp", "records"]
 
 STATISTIC = "statistic.csv"
 CONSTANTS = "constants"
+_LAST_STAMP = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +122,7 @@ def _directory(directory: str, rank: int, graph_id: int, iteration: int | None) 
     names = os.listdir(directory)
     originals: dict[str, str] = {}
     if MAPPING in names:
-        with open(f"{directory}/{MAPPING}", encoding="utf-8") as file:
-            originals = mapping.parse(file.read(), file.name)
+        originals = mapping.read(f"{directory}/{MAPPING}", frozenset(names))
     for name in names:
         if name.endswith(".npy"):
             path = f"{directory}/{name}"
@@ -132,26 +135,56 @@ def newest_stamp(top: str) -> int:
     """The greatest time stamp in the names below a directory, 0 where there is none.
 
     Rows of statistic.csv and lines of mapping.csv count, too, so that a run that goes on writes no stamp twice.
+
+    Raises
+    ------
+    UnreadableError
+        For a statistic.csv or mapping.csv that is no regular file, and for a stamp of more than 64 bits.
     """
-    return max(
-        (stamp for where, _, names in os.walk(top) for name in names for stamp in _stamps(where, name)), default=0
-    )
+    newest = 0
+    for where, _, names in os.walk(top):
+        for name in names:
+            path = f"{where}/{name}"
+            for stamp in _stamps(path, name):
+                if stamp > _LAST_STAMP:
+                    raise _too_late(path, len(str(stamp)))
+                newest = max(newest, stamp)
+    return newest
 
 
-def _stamps(directory: str, name: str) -> Iterator[int]:
+def _stamps(path: str, name: str) -> Iterator[int]:
     """The time stamps that a file's name or its lines tell."""
-    if name in (MAPPING, STATISTIC):
-        with open(f"{directory}/{name}", encoding="utf-8") as file:
-            if name == MAPPING:
-                for original in mapping.parse(file.read(), file.name).values():
-                    yield from _stamps(directory, original)
-            else:
-                cells = (line.split(",", 5)[4] for line in file if line.count(",") > 5 and line.endswith("\n"))
-                yield from (int(cell) for cell in cells if cell.isdecimal())
-        return
+    if name == MAPPING:
+        for _, original in mapping.pairs(path):
+            yield from _stamp_in(original)
+    elif name == STATISTIC:
+        with open_regular(path) as file:
+            lines = (line.decode("utf-8", "replace") for line in file.lines())
+            rows = csv.reader(whole_lines(lines, path))
+            try:
+                for cells in rows:
+                    if len(cells) > 5 and cells[4].isascii() and cells[4].isdecimal():
+                        if len(cells[4]) > len(str(_LAST_STAMP)):
+                            raise _too_late(f"{path}:{rows.line_num}", len(cells[4]))
+                        yield int(cells[4])
+            except csv.Error as error:
+                raise UnreadableError(str(error), where=f"{path}:{rows.line_num}", code="DS-CSV-003") from None
+    else:
+        yield from _stamp_in(name)
+
+
+def _stamp_in(name: str) -> Iterator[int]:
+    """The time stamp in a file's name."""
+    # the facts of an overflow stand in a JSON file whose name goes on as an npy file's does
+    bare = name.partition(".output.")[0] if name.endswith(".json") else name
     try:
-        # the facts of an overflow stand in a JSON file whose name goes on as an npy file's does
-        bare = name.partition(".output.")[0] if name.endswith(".json") else name
         yield parse_npy(name).timestamp if name.endswith(".npy") else parse_bin(bare).timestamp
     except UnreadableError:
         return
+
+
+def _too_late(where: str, digits: int) -> UnreadableError:
+    return UnreadableError(
+        f"a time stamp of {digits} digits, after which none can follow", where=where,
+        allowed=(f"at most {_LAST_STAMP}",), code="DS-ARC-003",
+    )  # fmt: skip

@@ -35,7 +35,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="JSON, one finding a line.")] = False,
 ) -> None:
     """Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error."""
-    from dumpsim.modes.configfile import check_all, config_schema
+    from dumpsim.core.regular import read_bytes
+    from dumpsim.modes.configfile import MAX_CONFIG, check_all, config_schema
     from dumpsim.modes.profile import device_of, find
 
     if device.lower() not in TARGETS:
@@ -73,9 +74,9 @@ def check(
     if config is None:
         raise BadInputError("give a CONFIG or --schema", where="dumpsim check", code="DS-RUN-005")
     try:
-        text = config.read_bytes()
-    except OSError as error:
-        raise UnreadableError(f"cannot be read: {error.strerror}", where=str(config), code="DS-RUN-006") from None
+        text = read_bytes(config, MAX_CONFIG, follow=True)
+    except UnreadableError as error:
+        raise UnreadableError(error.what, where=str(config), code="DS-RUN-006") from None
     findings = check_all(text, os.environ, profile, device_id=device_id, file=str(config))
     for finding in findings:
         if as_json:

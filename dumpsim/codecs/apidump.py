@@ -15,6 +15,7 @@ from typing import Any
 
 from dumpsim.codecs.lines import warn_unfinished
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.regular import open_regular, read_bytes
 
 __all__ = [
     "HOMES",
@@ -174,12 +175,8 @@ def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
     UnreadableError
         Naming the file and the line, for a line that is not such a record.
     """
-    with open(path, "rb") as file:
-        number = 0
-        while line := file.readline(_MAX_LINE + 1):
-            number += 1
-            if len(line) > _MAX_LINE:
-                raise _bad(path, number, f"the line is longer than {_MAX_LINE} bytes")
+    with open_regular(path) as file:
+        for number, line in enumerate(file.lines(_MAX_LINE), 1):
             if not line.endswith(b"\n"):
                 warn_unfinished(path, number)
                 return
@@ -246,10 +243,7 @@ def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
     ------
     UnreadableError
     """
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size > _MAX_STACK:
-            raise _bad(path, None, f"larger than {_MAX_STACK} bytes")
-        raw = file.read()
+    raw = read_bytes(path, _MAX_STACK)
     try:
         stacks = json.loads(raw) if raw.strip() else {}
     except (ValueError, RecursionError) as error:

@@ -5,7 +5,6 @@ the one of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
 """
 
 import os
-import stat
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from dumpsim.codecs import nano
 from dumpsim.codecs.dumpdata import Decoder, DumpData, Item, item_of
 from dumpsim.codecs.wire import Span, bad
 from dumpsim.core.errors import BadInputError
+from dumpsim.core.regular import RegularFile, open_regular
 
 __all__ = ["BinFile"]
 
@@ -78,24 +78,19 @@ class BinFile:
         [1.0, 2.0]
         """
         where = os.fspath(path)
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise bad(where, 0, "is not a regular file")
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(descriptor).st_size
+        with open_regular(path) as opened:
+            size = opened.size
             whole = size < read_below
-            head = os.read(descriptor, size if whole else min(size, _HEAD))
+            head = opened.read(size if whole else min(size, _HEAD))
             if size <= 8:
                 raise bad(where, size, f"{size} bytes are no dump file")
             end = 8 + (length := int.from_bytes(head[:8], "little"))
             if not 1 <= length <= size - 8:
-                return cls._bare(where, size, length)
+                return cls._bare(opened, length)
             if length > _MAX_HEADER:
                 raise bad(where, 0, f"a header of {length} bytes is above the limit of {_MAX_HEADER}")
             if end > len(head) and not whole:
-                head += os.read(descriptor, end - len(head))
-        finally:
-            os.close(descriptor)
+                head += opened.read(end - len(head))
         if len(head) < (size if whole else end):
             raise bad(where, len(head), "the file was cut while it was read")
         view = memoryview(head)[:end]
@@ -109,11 +104,12 @@ class BinFile:
         return cls(path=where, kind=kind, data=data, spans=spans, content=head if whole else None)
 
     @classmethod
-    def _bare(cls, where: str, size: int, length: int) -> "BinFile":
+    def _bare(cls, opened: RegularFile, length: int) -> "BinFile":
         """A bare protobuf, whose parts hold their data."""
+        where, size = opened.path, opened.size
         if not size <= 1 << 31:
             raise bad(where, 0, f"a header of {length} bytes does not fit a file of {size} bytes")
-        view = np.memmap(where, np.uint8, mode="r").data
+        view = np.memmap(opened.stream(), np.uint8, mode="r").data
         try:
             if view[0] not in (0x0A, 0x10, 0x1A, 0x22):  # a message starts with its version, time, output or input
                 raise bad(where, 0, "the first byte is no field of a dump")
@@ -140,7 +136,10 @@ class BinFile:
             return np.empty(0, np.uint8)
         if self.content is not None:
             return np.frombuffer(self.content, np.uint8, end - start, start)
-        return np.memmap(self.path, np.uint8, mode="r", offset=start, shape=(end - start,))
+        with open_regular(self.path) as opened:
+            if opened.size < end:
+                raise bad(self.path, opened.size, "the file was cut since its header was read")
+            return np.memmap(opened.stream(), np.uint8, mode="r", offset=start, shape=(end - start,))
 
     def input(self, index: int) -> Bytes:
         """Data of an input: uint8, of its size, read-only, mapped unless the file was read as a whole."""

@@ -1,11 +1,15 @@
 """mapping.csv: which short file stands for which over-long name. [spec mindspore 3.6, spec ge 3.5]"""
 
 import io
-import os
+from collections.abc import Container, Iterable, Iterator
 
 from dumpsim.codecs.lines import whole_lines
+from dumpsim.core.errors import MissingFileError
+from dumpsim.core.regular import StrPath, open_regular
 
-__all__ = ["line", "parse", "string_hash"]
+__all__ = ["line", "pairs", "parse", "read", "string_hash"]
+
+_MAX_FILE = 1 << 26  # bytes; a line has some 500
 
 _MASK = (1 << 64) - 1
 _MUL = 0xC6A4A7935BD1E995
@@ -45,7 +49,7 @@ def line(short: str, original: str) -> str:
     return f"{short},{original}\n"
 
 
-def parse(text: str, where: "str | os.PathLike[str]" = "mapping.csv") -> dict[str, str]:
+def parse(text: str, where: StrPath = "mapping.csv") -> dict[str, str]:
     """Short name to original name; a line that was written twice counts once, later lines win.
 
     An unfinished last line is left out with a warning.
@@ -55,5 +59,32 @@ def parse(text: str, where: "str | os.PathLike[str]" = "mapping.csv") -> dict[st
     >>> parse("1.npy,a.npy\\n2.npy,b.npy\\n1.npy,a.npy\\n")
     {'1.npy': 'a.npy', '2.npy': 'b.npy'}
     """
-    pairs = (row.split(",", 1) for row in whole_lines(io.StringIO(text), where) if "," in row)
-    return {short.strip(): original.strip() for short, original in pairs}
+    return dict(_pairs(io.StringIO(text), where))
+
+
+def pairs(path: StrPath) -> Iterator[tuple[str, str]]:
+    """Yield short and original names of a file line by line, as `parse`; nothing if the file does not exist.
+
+    Raises
+    ------
+    UnreadableError
+        For anything that is not a regular file, and for a file or a line that is too large.
+    """
+    try:
+        file = open_regular(path, _MAX_FILE)
+    except MissingFileError:
+        return
+    with file:
+        yield from _pairs((line.decode("utf-8", "replace") for line in file.lines()), path)
+
+
+def read(path: StrPath, names: Container[str]) -> dict[str, str]:
+    """Return the original names of the files called `names`; errors as of `pairs`."""
+    return {short: original for short, original in pairs(path) if short in names}
+
+
+def _pairs(lines: Iterable[str], where: StrPath) -> Iterator[tuple[str, str]]:
+    for row in whole_lines(lines, where):
+        short, comma, original = row.partition(",")
+        if comma:
+            yield short.strip(), original.strip()

@@ -17,6 +17,7 @@ import numpy as np
 
 from dumpsim.core.dtype import DTYPES, DType, dtype
 from dumpsim.core.errors import DtypeError, UnreadableError
+from dumpsim.core.regular import RegularFile, open_regular
 
 __all__ = ["MAGIC", "encode", "header", "info", "read"]
 
@@ -24,7 +25,8 @@ MAGIC = b"\x93NUMPY"
 Header = tuple["np.dtype[Any]", tuple[int, ...], bool]
 
 _ALIGN = 64
-_MAX_HEADER = 1 << 20  # a forged header length never makes us allocate more than this
+_MAX_HEADER = 10_000  # characters, as numpy: parsing a longer one costs a thousand times its memory
+_MAX_BYTES = (1 << 63) - 1  # numpy counts the zeros of a shape as ones
 _FIRST_READ = 512  # bytes, which usual headers fit into
 _USUAL_HEADER = 256  # characters of one that is worth remembering
 _DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # numpy would evaluate what stands between commas
@@ -83,25 +85,32 @@ def info(path: "str | os.PathLike[str]") -> tuple["np.dtype[Any]", tuple[int, ..
     UnreadableError
         With the file and the offset, for anything that is not a sound npy header or whose data is cut short.
     """
-    with open(path, "rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        head = file.read(_FIRST_READ)
-        start = head[:8]
-        if start[:6] != MAGIC:
-            raise _bad(path, 0, "does not start with the npy magic")
-        if start[6:] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
-            raise _bad(path, 6, f"npy version {start[6:].hex()} is not 1.0, 2.0 or 3.0")
-        width = 2 if start[6] == 1 else 4
-        raw = head[8 : 8 + width]
-        if len(raw) < width:
-            raise _bad(path, 8, "header length is cut short")
-        length = int.from_bytes(raw, "little")
-        offset = 8 + width + length
-        if length > _MAX_HEADER or offset > size:
-            raise _bad(path, 8, f"header length {length} does not fit a file of {size} bytes")
-        if offset > len(head):
-            head += file.read(offset - len(head))
-        text = head[8 + width : offset].decode("latin-1")
+    with open_regular(path) as file:
+        return _info(file)
+
+
+def _info(file: RegularFile) -> tuple["np.dtype[Any]", tuple[int, ...], bool, int]:
+    """As `info`."""
+    path, size = file.path, file.size
+    head = file.read(_FIRST_READ)
+    start = head[:8]
+    if start[:6] != MAGIC:
+        raise _bad(path, 0, "does not start with the npy magic")
+    if start[6:] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
+        raise _bad(path, 6, f"npy version {start[6:].hex()} is not 1.0, 2.0 or 3.0")
+    width = 2 if start[6] == 1 else 4
+    raw = head[8 : 8 + width]
+    if len(raw) < width:
+        raise _bad(path, 8, "header length is cut short")
+    length = int.from_bytes(raw, "little")
+    offset = 8 + width + length
+    if offset > size:
+        raise _bad(path, 8, f"header length {length} does not fit a file of {size} bytes")
+    if length > _MAX_HEADER:
+        raise _bad(path, 8, f"a header of {length} bytes is longer than numpy's limit of {_MAX_HEADER}")
+    if offset > len(head):
+        head += file.read(offset - len(head))
+    text = head[8 + width : offset].decode("latin-1")
     kind, shape, fortran = _parse(path, text)
     if prod(shape) * kind.itemsize > size - offset:
         raise _bad(
@@ -130,14 +139,18 @@ def read(path: "str | os.PathLike[str]", *, mmap: bool = True) -> "np.ndarray[An
     ------
     UnreadableError
     """
-    kind, shape, fortran, offset = info(path)
-    count = prod(shape)
-    if count == 0:
-        return np.empty(shape, kind)
-    if mmap:
-        array: np.ndarray[Any, Any] = np.memmap(path, dtype=kind, mode="r", offset=offset, shape=(count,))
-    else:
-        array = np.fromfile(path, dtype=kind, count=count, offset=offset)
+    with open_regular(path) as file:
+        kind, shape, fortran, offset = _info(file)
+        count = prod(shape)
+        if count == 0:
+            return np.empty(shape, kind)
+        array: np.ndarray[Any, Any]
+        if mmap:
+            array = np.memmap(file.stream(), dtype=kind, mode="r", offset=offset, shape=(count,))
+        else:
+            array = np.empty(count, kind)
+            if (there := file.read_into(array.view(np.uint8).data, offset)) < array.nbytes:
+                raise _bad(path, offset + there, "the file was cut while it was read")
     return array.reshape(shape, order="F" if fortran else "C")
 
 
@@ -163,13 +176,16 @@ def _fields(text: str) -> Header | str:
     if len(shape) > 32 or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):
         return f"shape {shape!r} is not possible"
     if descr in (_BFLOAT16_DESCR, "|E2"):
-        return dtype("bfloat16").numpy, shape, fortran
-    try:
-        kind = np.dtype(descr if _DESCR.fullmatch(descr) else "")
-    except (TypeError, ValueError):
-        return f"descr {descr!r} is not a number type"
-    if kind.kind not in "biufc" or kind.newbyteorder("=").name not in DTYPES:
-        return f"descr {descr!r} is not a number type (objects and strings are refused)"
+        kind = dtype("bfloat16").numpy
+    else:
+        try:
+            kind = np.dtype(descr if _DESCR.fullmatch(descr) else "")
+        except (TypeError, ValueError):
+            return f"descr {descr!r} is not a number type"
+        if kind.kind not in "biufc" or kind.newbyteorder("=").name not in DTYPES:
+            return f"descr {descr!r} is not a number type (objects and strings are refused)"
+    if prod(dim or 1 for dim in shape) * kind.itemsize > _MAX_BYTES:
+        return f"shape {shape!r} of {kind} is not possible"
     return kind, shape, fortran
 
 

@@ -69,7 +69,12 @@ MEANINGS: dict[str, Meaning] = {
         "Nothing below the directory looks like a dump.", "Give the root of a dump or any directory inside one."
     ),
     "DS-ANA-004": _M("The file is none that a dump consists of."),
-    "DS-ANA-005": _M("A text file of the tree is too large to be what its name says; it was not read."),
+    "DS-FIL-001": _M(
+        "A file of a dump, a config or a plan is a link, a pipe, a device, a directory, or too large; it was not read.",
+        "Links are followed only where you name one yourself; name the file that it leads to.",
+    ),
+    "DS-FIL-002": _M("A line is longer than any that a dump holds; the file was not read any further."),
+    "DS-FIL-003": _M("The file does not exist."),
     "DS-ARC-001": _M(
         "A file name does not follow the naming rule.",
         "A short number as name needs its line in mapping.csv.",
@@ -140,6 +145,10 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ANA-007": _M("A bin file holds a type whose values cannot be told from the bytes; raw() gives the bytes."),
     "DS-ANA-008": _M("A bin file of Opdebug has another number of outputs than one.", "", "spec mindspore 5.2"),
     "DS-ANA-010": _M("A comparison on several machines needs Dask.", "pip install dumpsim[dask]"),
+    "DS-ARC-003": _M(
+        "A dump that a run should continue holds a time stamp after which there is no room for another.",
+        "Look at the named file: such a stamp is forged or damaged.",
+    ),
     "DS-ARC-002": _M("The name is none that a dump gives to a file."),
     "DS-BIN-001": _M("The header of a bin file cannot be read; the message has the offset.", "", "spec ge 3.1"),
     "DS-BIN-002": _M("There is no such number type in the headers of bin files.", "", "spec ge 3.3"),

@@ -19,6 +19,7 @@ __all__ = [
     "DumpsimError",
     "FaultPlanError",
     "FormatError",
+    "MissingFileError",
     "OutOfMemoryError",
     "PeerError",
     "ScriptRuntimeError",
@@ -125,6 +126,10 @@ class UnreadableError(DumpsimError, ValueError):
 
 class UnfinishedWarning(UserWarning):
     """A file ends within a line; that line is left out, everything before it is used."""
+
+
+class MissingFileError(UnreadableError, FileNotFoundError):
+    """A file or tree that does not exist; a FileNotFoundError too."""
 
 
 class FormatError(DumpsimError, ValueError):

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from dumpsim.core.errors import FaultPlanError, nearest
+from dumpsim.core.errors import FaultPlanError, UnreadableError, nearest
+from dumpsim.core.regular import read_bytes
 
 __all__ = [
     "AicoreErrorFault",
@@ -29,6 +30,9 @@ __all__ = [
     "load_plan",
     "make_plan",
 ]
+
+
+_MAX_PLAN = 1 << 24  # bytes
 
 
 class _Fault(BaseModel):
@@ -194,21 +198,31 @@ def check_plan(path: str | Path) -> list[FaultPlanError]:
 
 def _read(path: str | Path) -> dict[str, Any]:
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise FaultPlanError(f"the fault plan cannot be read: {reason}", where=str(path), code="DS-FLT-002") from error
+        text = read_bytes(path, _MAX_PLAN, follow=True).decode("utf-8")
+    except (UnreadableError, UnicodeDecodeError) as error:
+        reason = error.what if isinstance(error, UnreadableError) else f"cannot be read: {error}"
+        raise FaultPlanError(f"the fault plan {reason}", where=str(path), code="DS-FLT-002") from error
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise FaultPlanError(
             f"not JSON: {error.msg}", where=f"{path}:{error.lineno}:{error.colno}", code="DS-FLT-003"
         ) from error
+    except (ValueError, RecursionError) as error:
+        what = "lists or objects nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise FaultPlanError(what, where=str(path), code="DS-FLT-003") from None
     if not isinstance(content, dict):
         raise FaultPlanError(
             "a fault plan is a JSON object", where=f"{path}: $", allowed=("faults",), code="DS-FLT-001"
         )
     return content
+
+
+def _integer(text: str) -> int:
+    """A whole number of at most 64 bits, which is more than any field of a plan takes."""
+    if len(text) > 20:
+        raise ValueError(f"a whole number of {len(text)} digits; allowed: 64 bits, at most 20 digits")
+    return int(text)
 
 
 def fault_schema() -> dict[str, Any]:

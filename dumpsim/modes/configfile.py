@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dumpsim.core.errors import DumpConfigError
+from dumpsim.core.errors import DumpConfigError, UnreadableError
 from dumpsim.core.match import KernelRules
+from dumpsim.core.regular import read_bytes
 from dumpsim.core.statistic import CATEGORIES
 from dumpsim.modes import kernelbykernel, wholegraph
 from dumpsim.modes.conditions import E2E, misses_device
@@ -14,9 +15,10 @@ from dumpsim.modes.jsontext import JsonTextError, parse
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest, RequestedStatistics, Selection, Trigger
 
-__all__ = ["CONFIG_VARIABLE", "check_all", "config_schema", "dialect", "fields_of", "load", "read_file"]
+__all__ = ["CONFIG_VARIABLE", "MAX_CONFIG", "check_all", "config_schema", "dialect", "fields_of", "load", "read_file"]
 
 CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
+MAX_CONFIG = 1 << 24  # bytes
 _DIALECTS = {
     "kernel": (kernelbykernel.ROWS, kernelbykernel.EFFECTS),
     "graph": (wholegraph.ROWS, wholegraph.EFFECTS),
@@ -73,13 +75,12 @@ def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
             code="DS-CFG-082",
         )
     try:
-        with open(path, "rb") as file:
-            return name, file.read()
-    except OSError as error:
+        return name, read_bytes(path, MAX_CONFIG, follow=True)
+    except UnreadableError as error:
         raise DumpConfigError(
-            f"{name!r} cannot be read: {error.strerror}",
+            f"{name!r} {error.what}",
             where=CONFIG_VARIABLE,
-            vendor=f"Dump file:{path} open failed. Errno:{error.errno}",
+            vendor=f"Dump file:{path} open failed. Errno:{getattr(error.__cause__, 'errno', 0)}",
             code="DS-CFG-083",
         ) from error
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from dumpsim.core.errors import BadInputError
+from dumpsim.core.regular import open_regular
 
 __all__ = ["TEXT", "NeutralTree"]
 
@@ -70,7 +71,8 @@ class NeutralTree:
 
     def data(self, name: str) -> bytes:
         """The content of a file."""
-        data = (self.path / name).read_bytes()
+        with open_regular(self.path / name, below=self.path) as file:
+            data = file.read()
         if not self._roots:
             return data
         if Path(name).suffix in TEXT:

@@ -12,7 +12,8 @@ from dumpsim.analysis.apitree import ApiEntry, api_entries
 from dumpsim.analysis.meaning import Framework
 from dumpsim.analysis.place import API_INFO, Place
 from dumpsim.codecs.apidump import is_statistics_free
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.regular import regular_names
 
 __all__ = ["Dump", "Step", "frameworks", "open_dump", "ranks"]
 
@@ -104,6 +105,10 @@ def _step(entries: Sequence[ApiEntry]) -> Step:
 
 def _find(path: Path, argument: str) -> tuple[Path, Framework]:
     """Directory of the rank and framework."""
+    if (path / "rank0").is_symlink():
+        raise UnreadableError(
+            "is a link; links in a dump are not followed", where=str(path / "rank0"), code="DS-FIL-001"
+        )
     places = [path / "rank0"] if (path / "rank0").is_dir() else [path, *ranks(path)]
     found = [(directory, framework) for directory in places for framework in frameworks(directory)]
     if not found:
@@ -127,7 +132,8 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework]:
 
 def frameworks(directory: Path) -> list[Framework]:
     """Whose info files are in the directory of a rank, the one that is read first."""
-    found = {match[1] for path in directory.glob("*") if (match := API_INFO.fullmatch(path.name)) and path.is_file()}
+    names = regular_names(directory, below=directory) if directory.is_dir() else ()
+    found = {match[1] for name in names if (match := API_INFO.fullmatch(name))}
     return [framework for framework in _FRAMEWORKS if framework in found]
 
 
@@ -135,7 +141,11 @@ def ranks(path: Path) -> list[Path]:
     """Directories of ranks, in their order."""
     if not path.is_dir():
         return []
-    named = [(int(match[1]), entry) for entry in path.iterdir() if (match := _RANK.fullmatch(entry.name))]
+    named = [
+        (int(match[1]), entry)
+        for entry in path.iterdir()
+        if (match := _RANK.fullmatch(entry.name)) and not entry.is_symlink()
+    ]
     return [entry for _, entry in sorted(named)]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.analysis.msaccucmp.status import Status, ToolError
+from dumpsim.core.regular import read_bytes
 
 __all__ = ["Operator", "Origin", "Rules", "load", "selection"]
 
@@ -18,6 +19,7 @@ _NAMES = "_datadump_original_op_names"
 _NAME = "_datadump_origin_name"
 _INDEX = "_datadump_origin_output_index"
 _FORMAT = "_datadump_origin_format"
+_MAX_FILE = 1 << 30  # bytes
 _DEPTH = 64  # operators that the compiler put in one after the other
 
 
@@ -85,8 +87,7 @@ def load(path: str) -> Rules:
         Exit code 13 for what is not such a JSON file.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = json.loads(read_bytes(path, _MAX_FILE, follow=True))
         operators = tuple(_operator(op) for graph in document["graph"] for op in graph.get("op", ()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"There is no compiled model in \"'{path}'\": {type(error).__name__} {error}"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from dumpsim.analysis.msaccucmp.dumpfile import OPDEBUG, name_of
 from dumpsim.analysis.msaccucmp.status import Status, ToolError
 from dumpsim.codecs import mapping
+from dumpsim.core.errors import UnreadableError
 
 __all__ = ["Golden", "Listed", "dump_files", "golden_npy", "in_name"]
 
 _GOLDEN = re.compile(r"(?P<name>.+)\.(?P<index>\d+)\.(?P<time>\d{1,255})\.npy")
 _REPLACED = str.maketrans(" ./\\", "____")  # [spec ge 3.4]
-_MAPPING_LIMIT = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def dump_files(directory: str) -> dict[str, Listed]:
     for entry in os.scandir(directory):
         title = real.get(entry.name, entry.name)
         name = name_of(title)
-        if entry.is_file() and name is not None and not title.startswith(OPDEBUG):
+        if entry.is_file(follow_symlinks=False) and name is not None and not title.startswith(OPDEBUG):
             found.append(Listed(path=entry.path, op_type=name.op_type, op_name=name.op_name, timestamp=name.timestamp))
     if not found:
         raise ToolError(Status.DUMP_FILE, f"No valid dump files in the path \"'{directory}'\".")
@@ -73,7 +73,7 @@ def golden_npy(directory: str) -> dict[tuple[str, int], Golden]:
     found: dict[tuple[str, int], Golden] = {}
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
         match = _GOLDEN.fullmatch(real.get(entry.name, entry.name))
-        if match is None or not entry.is_file():
+        if match is None or not entry.is_file(follow_symlinks=False):
             continue
         key = (match["name"], int(match["index"]))
         made = Golden(path=entry.path, timestamp=int(match["time"]))
@@ -84,9 +84,7 @@ def golden_npy(directory: str) -> dict[tuple[str, int], Golden]:
 
 def _real_names(directory: str) -> Mapping[str, str]:
     path = os.path.join(directory, "mapping.csv")
-    if not os.path.isfile(path):
-        return {}
-    if os.path.getsize(path) > _MAPPING_LIMIT:
-        raise ToolError(Status.FILE_TOO_LARGE, f"\"'{path}'\" is larger than {_MAPPING_LIMIT} bytes.")
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return mapping.parse(file.read(), path)
+    try:
+        return mapping.read(path, frozenset(os.listdir(directory)))
+    except UnreadableError as error:
+        raise ToolError(Status.FILE_TOO_LARGE, f"\"'{path}'\" {error.what}.") from error

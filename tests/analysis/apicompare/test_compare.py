@@ -395,13 +395,15 @@ def test_a_damaged_stack_file_costs_the_stack_alone(pair):
     assert "torch_api_dump_stack.json:1: is not JSON" in result.notes[0]
 
 
-def test_links_are_followed(pair, tmp_path):
+def test_only_a_root_may_be_a_link(pair, tmp_path):
     origin, target, _ = pair
     (tmp_path / "c").symlink_to(target)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "rank0").symlink_to(target / "rank0")
     assert api_dump_compare(origin, tmp_path / "c").passes
-    assert api_dump_compare(origin, tmp_path / "d").passes
+    assert api_dump_compare(origin, tmp_path / "d" / "rank0").passes
+    with pytest.raises(UnreadableError, match=r"d/rank0: is a link; links in a dump are not followed"):
+        api_dump_compare(origin, tmp_path / "d")
 
 
 def test_files_of_one_side_alone(pair, tmp_path):
