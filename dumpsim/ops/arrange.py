@@ -8,6 +8,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.bounds import rows
 from dumpsim.ops.gradient import shape_of, unbroadcast
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import axis_of, broadcast, constant, ints_of, output, tensor_of, value_of, vector
@@ -145,6 +146,14 @@ def _infer_select(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return output(x.dtype, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
 
 
+def _select(x: Array, dim: int, index: Array) -> Array:
+    legal = (index >= 0) & (index < x.shape[dim])
+    taken = np.take(x, np.where(legal, index, 0), axis=dim)
+    if not legal.all():
+        np.moveaxis(taken, dim, 0)[~legal] = 0
+    return taken
+
+
 def _grad_select(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     x, dim, index = operands
     shape = shape_of(x)
@@ -237,7 +246,8 @@ OPS = (
         name="IndexSelect",
         operands=("input", "dim", "index"),
         infer=_infer_select,
-        kernel=lambda x, dim, index: np.take(x, index, axis=dim),
+        kernel=_select,
+        bounds=rows(2, lambda x, dim, index: x.shape[dim], "", operand="index", reads=True),
         grad=_grad_select,
         prim_func=True,
     ),

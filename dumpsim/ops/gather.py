@@ -1,6 +1,7 @@
 """Elements by index tensors: gathers, scatters, segments, one-hot."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.ops.bounds import OutOfRange, along, legal_vectors, rows, vectors
 from dumpsim.ops.gradient import is_variable, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of, vector
@@ -42,7 +44,7 @@ def _infer_gather(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _gather(x: Array, index: Array, axis: int = 0, batch_dims: int = 0) -> Array:
-    """Rows of `x`; a row that does not exist is zeros, as the vendor's CPU and Ascend give."""
+    """Rows of `x`; a row that does not exist is zeros."""
     axis %= x.ndim
     if batch_dims:
         parts = [_gather(x[i], index[i], axis - 1, batch_dims - 1) for i in range(x.shape[0])]
@@ -115,6 +117,20 @@ def _grid(index: Array, dim: int) -> tuple[Any, ...]:
     return tuple(places)
 
 
+def _gather_each(x: Array, dim: int, index: Array) -> Array:
+    size = x.shape[dim]
+    legal = (index >= -size) & (index < size)
+    return np.where(legal, x[_grid(np.where(legal, index, 0), dim)], np.zeros((), x.dtype))
+
+
+def _legal_grid(x: Array, index: Array, values: Array, dim: int) -> tuple[tuple[Array, ...], Array]:
+    """Subscripts of the indices that exist on axis `dim` of `x`, and the values that belong to them."""
+    size = x.shape[dim]
+    legal = (index >= -size) & (index < size)
+    grid = np.broadcast_arrays(*_grid(index, dim))
+    return tuple(each[legal] for each in grid), np.broadcast_to(values, index.shape)[legal]
+
+
 def _grad_gather_each(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     x, dim, index = operands
     return b.emit("GatherDGradV2", x, constant(dim), index, dout), None, None
@@ -127,7 +143,8 @@ def _infer_gather_each_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abst
 
 def _gather_each_grad(x: Array, dim: int, index: Array, dout: Array) -> Array:
     dx = np.zeros(x.shape, dout.dtype)
-    np.add.at(dx, _grid(index, dim), dout)
+    places, dout = _legal_grid(x, index, dout, dim)
+    np.add.at(dx, places, dout)
     return dx
 
 
@@ -139,6 +156,14 @@ def _infer_gather_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
             f"{vector(index.shape)}."
         )
     return output(x.dtype, (*index.shape[:-1], *x.shape[index.shape[-1] :]))
+
+
+def _gather_nd(x: Array, index: Array) -> Array:
+    legal = legal_vectors(index, x.shape)
+    taken = x[_places(np.where(legal[..., None], index, 0))]
+    if not legal.all():
+        taken[~legal] = 0
+    return taken
 
 
 def _places(index: Array) -> tuple[Array, ...]:
@@ -159,7 +184,8 @@ def _infer_scatter_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 def _scatter_nd(index: Array, updates: Array, shape: Sequence[int]) -> Array:
     result = np.zeros(tuple(int(n) for n in shape), updates.dtype)
-    np.add.at(result, _places(index), updates)
+    legal = legal_vectors(index, result.shape)
+    np.add.at(result, _places(index[legal]), updates[legal])
     return result
 
 
@@ -177,7 +203,8 @@ def _infer_update(name: str) -> Any:
 
 def _update(x: Array, index: Array, updates: Array) -> Array:
     result = np.array(x)
-    result[_places(index)] = updates
+    legal = legal_vectors(index, x.shape)
+    result[_places(index[legal])] = updates[legal]
     return result
 
 
@@ -192,11 +219,19 @@ def _grad_update(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
 
 def _scatter_elements(data: Array, index: Array, updates: Array, axis: int = 0, reduction: int = 0) -> Array:
     result = np.array(data)
+    places, updates = _legal_grid(data, index, updates, axis)
     if reduction == 0:
-        result[_grid(index, axis)] = updates
+        result[places] = updates
     else:
-        np.add.at(result, _grid(index, axis), updates)
+        np.add.at(result, places, updates)
     return result
+
+
+def _elements_out_of_range(
+    data: Array, index: Array, updates: Array, axis: int = 0, reduction: int = 0
+) -> OutOfRange | None:
+    found = along(1, None, "", operand="indices", axis=axis)(data, index)
+    return None if found is None else replace(found, text=None, reads=False)  # the CPU leaves them out [observed 2.10]
 
 
 def _infer_one_hot(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -235,6 +270,12 @@ OPS = (
         defaults=(0,),
         infer=_infer_gather,
         kernel=_gather,
+        bounds=along(
+            1,
+            2,
+            "For 'Gather', the 'input_indices' should be in the range [0, {size}), but got {wrapped}, error_code[58]",
+            operand="input_indices",
+        ),
         grad=_grad_gather,
         fixed={"batch_dims": lambda abstracts, out, attrs: value_of("Gather", abstracts[3], "batch_dims")},
         prim_func=True,
@@ -244,6 +285,7 @@ OPS = (
         operands=("input_x", "segment_ids", "num_segments"),
         infer=_infer_segments,
         kernel=_segments,
+        bounds=rows(1, lambda x, index, count: count, "", operand="segment_ids"),
         grad=_grad_segments,
         prim_func=True,
     ),
@@ -251,7 +293,10 @@ OPS = (
         name="GatherD",
         operands=("x", "dim", "index"),
         infer=_infer_gather_each,
-        kernel=lambda x, dim, index: x[_grid(index, dim)],
+        kernel=_gather_each,
+        bounds=along(
+            2, 1, "For 'GatherD', the value of 'index' must be in [-{size}, {size}), but got: {value}", operand="index"
+        ),
         grad=_grad_gather_each,
         prim_func=True,
     ),
@@ -266,7 +311,14 @@ OPS = (
         name="GatherNd",
         operands=("input_x", "indices"),
         infer=_infer_gather_nd,
-        kernel=lambda x, index: x[_places(index)],
+        kernel=_gather_nd,
+        bounds=vectors(
+            1,
+            lambda x, index: x.shape,
+            "For 'GatherNd', the indices[{row}]: [const vector]{{{vector}}}, does not index into input_shape: "
+            "[const vector]{{{shape}}}.",
+            reads=True,
+        ),
         grad=_grad_gather_nd,
         prim_func=True,
     ),
@@ -275,6 +327,13 @@ OPS = (
         operands=("indices", "updates", "shape"),
         infer=_infer_scatter_nd,
         kernel=_scatter_nd,
+        bounds=vectors(
+            0,
+            lambda index, updates, shape: shape,
+            "For 'ScatterNd', each element in 'indices' should be smaller than the value of shape, but got {value} and "
+            "got the value of shape {size}",
+            negative="For 'ScatterNd', each element in 'indice' must be greater than or equal to 0, but got {value}",
+        ),
         grad=_grad_scatter_nd,
         prim_func=True,
     ),
@@ -283,6 +342,13 @@ OPS = (
         operands=("input_x", "indices", "updates"),
         infer=_infer_update("TensorScatterUpdate"),
         kernel=_update,
+        bounds=vectors(
+            1,
+            lambda x, index, updates: x.shape,
+            "For 'TensorScatterUpdate', indices out of range for input_x. Please check the indices which is "
+            "[const vector]{{{vector}}}",
+            error=ScriptValueError,
+        ),
         grad=_grad_update,
         input_names=["input_x", "indices", "updates"],
         output_names=["y"],
@@ -293,6 +359,7 @@ OPS = (
         defaults=(0, 0),
         infer=_infer_update("TensorScatterElements"),
         kernel=_scatter_elements,
+        bounds=_elements_out_of_range,
         grad=_grad_scatter_elements,
         prim_func=True,
     ),

@@ -7,9 +7,12 @@ and loads it on first use.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dumpsim.core.abstract import Abstract
+
+if TYPE_CHECKING:
+    from dumpsim.ops.bounds import Bounds
 
 __all__ = ["GradBuilder", "OpDef", "Symbol"]
 
@@ -119,6 +122,9 @@ class OpDef:
     largest : callable or None
         Of an operator whose values decide the shape of its first output: ``largest(shapes)``, the shape with room for
         every result of operands of these shapes.
+    bounds : callable or None
+        Of an operator that takes indices: ``bounds(*operands, **attrs)``, the first one that is out of range, see
+        `dumpsim.ops.bounds`. The kernel itself reads zeros at such indices and writes nothing there.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None
@@ -149,5 +155,6 @@ class OpDef:
     unwritten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     largest: Largest | None = None
+    bounds: "Bounds | None" = None
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.ops.bounds import Bounds, legal_vectors, rows, vectors
 from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import output, same_dtype, tensor_of, value_of, vector
@@ -84,10 +85,31 @@ def _infer_nd(op: str, *, copies: bool) -> Infer:
 
 def _rows(change: Change) -> Callable[..., Array]:
     def run(input_x: Array, indices: Array, updates: Array, **attrs: Any) -> Array:
-        change(input_x, (indices.reshape(-1),), updates.reshape(-1, *input_x.shape[1:]))
+        flat = indices.reshape(-1)
+        legal = (flat >= 0) & (flat < input_x.shape[0])
+        change(input_x, (flat[legal],), updates.reshape(-1, *input_x.shape[1:])[legal])
         return input_x
 
     return np.errstate(all="ignore")(run)
+
+
+def _rows_in_range(op: str) -> Bounds:
+    text = f"For '{op}', the value of indices should be in [0, {{size}}), but got '{{value}}' in indices."
+    return rows(1, lambda x, indices, updates, **attrs: x.shape[0], text)
+
+
+def _nd_in_range(op: str, how: str) -> Bounds:
+    """The vendor's texts differ from operator to operator. [observed 2.10]"""
+
+    def shape(x: Array, indices: Array, updates: Array, **attrs: Any) -> tuple[int, ...]:
+        return tuple(x.shape)
+
+    if op.startswith("Tensor"):
+        return vectors(1, shape, f"For '{op}', the {{row}}-th value of 'indices'[{{value}}] is out of range[{{size}}].")
+    if how != "Update":
+        return vectors(1, shape, "")
+    text = f"For '{op}', indices out of range for input_x. Please check the indices which is [const vector]"
+    return vectors(1, shape, text + "{{{vector}}}", error=ScriptValueError)
 
 
 def _columns(indices: Array) -> tuple[Array, ...]:
@@ -97,7 +119,8 @@ def _columns(indices: Array) -> tuple[Array, ...]:
 def _nd(change: Change, *, copies: bool) -> Callable[..., Array]:
     def run(input_x: Array, indices: Array, updates: Array, **attrs: Any) -> Array:
         target = np.array(input_x) if copies else input_x
-        change(target, _columns(indices), updates)
+        legal = legal_vectors(indices, target.shape)
+        change(target, _columns(indices[legal]), updates[legal])
         return target
 
     return np.errstate(all="ignore")(run)
@@ -163,7 +186,8 @@ def _infer_index_add(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _index_add(
     x: Array, indices: Array, y: Array, *, axis: int = 0, use_lock: bool = True, check_index_bound: bool = True
 ) -> Array:
-    np.add.at(np.moveaxis(x, axis, 0), indices, np.moveaxis(y, axis, 0))
+    legal = (indices >= 0) & (indices < x.shape[axis])
+    np.add.at(np.moveaxis(x, axis, 0), indices[legal], np.moveaxis(y, axis, 0)[legal])
     return x
 
 
@@ -211,13 +235,14 @@ def _highest(kind: np.dtype[Any]) -> Any:
     return np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
 
 
-def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs) -> OpDef:
+def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs, bounds: Bounds) -> OpDef:
     return OpDef(
         name=name,
         operands=("input_x", "indices", "updates"),
         infer=infer,
         kernel=kernel,
         attrs=attrs,
+        bounds=bounds,
         fixed={"side_effect_mem": True},
         input_names=["input_x", "indices", "updates"],
         output_names=["y"],
@@ -230,7 +255,13 @@ def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs
 
 OPS = (
     *(
-        _written(f"Scatter{how}", _infer_rows(f"Scatter{how}"), _rows(change), {"use_locking": how == "Update"})
+        _written(
+            f"Scatter{how}",
+            _infer_rows(f"Scatter{how}"),
+            _rows(change),
+            {"use_locking": how == "Update"},
+            _rows_in_range(f"Scatter{how}"),
+        )
         for how, change in _CHANGES.items()
     ),
     *(
@@ -239,6 +270,7 @@ OPS = (
             _infer_nd(f"ScatterNd{how}", copies=False),
             _nd(change, copies=False),
             {"use_locking": how == "Update"},
+            _nd_in_range(f"ScatterNd{how}", how),
         )
         for how, change in _CHANGES.items()
     ),
@@ -248,6 +280,7 @@ OPS = (
             operands=("input_x", "indices", "updates"),
             infer=_infer_nd(f"TensorScatter{how}", copies=True),
             kernel=_nd(change, copies=True),
+            bounds=_nd_in_range(f"TensorScatter{how}", how),
             grad=_GRADS[how],
             input_names=["input_x", "indices", "updates"],
             output_names=["y"],
@@ -260,6 +293,7 @@ OPS = (
         operands=("x", "indices", "y"),
         infer=_infer_index_add,
         kernel=_index_add,
+        bounds=rows(1, lambda x, indices, y, *, axis=0, **attrs: x.shape[axis], ""),
         attrs={"axis": 0, "use_lock": True, "check_index_bound": True},
         fixed={"side_effect_mem": True},
         updates=(0,),
@@ -273,6 +307,7 @@ OPS = (
             operands=("x", "segment_ids", "num_segments"),
             infer=_infer_segments(name),
             kernel=_segments(change, start),
+            bounds=rows(1, lambda x, index, count: count, "", operand="segment_ids"),
             grad=grad,
         )
         for name, change, start, grad in (

@@ -7,11 +7,14 @@ import numpy as np
 
 from dumpsim.core.errors import DeviceError, UnknownValueError
 from dumpsim.device.device import Device
+from dumpsim.ops.bounds import OutOfRange
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.result import spoil
 
-__all__ = ["compute", "skip"]
+__all__ = ["AICORE_EXCEPTION", "compute", "skip", "stopping_index"]
+
+AICORE_EXCEPTION = 507015  # [spec parallel 4.5]
 
 
 def compute(
@@ -68,6 +71,32 @@ def compute(
         if fault.kind == "overflow":
             spoil(full_name, results, fault)
     return computed
+
+
+def stopping_index(
+    device: Device, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any], *, full_name: str
+) -> OutOfRange | None:
+    """Look for an index that is out of range, and do what the target's kernels do about it.
+
+    Returns
+    -------
+    OutOfRange or None
+        The index that stops an AI Core; None where the kernel runs.
+
+    Raises
+    ------
+    ScriptRuntimeError, ScriptValueError
+        Where the kernel of the CPU, or one of the GPU that reads, refuses it.
+    """
+    found = definition.bounds(*operands, **attrs) if definition.bounds is not None else None
+    target = device.chip.target
+    if found is None or target == "Ascend":
+        return found
+    if found.text is None or (target == "GPU" and not found.reads):
+        return None  # the kernel leaves it out
+    error = found.error(found.text or f"Launch kernel failed, name:{full_name}")
+    error.add_note(f"dumpsim: {full_name}: {found}")
+    raise error
 
 
 def skip(engine: Engine, definition: OpDef, *, full_name: str, open_shape: bool, faults: Sequence[Any] = ()) -> None:

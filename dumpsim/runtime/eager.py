@@ -18,8 +18,9 @@ from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import leaves_of
+from dumpsim.ops.bounds import OutOfRange
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.compute import compute, skip
+from dumpsim.runtime.compute import AICORE_EXCEPTION, compute, skip, stopping_index
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
@@ -75,8 +76,8 @@ def run_op(
     cube = _matrix_dtype(device, definition) if private_formats else None
     full_name = f"Default/{definition.name}"
 
-    def stop(task: Task, code: int) -> TaskFailure:
-        error = aicore_error(device, task, code)
+    def stop(task: Task, code: int, index: OutOfRange | None = None) -> TaskFailure:
+        error = aicore_error(device, task, code, index)
         if failing is not None:
             failing()
         inputs, outputs = _operand_refs(operands), _output_refs(output)
@@ -106,6 +107,9 @@ def run_op(
             )
             return
         values = [_operand(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
+        index = stopping_index(device, definition, values, attrs, full_name=full_name)
+        if index is not None:
+            raise stop(task, AICORE_EXCEPTION, index)
         computed = compute(
             engine,
             device,

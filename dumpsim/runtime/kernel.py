@@ -13,8 +13,9 @@ from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Node
+from dumpsim.ops.bounds import OutOfRange
 from dumpsim.runtime.binding import Binding
-from dumpsim.runtime.compute import compute, skip
+from dumpsim.runtime.compute import AICORE_EXCEPTION, compute, skip, stopping_index
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.plan import Argument, Call, HostValue
@@ -79,15 +80,22 @@ class Kernels:
         wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
             self.observers.before(wanted)
-        for fault in faults:
-            if fault.kind == "aicore_error":
-                error = aicore_error(device, task, fault.code)
-                if wanted is not None:
-                    # the stream stops here: nothing can be put behind this kernel
-                    self.observers.after(wanted, call, binding, error=str(error), error_code=fault.code, defer=None)
-                    for deferred in later:
-                        deferred()
-                raise TaskFailure(error)
+        code, index = next((fault.code for fault in faults if fault.kind == "aicore_error"), None), None
+        if code is None and call.definition.bounds is not None and not skipped and self.engine.values:
+            operands = [_operand(binding, argument) for argument in call.arguments]
+            index = stopping_index(device, call.definition, operands, call.attrs, full_name=call.node.full_name)
+        if code is not None or index is not None:
+            error = aicore_error(device, task, code or AICORE_EXCEPTION, index)
+            if self.observers.failing is not None:
+                self.observers.failing()
+                wanted = self.observers.task(binding, call, task, later.append)
+            if wanted is not None:
+                # the stream stops here: nothing can be put after this kernel
+                stop = {"error": str(error), "error_code": code or AICORE_EXCEPTION}
+                self.observers.after(wanted, call, binding, **stop, defer=None)
+                for deferred in later:
+                    deferred()
+            raise TaskFailure(error)
         status = 0 if skipped else self._compute(binding, call, faults)
         if status:
             device.status.set()
@@ -230,15 +238,18 @@ def _callback(deferred: Callable[[], None]) -> Callable[[Task], None]:
     return lambda _: deferred()
 
 
-def aicore_error(device: Device, task: Task, code: int) -> DeviceError:
-    """What the next synchronisation says of a kernel that the hardware stopped."""
+def aicore_error(device: Device, task: Task, code: int, index: OutOfRange | None = None) -> DeviceError:
+    """What the next synchronisation says of a kernel that the hardware stopped, at an index out of range if given."""
     # the fields of the vendor's message [spec parallel 4.5]
-    return DeviceError(
+    error = DeviceError(
         f"Sync stream failed, error code {code}. EZ9999: Aicore kernel execute failed, device_id={device.device_id}, "
         f"stream_id={task.stream_id}, report_stream_id={task.stream_id}, task_id={task.task_id}, flip_num={task.flip}, "
         f"fault kernel_name={task.name}",
         code="DS-DEV-003",
     )
+    if index is not None:
+        error.add_note(f"dumpsim: {task.name}: {index}")
+    return error
 
 
 def _operand(binding: Binding, argument: Argument) -> Any:

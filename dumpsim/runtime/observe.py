@@ -38,6 +38,7 @@ class Observers:
         self.rank = rank
         self.constants_told = 0
         self.compiled_root = -1
+        self.failing: Callable[[], object] | None = None  # called before taps are told of a kernel that fails
 
     def graph_compiled(
         self,
@@ -167,6 +168,8 @@ class Observers:
         error_code: int,
     ) -> None:
         """Tell that the hardware stopped an operator that ran at once, in no graph."""
+        if self.failing is not None:
+            self.failing()
         event = TaskEvent(
             op_type=op_type,
             full_name=full_name,

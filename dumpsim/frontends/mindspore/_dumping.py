@@ -80,10 +80,18 @@ def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None
     if session not in dumps.of:
         dumps.of[session] = _start(session, found)
     service = dumps.of[session]
-    # kernels fail where a fault plan says so, nowhere else: without one nobody has to listen
-    if session not in dumps.exceptions and session.injector is not None and session.target == "Ascend":
-        dumps.exceptions[session] = _arm(session, found, None if service is None else service.exception_path)
+    if session.target == "Ascend" and session.observers.failing is None:
+        # the exception dump listens from the first failure on: most runs have none
+        session.observers.failing = partial(_fail, ref(session), found)
     return service
+
+
+def _fail(session: "ref[Session]", environment: Mapping[str, str]) -> None:
+    """Let the exception dump see a kernel that fails."""
+    dumps, owner = _dumps(), session()
+    if owner is not None and owner not in dumps.exceptions:
+        service = dumps.of.get(owner)
+        dumps.exceptions[owner] = _arm(owner, environment, None if service is None else service.exception_path)
 
 
 def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService | None":

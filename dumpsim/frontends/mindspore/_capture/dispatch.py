@@ -1,7 +1,7 @@
 """The one door through which front-end code runs an operator."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.dtype import DType
@@ -10,6 +10,9 @@ from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.ops.opdef import OpDef
+
+if TYPE_CHECKING:
+    from dumpsim.runtime.session import Session
 
 __all__ = ["call"]
 
@@ -65,9 +68,7 @@ def call(
 
 def _check_target(definition: OpDef) -> None:
     """Refuse an operator that the device has no kernel for, with the vendor's text. [observed 2.10]"""
-    from dumpsim.runtime.session import Session
-
-    target = Session.current().target
+    target = _session().target
     if target not in definition.targets:
         rule = "-" * 52
         raise ScriptRuntimeError(
@@ -78,13 +79,23 @@ def _check_target(definition: OpDef) -> None:
         )
 
 
-def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+def _session() -> "Session":
+    """The session, on the target that the script's context names."""
+    from dumpsim.frontends.mindspore.context import get_context
     from dumpsim.runtime.session import Session
 
+    session = Session.current()
+    target = get_context("device_target")
+    if target != session.target:
+        session.configure(target=target)
+    return session
+
+
+def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     operands = complete(definition, operands, _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
     plain = [_plain(operand) for operand in operands]
-    arrays = Session.current().run_op(definition, plain, attrs, output=abstract, failing=_failing)
+    arrays = _session().run_op(definition, plain, attrs, output=abstract, failing=_failing)
     out = _wrap(abstract, list(arrays))
     tape.record(definition, operands, out, attrs)
     return out
