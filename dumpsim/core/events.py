@@ -110,6 +110,8 @@ class TaskEvent:
     arguments : mapping
         Init arguments by name, for `save_kernel_args`.
     task_id, stream_id, time_ns, rank : int
+    flops : int
+        Operations of the kernel.
     error : str or None
         Text of the device error that this task ended with; `error_code` is its number.
     overflow : bool
@@ -130,6 +132,7 @@ class TaskEvent:
     task_id: int = 0
     stream_id: int = 0
     time_ns: int = 0
+    flops: int = 0
     rank: int = 0
     error: str | None = None
     error_code: int = 0

@@ -14,6 +14,7 @@ from dumpsim.device.overflow import StatusRegister, overflow_mode
 from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import Stream
+from dumpsim.device.task import Task
 
 __all__ = ["COMPUTE_STREAM", "Device"]
 
@@ -44,6 +45,8 @@ class Device:
         What tasks have raised, listeners mostly; each is raised by one of the next synchronisations.
     stopped : Failure or None
         The first failure after which a stream refuses further work.
+    trace : callable or None
+        Called with every task that has run, for a profiler.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Device:
         "stopped",
         "streams",
         "suspended",
+        "trace",
     )
 
     def __init__(
@@ -110,6 +114,7 @@ class Device:
         self.suspended = False
         self.errors: list[BaseException] = []
         self.stopped: Failure | None = None
+        self.trace: Callable[[Task], None] | None = None
         self._events = 0
         self.next_serial: Callable[[], int] = count().__next__
 

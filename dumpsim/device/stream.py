@@ -28,6 +28,7 @@ class Owner(Protocol):
     errors: list[BaseException]  # of tasks, to be raised by the rank's next wait
     stopped: Failure | None  # why a stream refuses further work
     next_serial: Callable[[], int]  # the number of its next task
+    trace: Callable[[Task], None] | None  # called with every task that has run
     schedule: "Callable[[Stream], None]"  # the first task of a stream is another one, or may be ready now
 
     def fail(self, failure: Failure) -> None:
@@ -205,6 +206,8 @@ class Stream:
             task.event.record(task.end_ns)
         if gate is not None:
             gate.leave(task.end_ns)
+        if (trace := self.device.trace) is not None:
+            trace(task)
 
     def drop(self, failure: Failure) -> None:
         """Drop the queued tasks; whoever waits for one of them fails."""

@@ -118,6 +118,7 @@ class Observers:
             "task_id": task.task_id,
             "stream_id": task.stream_id,
             "time_ns": task.end_ns,
+            "flops": call.flops,
             "rank": self.rank,
             "model_name": graph.model_name,
             "model_id": graph.model_id,

@@ -64,6 +64,8 @@ class Call:
         Keywords of the kernel.
     engine : str
         What runs it, as in `OpDef.engine`.
+    cost_ns, flops : int
+        Duration on the virtual clock, and the operations that it follows from.
     stream : int
         Where it runs.
     births, deaths : tuple of Slot
@@ -78,6 +80,7 @@ class Call:
     attrs: Mapping[str, Any]
     engine: str
     cost_ns: int
+    flops: int = 0
     stream: int = 0
     births: tuple[Slot, ...] = ()
     deaths: tuple[Slot, ...] = ()
@@ -405,6 +408,7 @@ class _Planner:
         found = (self._argument(value) for value in node.operands)
         arguments = tuple(argument for argument in found if argument is not None)
         outputs, stored = self._outputs(node, definition, arguments)
+        flops = self._flops(node, definition, outputs)
         self.calls[id(node)] = Call(
             node=node,
             definition=definition,
@@ -413,7 +417,8 @@ class _Planner:
             stored=stored,
             attrs={**definition.attrs, **node.attrs},
             engine=engine_of(node, self.find) if self.whole else definition.engine,
-            cost_ns=self._cost(node, definition, arguments, outputs),
+            cost_ns=self._cost(flops, arguments, outputs),
+            flops=flops,
             stream=self.streams.get(id(node), 0),
         )
         self.known[id(node)] = _shaped(self._abstract(node), iter(outputs))
@@ -480,13 +485,14 @@ class _Planner:
         """The type of a value with the largest extents that it can have; -1 where they are not known."""
         return self.largest.get(id(value), self._abstract(value))
 
-    def _cost(self, node: Node, definition: OpDef, arguments: Sequence[Argument], outputs: Sequence[Slot]) -> int:
+    def _flops(self, node: Node, definition: OpDef, outputs: Sequence[Slot]) -> int:
+        if definition.flops is None:
+            return sum(s.nbytes // max(1, s.device_dtype.itemsize) for s in outputs)
+        operands = [self._abstract(value) for value in node.operands]
+        return definition.flops(operands, {**definition.attrs, **node.attrs})
+
+    def _cost(self, flops: int, arguments: Sequence[Argument], outputs: Sequence[Slot]) -> int:
         slots = [*outputs, *(s for a in arguments for s in slots_of(a))]
-        if definition.flops is not None:
-            operands = [self._abstract(value) for value in node.operands]
-            flops = definition.flops(operands, {**definition.attrs, **node.attrs})
-        else:
-            flops = sum(s.nbytes // max(1, s.device_dtype.itemsize) for s in outputs)
         return self.chip.prices.kernel_ns(flops, sum(s.nbytes for s in slots))
 
     def _where(self) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from dumpsim.device.injector import Injector
 from dumpsim.device.memory import Memory
 from dumpsim.device.queue import HostQueues
 from dumpsim.device.scheduler import Scheduler
+from dumpsim.device.task import Task
 from dumpsim.graph.compilation import Saver
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph, mindspore_pipeline
@@ -49,7 +51,7 @@ from dumpsim.world.context import current
 if TYPE_CHECKING:
     from dumpsim.device.faults import FaultPlan
 
-__all__ = ["Session"]
+__all__ = ["Arrivals", "Session"]
 
 _TARGETS = MappingProxyType({"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"})
 
@@ -59,6 +61,13 @@ def _tell_unused(injector: "ref[Injector]") -> None:
     found = injector()
     for text in found.unused_text() if found is not None else ():
         print(f"dumpsim: fault plan: {text}", file=sys.stderr)
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Who is told of a new session of the rank: what a script asked for before it made one."""
+
+    observers: "list[Callable[[Session], object]]" = field(default_factory=list)
 
 
 class Session:
@@ -141,8 +150,11 @@ class Session:
         self._injector: Injector | None = None
         self._busy = RLock()  # threads of a script share the device: one of them runs
         self.graph_saver: GraphSaver | None = None  # where the front end saves its graphs
+        self._trace: Callable[[Task], None] | None = None
         self.backward_passes: Any = None  # graphs of gradients that the front end keeps
         self._closers: list[Callable[[], object]] = []
+        for observe in context.get(Arrivals).observers:
+            observe(self)
         if self.settings.faults:
             from dumpsim.device.faults import load_plan
 
@@ -232,6 +244,7 @@ class Session:
                 memory=Memory(self.chip.memory, device_id=self.device_id, backed=self.engine.values),
                 queues=self.queues,
             )
+            self._device.trace = self._trace
             if self._injector is not None and self._injector.memory_limit is not None:
                 self._device.memory.limit = min(self._device.memory.limit, self._injector.memory_limit)
             self._weights = Weights(self._device, self._world.get(Replicas) if self._world.ranks > 1 else None)
@@ -287,6 +300,12 @@ class Session:
     def remove_tap(self, tap: Tap) -> None:
         """Let `tap` hear nothing more."""
         self.observers.taps.remove(tap)
+
+    def trace_tasks(self, trace: "Callable[[Task], None] | None") -> None:
+        """Call `trace` with every task of the device that has run from now on; None: call nobody."""
+        self._trace = trace
+        if self._device is not None:
+            self._device.trace = trace
 
     # --------------------------------------------------------------- faults
     def inject(self, plan: "FaultPlan") -> Injector:

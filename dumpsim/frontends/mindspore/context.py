@@ -100,7 +100,7 @@ def set_context(*args: Any, **kwargs: Any) -> None:
     ------
     ScriptTypeError, ScriptValueError
         For a positional argument, an unknown key or a value that MindSpore refuses, with its text; settings before the
-        first bad one stay.
+        first bad one stay. ``enable_profiling`` with ``profiling_options`` that cannot be met is refused too.
 
     Examples
     --------
@@ -111,6 +111,7 @@ def set_context(*args: Any, **kwargs: Any) -> None:
     """
     if args:
         raise ScriptTypeError("too many positional arguments")
+    before = {key: _state().values[key] for key in ("enable_profiling", "profiling_options")}
     for key in sorted(kwargs, key=lambda name: name != "device_target"):
         if key not in FIELDS:
             raise ScriptValueError(
@@ -118,6 +119,22 @@ def set_context(*args: Any, **kwargs: Any) -> None:
                 f"{_SITE.format('set_context')}"
             )
         _set(key, kwargs[key])
+    if "enable_profiling" in kwargs or "profiling_options" in kwargs:
+        _profile(before)
+
+
+def _profile(before: Mapping[str, Any]) -> None:
+    """Follow the settings of profiling, or take them back where they cannot be met."""
+    values = _state().values
+    if not values["enable_profiling"] and not before["enable_profiling"]:
+        return  # nothing of the profiler is loaded where none is asked for
+    from dumpsim.frontends.mindspore._profiling import switch_profiling
+
+    try:
+        switch_profiling(values["enable_profiling"], values["profiling_options"])
+    except DumpsimError:
+        values.update(before)
+        raise
 
 
 def _set(key: str, value: Any) -> None:

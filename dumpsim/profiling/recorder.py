@@ -1,0 +1,164 @@
+"""Records the tasks and runs of a session while it is switched on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
+from dumpsim.device.task import Task
+from dumpsim.profiling.record import KERNELS, Iteration, Operand, Profile, Step, TaskRecord
+from dumpsim.runtime.session import Session
+
+__all__ = ["Recorder"]
+
+_BACKWARD = "Gradients/"
+
+
+class Recorder:
+    """A listener of a session that keeps one record a task.
+
+    Parameters
+    ----------
+    fp_point, bp_point : str
+        Full names of the operators where the forward pass starts and the backward pass ends. By default the forward
+        pass starts with the first kernel of a run and the backward pass ends with the last one below ``Gradients/``;
+        a run without such a kernel has neither.
+    """
+
+    def __init__(self, fp_point: str = "", bp_point: str = "") -> None:
+        self.fp_point, self.bp_point = fp_point, bp_point
+        self._session: Session | None = None
+        self._tasks: list[TaskRecord] = []
+        self._iterations: list[Iteration] = []
+        self._steps: list[Step] = []
+        self._runs: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._running = False  # a run of a root graph
+        self._first_task = 0  # of the run
+        self._event: tuple[int, int, Mapping[str, Any]] | None = None  # of the kernel that runs: stream, task, details
+        self._step_start: int | None = None
+        self._start_ns = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it records."""
+        return self._session is not None
+
+    def start(self, session: Session) -> None:
+        """Record what the session does from now on."""
+        self._session = session
+        self._start_ns = session.clock.now_ns
+        session.add_tap(self)
+        session.trace_tasks(self._trace)
+
+    def stop(self) -> Profile:
+        """Record nothing more; return what was recorded since the start and drop it."""
+        session = self._session
+        assert session is not None
+        session.remove_tap(self)
+        session.trace_tasks(None)
+        self._session = None
+        chip = session.chip
+        profile = Profile(
+            chip=chip.name,
+            target=session.target,
+            rank=session.rank,
+            device_id=session.device_id,
+            start_ns=self._start_ns,
+            end_ns=session.clock.now_ns,
+            launch_ns=chip.prices.launch_ns,
+            bandwidth=chip.prices.bandwidth,
+            matrix_flops=chip.prices.flops,
+            tasks=tuple(self._tasks),
+            iterations=tuple(self._iterations),
+            steps=tuple(self._steps),
+            cube_ops=frozenset(chip.cube_ops),
+        )
+        self._tasks, self._iterations, self._steps = [], [], []
+        self._running, self._event, self._step_start = False, None, None
+        return profile
+
+    def begin_step(self) -> None:
+        """The script begins a step."""
+        assert self._session is not None
+        self._step_start = self._session.clock.now_ns
+
+    def end_step(self, number: int) -> None:
+        """The script ends the step that it began."""
+        assert self._session is not None
+        if self._step_start is not None:
+            self._steps.append(Step(number, self._step_start, self._session.clock.now_ns))
+            self._step_start = None
+
+    # --------------------------------------------------------------- events
+    def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
+        return not isinstance(event, GraphEvent)
+
+    def graph_compiled(self, event: GraphEvent) -> None:
+        """Graphs are not part of a profile."""
+
+    def run_begin(self, event: RunEvent) -> None:
+        if event.kind != "train":
+            return
+        model = event.model_id if event.model_name else event.root_graph_id
+        number = self._runs[model] = self._runs.get(model, 0) + 1
+        self._iterations.append(Iteration(model_id=model, number=number, previous_end_ns=self._ends.get(model)))
+        self._running, self._first_task = True, len(self._tasks)
+
+    def run_end(self, event: RunEvent) -> None:
+        if event.kind != "train" or not self._running:
+            return
+        self._running = False
+        iteration, tasks = self._iterations[-1], self._tasks[self._first_task :]
+        if tasks:
+            iteration.first_ns = min(task.start_ns for task in tasks)
+            iteration.end_ns = self._ends[iteration.model_id] = max(task.end_ns for task in tasks)
+        iteration.fp_start_ns, iteration.bp_end_ns = self._points([task for task in tasks if task.is_kernel])
+
+    def _points(self, kernels: Sequence[TaskRecord]) -> tuple[int | None, int | None]:
+        """Start of the forward pass and end of the backward pass."""
+        backward = [task.end_ns for task in kernels if task.name.startswith(_BACKWARD)]
+        if self.fp_point:
+            starts = [task.start_ns for task in kernels if task.name == self.fp_point]
+        else:
+            starts = [task.start_ns for task in kernels] if backward or self.bp_point else []
+        ends = [task.end_ns for task in kernels if task.name == self.bp_point] if self.bp_point else backward
+        return min(starts, default=None), max(ends, default=None)
+
+    def before_task(self, event: TaskEvent) -> None:
+        details = {
+            "op_type": event.op_type,
+            "model_id": event.model_id if event.model_name else event.root_graph_id,
+            "inputs": tuple(_operand(ref) for ref in event.operands if ref.address),  # numbers are attributes
+            "outputs": tuple(map(_operand, event.outputs)),
+            "flops": event.flops,
+        }
+        self._event = event.stream_id, event.task_id, details
+
+    def after_task(self, event: TaskEvent) -> None:
+        """The task itself reports when it ends."""
+
+    def _trace(self, task: Task) -> None:
+        """A task has run."""
+        kind = task.kind.value
+        details: Mapping[str, Any] = {"op_type": task.name.rpartition("/")[2] if kind in KERNELS else ""}
+        if self._event is not None and self._event[:2] == (task.stream_id, task.task_id):
+            details = self._event[2]
+        self._event = None
+        self._tasks.append(
+            TaskRecord(
+                name=task.name,
+                kind=kind,
+                stream_id=task.stream_id,
+                task_id=task.task_id,
+                serial=task.serial,
+                launched_ns=task.launched_ns,
+                start_ns=task.start_ns,
+                end_ns=task.end_ns,
+                iteration=len(self._iterations) - 1 if self._running else -1,
+                **details,
+            )
+        )
+
+
+def _operand(ref: TensorRef) -> Operand:
+    return Operand(ref.device_shape, ref.device_dtype.name, ref.device_format, ref.nbytes)
