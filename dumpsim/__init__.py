@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from dumpsim.analysis.compare import compare
     from dumpsim.analysis.convert import convert
     from dumpsim.analysis.dumpset import DumpSet, open
-    from dumpsim.analysis.first import first
     from dumpsim.core.errors import DumpsimError
     from dumpsim.core.record import Record
+    from dumpsim.replay.first import first
     from dumpsim.tensor.device_stats import device_statistics
     from dumpsim.tensor.digest import digest
     from dumpsim.tensor.layout import to_device, to_host
@@ -49,7 +49,7 @@ _HOMES = {
     "convert": "dumpsim.analysis.convert",
     "device_statistics": "dumpsim.tensor.device_stats",
     "digest": "dumpsim.tensor.digest",
-    "first": "dumpsim.analysis.first",
+    "first": "dumpsim.replay.first",
     "open": "dumpsim.analysis.dumpset",
     "simd_levels": "dumpsim.tensor.simd",
     "statistics": "dumpsim.tensor.stats",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from math import nan
 from typing import Any
 
 from dumpsim.analysis.entry import Entry
@@ -19,7 +20,8 @@ class Finding:
     ----------
     kind : str
         ``made``: its inputs are good and its output is not. ``received``: an input is bad that no operator of the dump
-        made; ``given``: a parameter or input of the network is.
+        made; ``given``: a parameter or input of the network is; ``amplified``: its results differ beyond the tolerance
+        where its inputs do not, and what its inputs differ by explains that.
     what : str
         ``nan``, ``inf``, ``nan, inf`` or ``difference``.
     rank, iteration, op_type, op_name
@@ -29,7 +31,8 @@ class Finding:
         How the inputs were judged: ``inputs`` that were dumped, ``statistics`` of them, ``infinite`` (dumped inputs
         with infinities, of which NaN was made), ``graph`` (results of the operators that the graph names), ``gradient``
         (what flows into a call's backward, and all before it), ``order`` (nothing tells; no operator before it was
-        bad), or ``alone`` (only one dump has the operator).
+        bad), ``argument`` (a number that the script gave differs), ``detached`` (only one dump has its backward), or
+        ``alone`` (only one dump has the operator).
     detail : str
         How bad: counts of NaN and infinities, or elements beyond the tolerance, the largest
         difference, the relative Euclidean distance and the cosine.
@@ -42,6 +45,11 @@ class Finding:
     note : str
     next : str
         A command that shows more.
+    error_in, error_out, explained : float or None
+        Of two dumps: the largest relative difference of what the operator got and of what it gave, and how much of the
+        latter is explained (`dumpsim.analysis.amplify.Blame`).
+    verdict : str
+        ``suspect``, ``ok`` (all is explained) or ``unknown``; empty for one dump.
     """
 
     kind: str
@@ -60,6 +68,10 @@ class Finding:
     other_name: str = ""
     note: str = ""
     next: str = ""
+    error_in: float | None = None
+    error_out: float | None = None
+    explained: float | None = None
+    verdict: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name."""
@@ -86,6 +98,8 @@ class Tensor:
         How a pair was compared.
     counted : bool
         Whether statistics were compared in the place of elements.
+    error : float
+        The relative difference of a pair (`Outcome.relative`).
     """
 
     entry: Entry
@@ -96,6 +110,7 @@ class Tensor:
     infinite: bool = False
     task: Task | None = None
     counted: bool = False
+    error: float = nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,22 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
+from typing import Any
 
+from dumpsim.analysis.amplify import Blame, magnitude
 from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.finding import Finding
 from dumpsim.analysis.namemap import NameMap
+from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.pairing import MATCHING, flags
+from dumpsim.analysis.pairscan import PairScan
 from dumpsim.analysis.scan import INTENDED, Scan
 from dumpsim.analysis.stream import Group, of_one, of_two
 from dumpsim.core.errors import BadInputError
+from dumpsim.core.evidence import Recompute
 
 __all__ = ["Search", "first"]
 
@@ -35,6 +42,9 @@ class Search:
         Patterns of `tol` and `allow` that no tensor answers to and names that no call has, in words.
     unreadable : tuple of str
         What is wrong with files that could not be read.
+    ranking : tuple of Blame
+        Of two dumps: the operators of the iterations in which something differs, by the power of ten by which their
+        difference is larger than what is explained, then as they ran.
     """
 
     findings: tuple[Finding, ...]
@@ -45,6 +55,7 @@ class Search:
     unmatched: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    ranking: tuple[Blame, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -55,7 +66,13 @@ class Search:
     @property
     def maker(self) -> Finding | None:
         """The operator that made the first bad result, None where none did."""
-        return next((one for one in self.findings if one.kind == "made"), None)
+        made = [one for one in self.findings if one.kind == "made"]
+        earliest = [one for one in made if one.iteration == made[0].iteration]
+        return max(earliest, key=_magnitude, default=None)
+
+
+def _magnitude(one: Finding) -> int:
+    return magnitude(nan if one.error_out is None else one.error_out, nan if one.explained is None else one.explained)
 
 
 def first(
@@ -68,6 +85,7 @@ def first(
     match: str = "number",
     name_map: NameMap | None = None,
     everything: bool = False,
+    recompute: "Recompute[DumpSet, Operator] | None" = None,
     jobs: int | None = 1,
     scheduler: str | None = None,
     progress: Callable[[int], None] | None = None,
@@ -89,6 +107,10 @@ def first(
         As in `dumpsim.compare`.
     everything : bool
         Search on after the first maker, and in later iterations, and count who passes on.
+    recompute : Recompute
+        Of two dumps: applies the function of an operator to the inputs of its counterpart
+        (`dumpsim.core.evidence.Recompute`); `dumpsim.first` has one. None: what an operator gave is judged by what it
+        got alone.
     progress : callable
         ``progress(operators)`` that were looked at so far.
 
@@ -124,13 +146,18 @@ def first(
         if given:
             said = "two dumps, and there is one" if b is None else "one dump; of two, whatever differs is looked for"
             raise BadInputError(f"is for {said}", where=name)
-    scan = Scan(
-        allow=tuple(allow),
-        intended=tuple(intended),
-        everything=everything,
-        words=tuple(str(one.root if isinstance(one, DumpSet) else one) for one in (a, b) if one is not None),
-        options=flags(rules, match, name_map),
-    )
+    options: dict[str, Any] = {
+        "allow": tuple(allow),
+        "intended": tuple(intended),
+        "everything": everything,
+        "words": tuple(str(one.root if isinstance(one, DumpSet) else one) for one in (a, b) if one is not None),
+        "options": flags(rules, match, name_map),
+    }
+    scan: Scan = Scan(**options)
+    ranked: PairScan | None = None
+    if b is not None:
+        opened = (a if isinstance(a, DumpSet) else open_dump(a)), (b if isinstance(b, DumpSet) else open_dump(b))
+        scan = ranked = PairScan(recompute=recompute, dumps=opened, tolerated=bool(rules), **options)
     stream = (
         of_one(a, scan, jobs, scheduler) if b is None else of_two(a, b, scan, rules, match, name_map, jobs, scheduler)
     )
@@ -140,6 +167,7 @@ def first(
     with closing(stream):
         for here, run in stream:
             if here is not group:
+                scan.close()
                 if scan.enough and (group is None or here.iteration != group.iteration or scan.ranks == 1):
                     break
                 group, done = here, False
@@ -153,6 +181,7 @@ def first(
             done = scan.take(run)
             if done and scan.ranks == 1:
                 break
+    scan.close()
     return Search(
         findings=scan.findings,
         operators=operators,
@@ -162,4 +191,5 @@ def first(
         unmatched=scan.unmatched,
         idle=scan.idle,
         unreadable=tuple(dict.fromkeys(scan.unreadable)),
+        ranking=ranked.ranking if ranked is not None else (),
     )

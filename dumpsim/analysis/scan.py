@@ -4,19 +4,21 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from dumpsim.analysis.align import PUT_IN
+from dumpsim.analysis.amplify import Blame
 from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.condition import Condition
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Finding, Run, Tensor
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.reads import reads_of
-from dumpsim.analysis.remark import crept, jumped, measured, same, some
+from dumpsim.analysis.remark import measured, same, some
 from dumpsim.archive.naming import escape
 from dumpsim.core.irdoc import IrNode
 
-__all__ = ["INTENDED", "Scan"]
+__all__ = ["COLLECTIVE", "GIVEN", "INTENDED", "Scan", "has_weights", "in_place", "joined"]
 
 # Operators whose result may hold -inf because it was put there: attention masks are filled so, and what selects or
 # cuts out of such a mask keeps it. NaN and +inf are never intended. [users 23]
@@ -33,8 +35,8 @@ INTENDED = (
     "triu",
     "tril",
 )
-_GIVEN = ("parameter", "data", "constant", "const")  # what comes from outside, in canonical words
-_COLLECTIVE = (
+GIVEN = ("parameter", "data", "constant", "const")  # what comes from outside, in canonical words
+COLLECTIVE = (
     "allreduce",
     "allgather",
     "reducescatter",
@@ -44,8 +46,21 @@ _COLLECTIVE = (
     "hcom",
     "neighborexchange",
 )
-# calls of modules, whose weights an API dump does not have; the first is the name of torch's [spec api_dump 1.3]
-_MODULES = ("NN_", "LAYER_")
+# modules that have weights, which an API dump does not have, in canonical words [spec api_dump 1.3; torch 2.13]
+_WEIGHTED = (
+    *(
+        "dense",
+        "bidense",
+        "conv?d*",
+        "batchnorm*",
+        "layernorm*",
+        "groupnorm*",
+        "instancenorm*",
+        "rmsnorm*",
+        "embedding*",
+    ),
+    *("lstm*", "gru*", "rnn*", "prelu", "multiheadattention", "transformer*", "lazy*", "syncbatchnorm"),
+)
 _LOOKED_BACK = 64  # operators of one dump alone among which the sender of a difference is looked for
 
 
@@ -78,7 +93,6 @@ class Scan:
         self._has_inputs = True
         self._before: Run | None = None
         self._alone: list[Run] = []
-        self._calls: dict[str, Run] = {}  # of API dumps, by name without direction
         self._runs: Counter[str] = Counter()
         self._last: dict[int, int | None] = {}
         self._gap = ""
@@ -89,7 +103,7 @@ class Scan:
         self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
         self._before = None
-        self._alone, self._calls, self._runs = [], {}, Counter()
+        self._alone, self._runs = [], Counter()
         last = self._last.get(rank)
         gap = last is not None and iteration is not None and iteration - last > 1
         self._gap = f"; the iterations between {last} and {iteration} were not dumped" if gap else ""
@@ -118,9 +132,6 @@ class Scan:
 
     def take(self, run: Run) -> bool:
         """Look at the next operator; True once enough is known of this rank's iteration."""
-        if run.alone:
-            self._alone.append(run)
-            return False
         known = set(self._here)
         self._here |= run.tolerated
         inputs, outputs = run.kinds("input") | run.tolerated, run.kinds("output")
@@ -129,8 +140,6 @@ class Scan:
         before, self._before = self._before, run
         self._seen.add(one.name)
         self._runs[one.name] += 1
-        if self._pair and one.api and not one.backward:
-            self._calls[one.op_name.removesuffix("_forward")] = run
         if outputs:
             self._bad[one.name] = outputs
         if not outputs and not run.kinds("input"):
@@ -142,28 +151,26 @@ class Scan:
         if basis == "order":
             made = outputs - known
         entered = frozenset(kind for one in self._unmasked(run, "input") for kind in one.kinds) - known
-        if made and basis == "inputs" and one.inputs and self.ranks > 1 and word.startswith(_COLLECTIVE):
+        if made and basis == "inputs" and one.inputs and self.ranks > 1 and word.startswith(COLLECTIVE):
             self._here |= outputs
             if not made <= known:
                 self._report(run, "received", made, "inputs", "output", "from another rank")
             return False
-        if made and word in _GIVEN:
+        if made and word in GIVEN:
             if not made <= known and self._unmasked(run, "output"):
                 self._report(run, "given", made, basis, "output")
             self._here |= outputs
             return False
         self._here |= outputs | run.kinds("input")
         if made:
-            if entered and not self._pair:
+            if entered:
                 self._report(run, "received", entered, "inputs", "input", self._sender(run, entered))
             return self._made(run, made, basis)
         if entered:
-            if _in_place(one) and outputs & entered:
+            if in_place(one) and outputs & entered:
                 return self._report(
                     run, "made", entered, "order", "output", "works in place: its input was dumped after it ran"
                 )
-            if self._pair and (source := self._from_alone(run.worst(entered, "input"))) is not None:
-                return self._blame(source, run, entered)
             self._report(run, "received", entered, "inputs", "input", self._sender(run, entered))
         elif outputs:
             self.passed_on += 1
@@ -189,13 +196,17 @@ class Scan:
         got = [one for one in run.tensors if one.entry.io == "input"]
         if "nan" in made and any(one.infinite for one in got):
             return self._report(run, "made", made, "infinite", "output")
-        note = self._caveat(run.operator, basis)
-        if "difference" in made:
-            bad = run.worst({"difference"}, "output")
-            note = _joined(note, jumped(bad.entry.op_type, bad, got) or crept(bad, got))
         if basis == "inputs" and any(one.counted for one in got):
             basis = "statistics"
-        return self._report(run, "made", made, basis, "output", note)
+        return self._report(run, "made", made, basis, "output", self._caveat(run.operator, basis))
+
+    def _reads(self, one: Operator) -> Sequence[str]:
+        """The operators that the graph names as makers of an operator's inputs."""
+        reads = reads_of(one.entries[0], self._nodes)
+        return reads.producers if reads is not None else ()
+
+    def close(self) -> None:
+        """Note that the iteration of this rank ends."""
 
     def _caveat(self, one: Operator, basis: str) -> str:
         """What the operator read that was not dumped."""
@@ -205,7 +216,7 @@ class Scan:
                 return f"not dumped, and perhaps bad before: {some(names)}"
         if basis == "order" and (others := self._others()):
             return f"ran before it in one dump alone: {some(others)}"
-        if one.api and one.op_name.startswith(_MODULES):
+        if one.api and has_weights(one):
             return f"an API dump does not have its weights: they may {'differ' if self._pair else 'be bad'}"
         return ""
 
@@ -220,12 +231,7 @@ class Scan:
             self._report(run, "received", kinds, "inputs", "input", "the first gradient of the step")
             return False
         maker = before.operator
-        note = _joined(f"seen as the gradient that flows into {run.operator.op_name}", self._caveat(maker, "gradient"))
-        if self._pair:
-            bad, got = run.worst(kinds, "input"), list(before.tensors)
-            if (forward := self._calls.get(maker.op_name.removesuffix("_backward"))) is not None:
-                got += [one for one in forward.tensors if one.entry.io == "input"]
-            note = _joined(note, jumped(f"{maker.op_type}Grad", bad, got) or crept(bad, got))
+        note = joined(f"seen as the gradient that flows into {run.operator.op_name}", self._caveat(maker, "gradient"))
         return self._report(run, "made", kinds, "gradient", "input", note, by=maker)
 
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
@@ -259,17 +265,6 @@ class Scan:
             return None
         return chain[-1], [one.operator.op_name for one in chain[-2::-1]]
 
-    def _blame(self, source: tuple[Run, list[str]], run: Run, kinds: Iterable[str]) -> bool:
-        """Report the operator of one dump alone whose result came here."""
-        maker, through = source
-        bad = run.worst(kinds, "input")
-        if canonical(maker.operator.op_type) in _GIVEN:
-            note = f"only {maker.alone} dumped it; it comes to {bad.entry.label}"
-            return self._report(run, "given", kinds, "alone", "input", note, by=maker.operator)
-        note = f"{'B' if maker.alone == 'A' else 'A'} has no such operator; its result comes to {bad.entry.label}"
-        note += f" through {some(through)}" if through else ""
-        return self._report(run, "made", kinds, "alone", "input", note, by=maker.operator)
-
     def _report(
         self,
         run: Run,
@@ -279,14 +274,18 @@ class Scan:
         io: str,
         note: str = "",
         by: Operator | None = None,
+        bad: Tensor | None = None,
+        blame: Blame | None = None,
+        number: int | None = None,
     ) -> bool:
-        bad = run.worst(kinds, io)
+        bad = run.worst(kinds, io) if bad is None else bad
         one = by if by is not None else run.operator
         line = one.line
         if kind == "given":
             note = (note + self._gap).removeprefix("; ")
-        if by is None and self._runs[one.name] > 1:
-            note = _joined(note, f"in its run number {self._runs[one.name]} of the iteration")
+        number = self._runs[one.name] if number is None else number
+        if by is None and number > 1:
+            note = joined(note, f"in its run number {number} of the iteration")
         finding = Finding(
             kind=kind,
             what=", ".join(sorted(set(kinds), reverse=True)),
@@ -304,6 +303,7 @@ class Scan:
             other_name=run.partner.op_name if run.partner is not None and by is None else "",
             note=note,
             next=self._next(one if by is not None else bad.entry, run),
+            **({} if blame is None else measures(blame)),
         )
         self._found.append((one.entries[0].timestamp, finding))
         return kind == "made" and not self._everything
@@ -323,11 +323,23 @@ class Scan:
         return shlex.join(words)
 
 
-def _joined(*said: str) -> str:
+def has_weights(one: Operator) -> bool:
+    """Whether a call of an API dump is of a module with weights."""
+    return one.op_name.startswith("NN_") and any(fnmatchcase(canonical(one.op_type), word) for word in _WEIGHTED)
+
+
+def measures(blame: Blame) -> dict[str, Any]:
+    """What a finding says of the errors; None for what is not known."""
+    numbers = {name: getattr(blame, name) for name in ("error_in", "error_out", "explained")}
+    return {name: value if value == value else None for name, value in numbers.items()} | {"verdict": blame.verdict}
+
+
+def joined(*said: str) -> str:
+    """Several remarks as one."""
     return "; ".join(filter(None, said))
 
 
-def _in_place(one: Operator) -> bool:
+def in_place(one: Operator) -> bool:
     """Whether a call overwrites its input, of which API dumps then show what it left. [spec api_dump 1.9]"""
     name = one.op_type
     return one.api and (

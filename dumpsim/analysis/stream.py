@@ -187,6 +187,7 @@ def _verdict_run(
                 detail=_distance(outcome),
                 task=task if measurable else None,
                 counted=outcome.basis == "statistics",
+                error=outcome.relative,
             )
         )
     for side, name, count in ((match.left, _ALONE[0], 0), (match.right, _ALONE[1], 1)):

@@ -33,6 +33,7 @@ _BYTES = 1 << 20  # bytes that are compared at once
 _SMALL = 1 << 20  # bytes up to which a file is read, not mapped
 _ORDERS = ("NCHW", "NHWC", "HWCN", "NCDHW", "NDHWC", "DHWCN")
 _FAR = 10.0  # times the tolerance; what is further away is no rounding
+_OUTLYING = 1e3  # times the typical size; larger elements are put in, as masks are
 _SAMPLE = 1 << 16  # elements of which the typical size is taken
 
 
@@ -117,6 +118,10 @@ class Outcome:
         The tolerance that held for this pair; None where none was needed.
     distance : Distance or None
         Measures of spec D 4.5; None where they were not asked for, or there are no values.
+    relative : float
+        The Euclidean norm of the difference by that of the right side: 0 for the same values, infinite where the two
+        cannot be subtracted, NaN where nothing is known. Of statistics the largest difference of one of them, by the
+        size of the elements.
     note : str
         What else there is to say.
     """
@@ -129,6 +134,7 @@ class Outcome:
     count: int = 0
     tolerance: Tolerance | None = None
     distance: Distance | None = None
+    relative: float = math.nan
     note: str = ""
 
     @property
@@ -168,16 +174,19 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
     if own.shape != other.shape or _orders(left, right):
         pair = _reconciled(left, own, right, other)
         if pair is None:
-            return replace(found, verdict="shape", note=f"{own.shape} and {other.shape}")
+            return replace(found, verdict="shape", relative=math.inf, note=f"{own.shape} and {other.shape}")
         own, other, said = pair
         notes.append(said)
         found = replace(found, count=own.size)
     if _identical(own, other):
         nans = _nans(own)
         if task.equal_nan or not nans:
-            return replace(found, note="; ".join((*notes, *([f"{nans} NaN on both sides"] if nans else []))))
+            notes += [f"{nans} NaN on both sides"] if nans else []
+            return replace(found, relative=0.0, note="; ".join(notes))
     same, outside, odd, worst = True, 0, [0, 0], 0.0
-    tolerance = task.tolerance.at(_typical(other)) if task.tolerance.scaled else task.tolerance
+    squares = [0.0, 0.0]  # of the difference and of the right side
+    size = _typical(other)
+    tolerance = task.tolerance.at(size) if task.tolerance.scaled else task.tolerance
     for a, b in _blocks(own, other):
         equal, inside, unpaired = _inside(a, b, tolerance, task.equal_nan)
         same &= bool(equal.all())
@@ -185,6 +194,7 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
             outside += int(inside.size - np.count_nonzero(inside))
             worst = max(worst, _excess(a[~inside], b[~inside], tolerance))
         odd = [odd[0] + unpaired[0], odd[1] + unpaired[1]]
+        squares = [total + more for total, more in zip(squares, _squares(a, b, _OUTLYING * size), strict=True)]
     notes += [f"{count} NaN or Inf in {name} only" for count, name in zip(odd, "AB", strict=True) if count]
     few = outside <= task.tolerance.few * own.size and worst <= _FAR
     verdict = "equal" if same else "close" if not outside or few else "differs"
@@ -195,8 +205,30 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
         with np.errstate(all="ignore"):
             measured = distance(own, other)
     return replace(
-        found, verdict=verdict, outside=outside, tolerance=tolerance, distance=measured, note="; ".join(notes)
+        found,
+        verdict=verdict,
+        outside=outside,
+        tolerance=tolerance,
+        distance=measured,
+        relative=0.0 if same else math.inf if any(odd) else _ratio(*squares),
+        note="; ".join(notes),
     )
+
+
+def _squares(a: Array, b: Array, outlying: float) -> tuple[float, float]:
+    """Sums of squares of the difference and of the right side; masks of -1e9 do not count as its size."""
+    if a.dtype.kind in "iu":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(all="ignore"):
+        difference, size = np.abs(a - b), np.abs(b)
+        difference = np.where(np.isfinite(difference), difference, 0.0)
+        size = np.where(size <= outlying, size, 0.0)
+        return float(np.dot(difference, difference)), float(np.dot(size, size))
+
+
+def _ratio(difference: float, size: float) -> float:
+    """Roots of two sums of squares, one by the other."""
+    return math.sqrt(difference / size) if size > 0 else math.inf if difference > 0 else 0.0
 
 
 def _identical(own: Array, other: Array) -> bool:
@@ -335,14 +367,14 @@ def _by_statistics(task: Task) -> Outcome:
     if counts[0] != counts[1] and shapes[0] and shapes[1]:
         small, large = sorted((0, 1), key=lambda side: counts[side])
         if not padded(shapes[small], shapes[large]):
-            return replace(found, verdict="shape", note=f"{shapes[0]} and {shapes[1]}")
+            return replace(found, verdict="shape", relative=math.inf, note=f"{shapes[0]} and {shapes[1]}")
         rows[small] = zero_filled(rows[small], counts[small], counts[large])
         notes.append(f"{shapes[small]} is {shapes[large]} on the device")
     differing = []
     for digest in ("md5", "sha1"):
         if rows[0].get(digest) and rows[1].get(digest) and dtypes[0] == dtypes[1]:
             if rows[0][digest] == rows[1][digest]:
-                return replace(found, count=1, note=f"the same {digest}")
+                return replace(found, count=1, relative=0.0, note=f"the same {digest}")
             differing.append(f"another {digest}")
     names = [name for name in MEASURED if rows[0].get(name) is not None and rows[1].get(name) is not None]
     if not names:
@@ -357,8 +389,28 @@ def _by_statistics(task: Task) -> Outcome:
     notes += [f"{name} {rows[0][name]:.6g} and {rows[1][name]:.6g}" for name in far] or differing
     verdict = "differs" if far else "equal" if same else "close"
     return replace(
-        found, verdict=verdict, outside=len(far), count=len(names), tolerance=tolerance, note=", ".join(notes)
+        found,
+        verdict=verdict,
+        outside=len(far),
+        count=len(names),
+        tolerance=tolerance,
+        relative=0.0 if same else _apart(rows[0], rows[1], names, count),
+        note=", ".join(notes),
     )
+
+
+def _apart(own: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str], count: int) -> float:
+    """The largest difference of statistics that are sizes of elements, by the largest of these; NaN without any."""
+    scales = {"max": 1.0, "min": 1.0, "avg": 1.0, "l2norm": 1 / math.sqrt(max(count, 1))}
+    pairs = [(float(own[name]) * by, float(other[name]) * by) for name, by in scales.items() if name in names]
+    if not pairs:
+        return math.nan
+    if any(math.isfinite(a) != math.isfinite(b) for a, b in pairs):
+        return math.inf
+    finite = [(a, b) for a, b in pairs if math.isfinite(a)]
+    size = max((abs(b) for _, b in finite), default=0.0)
+    difference = max((abs(a - b) for a, b in finite), default=0.0)
+    return difference / size if size else math.inf if difference else 0.0
 
 
 def _same(a: float, b: float) -> bool:

@@ -8,16 +8,17 @@ import typer
 
 from dumpsim.archive.naming import escape
 from dumpsim.cli.compare import Iteration, Jobs, Matching, NameMap, Rank, Scheduler, Step, Tolerances, absent, say
-from dumpsim.cli.output import print_json
+from dumpsim.cli.output import print_json, print_rows
 from dumpsim.cli.selection import Json
 
 if TYPE_CHECKING:
+    from dumpsim.analysis.amplify import Blame
     from dumpsim.analysis.finding import Finding
     from dumpsim.analysis.first import Search
 
 __all__ = ["first"]
 
-_KINDS = {"made": "made by", "received": "received by", "given": "given by"}
+_KINDS = {"amplified": "amplified by", "made": "made by", "received": "received by", "given": "given by"}
 _GOOD = ("are finite", "agree")
 _BASES = {
     "inputs": "its inputs {}",
@@ -26,7 +27,11 @@ _BASES = {
     "gradient": "the gradient that flows into it and all results before it {}",
     "graph": "its inputs were not dumped; the graph names the operators that made them, whose results {}",
     "order": "its inputs were not dumped; all results before it {}",
+    "argument": "its inputs {}, a number that it was given does not",
+    "detached": "one dump alone has its backward",
 }
+_RANKING = ("error_in", "error_out", "explained", "verdict", "op_type", "op_name", "reason")
+_RANKED = 5  # operators of the ranking that are printed
 _SHOWN = 4  # findings that are printed; the others are counted
 
 
@@ -55,8 +60,8 @@ def first(
 ) -> None:
     """Name the operator whose inputs are good and whose result is not; exit code 1 if there is one."""
     from dumpsim.analysis.dumpset import open as open_dump
-    from dumpsim.analysis.first import first as search
     from dumpsim.analysis.scan import INTENDED
+    from dumpsim.replay.first import first as search
 
     wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
     whole = [open_dump(path) for path in (a, b) if path is not None]
@@ -75,7 +80,9 @@ def first(
         )
     if as_json:
         for finding in found:
-            print_json(finding.as_dict())
+            ranked = found.ranking if every else found.ranking[:_RANKED]
+            more = {"ranking": [one.as_dict() for one in ranked]} if finding is found.maker and ranked else {}
+            print_json(finding.as_dict() | more)
     else:
         _print(found, pair=b is not None, every=every)
     for line in _coverage(found, pair=b is not None):
@@ -97,6 +104,19 @@ def _print(found: "Search", *, pair: bool, every: bool) -> None:
         print("\n".join(_lines(finding, pair)))
     if len(shown) < len(found):
         print(f"{len(found) - len(shown)} more, received or given: see --all or --json")
+    ranked = found.ranking if every else found.ranking[:_RANKED]
+    if ranked:
+        print("operators by how little of their difference is explained (relative differences):")
+        print_rows(_RANKING, [_ranked(one) for one in ranked])
+        if len(ranked) < len(found.ranking):
+            print(f"{len(found.ranking) - len(ranked)} more: see --all or --json")
+
+
+def _ranked(one: "Blame") -> dict[str, Any]:
+    """A line of the ranking for people."""
+    numbers = (one.error_in, one.error_out, one.explained)
+    said = {name: f"{value:.3g}" if value == value else "" for name, value in zip(_RANKING, numbers, strict=False)}
+    return said | {"verdict": one.verdict, "op_type": one.op_type, "op_name": one.op_name, "reason": one.reason}
 
 
 def _coverage(found: "Search", *, pair: bool) -> list[str]:
@@ -125,7 +145,7 @@ def _lines(finding: "Finding", pair: bool) -> list[str]:
     where = f"rank {finding.rank}" + ("" if finding.iteration is None else f", iteration {finding.iteration}")
     lines = [f"{finding.what} {_KINDS[finding.kind]} {finding.op_type}  {finding.op_name}  ({where})"]
     lines.append(f"  {finding.tensor}: {finding.detail}" if finding.detail else f"  {finding.tensor}")
-    if finding.kind == "made" and finding.basis in _BASES:
+    if finding.kind in ("made", "amplified") and finding.basis in _BASES:
         lines.append("  " + _BASES[finding.basis].format(_GOOD[pair]))
     if finding.note:
         lines.append(f"  {finding.note}")

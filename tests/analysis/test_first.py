@@ -9,6 +9,7 @@ from rebuild import rebuild
 from smalltree import api, chain, write
 
 import dumpsim
+from dumpsim.analysis.first import first as analysis_first
 from dumpsim.core.errors import BadInputError, UnfinishedWarning, UnreadableError
 
 GOOD = np.ones((2, 2), np.float32)
@@ -420,10 +421,19 @@ def test_a_difference_that_crept_in_is_told_from_one_that_was_made(tmp_path):
     for name, before in (("crept", 8e-5), ("made", 1e-7)):
         b = write(tmp_path / name, chain(v[0], v[1] * np.float32(1 + before), v[2] * np.float32(1 + 3e-4)))
         (finding,) = dumpsim.first(b, a)
-        assert finding.op_name == "Default_Add-op1"
-        said = "its inputs differ too, within the tolerance (relative 8e-05): a smaller one tells where that began"
-        assert finding.note == (said if name == "crept" else "")
+        assert finding.op_name == ("Default_Add-op0" if name == "crept" else "Default_Add-op1")
+        assert finding.note == ("its result is within the tolerance, and what follows is not" * (name == "crept"))
+        assert (finding.error_in < 2e-7, finding.verdict) == (True, "suspect")
     assert dumpsim.first(tmp_path / "crept", a, tol=["*:2e-5"]).maker.op_name == "Default_Add-op0"
+
+
+def test_a_difference_that_grew_little_by_little_is_told_where_it_crossed_the_tolerance(tmp_path):
+    v = [np.random.default_rng(n).normal(size=(8, 8)).astype(np.float32) for n in range(6)]
+    a = write(tmp_path / "a", chain(*v, kind="Exp"))
+    grown = [one * np.float32(1 + 3e-6 * 3**n) for n, one in enumerate(v)]
+    (finding,) = dumpsim.first(write(tmp_path / "b", chain(*grown, kind="Exp")), a)
+    assert (finding.op_name, finding.verdict) == ("Default_Exp-op3", "ok")
+    assert finding.note.startswith("its inputs differ too, within the tolerance (relative 8.1e-05)")
 
 
 @pytest.mark.parametrize("near", [False, True])
@@ -486,3 +496,170 @@ def test_the_first_run_of_an_operator_has_no_number(tmp_path, bad, note):
     runs = [[v[0], NAN if n == bad else v[1]] for n in range(2)]
     root = write(tmp_path, [("Exp", "Default/Exp-op0", [got], [made]) for got, made in runs])
     assert dumpsim.first(root).maker.note == note
+
+
+# -- evidence
+
+
+def normalised(x, axes, epsilon):
+    x = x.astype(np.float64)
+    shifted = x - x.mean(axis=axes, keepdims=True)
+    return (shifted / np.sqrt((shifted**2).mean(axis=axes, keepdims=True) + epsilon)).astype(np.float32)
+
+
+def norms(layer_epsilon, moved):
+    """A BatchNorm of tiny variance, and a LayerNorm of which what comes in differs a little."""
+    rng = np.random.default_rng(0)
+    x = (1 + 2e-3 * rng.normal(size=(8, 3, 4, 4)) + moved * 7.5e-8 * rng.normal(size=(8, 3, 4, 4))).astype(np.float32)
+    y = (0.05 * rng.normal(size=(8, 16)) * (1 + moved * 1.1e-5 * rng.normal(size=(8, 16)))).astype(np.float32)
+    return [
+        ("NN_BatchNorm2d_0_forward_input.0", x),
+        ("NN_BatchNorm2d_0_forward_output", normalised(x, (0, 2, 3), 1e-5)),
+        ("NN_LayerNorm_0_forward_input.0", y),
+        ("NN_LayerNorm_0_forward_output", normalised(y, (1,), layer_epsilon)),
+    ]
+
+
+def test_an_operator_is_blamed_for_what_its_input_does_not_explain(tmp_path):
+    """BatchNorm amplifies 7.5e-8 by its tiny variance; LayerNorm has another epsilon."""
+    golden = api(tmp_path / "b", norms(1e-5, 0))
+    found = dumpsim.first(api(tmp_path / "a", norms(3e-5, 1)), golden, tol=["*:1e-5:1e-5"])
+    assert found.maker.op_name == "NN_LayerNorm_0_forward"
+    assert (found.maker.verdict, found.maker.explained < 1e-4 < 1e-3 < found.maker.error_out) == ("suspect", True)
+    ranked = {one.op_type: one for one in found.ranking}
+    assert list(ranked) == ["LayerNorm", "BatchNorm2d"]
+    batch = ranked["BatchNorm2d"]
+    assert (batch.verdict, batch.basis, batch.error_out > 100 * batch.error_in) == ("ok", "function", True)
+
+
+def test_what_is_amplified_has_no_maker(tmp_path):
+    golden = api(tmp_path / "b", norms(1e-5, 0)[:2])
+    found = dumpsim.first(api(tmp_path / "a", norms(1e-5, 1)[:2]), golden, tol=["*output*:1e-5:1e-5"])
+    assert [(one.kind, one.op_name, one.verdict) for one in found] == [("amplified", "NN_BatchNorm2d_0_forward", "ok")]
+    assert found.maker is None
+
+
+def test_weights_are_missed_only_where_there_are_any(tmp_path):
+    def both(name, call):
+        value = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+        trees = [
+            api(tmp_path / f"{name}_{side}", [(f"{call}_forward_input.0", value), (f"{call}_forward_output", made)])
+            for side, made in (("a", value), ("b", value * 2))
+        ]
+        return dumpsim.first(*trees).maker.note
+
+    assert "does not have its weights" in both("dense", "NN_Linear_0")
+    for call in ("NN_GELU_0", "NN_MaxPool2d_0", "NN_CrossEntropyLoss_0", "Functional_linear_0"):
+        assert both(call, call) == ""
+
+
+def backward_chain(scale=1.0, forward=1.0):
+    """A product, its loss, whose result is a number and was not dumped, and gradients."""
+    g = np.random.default_rng(1).normal(size=(4, 4)).astype(np.float32)
+    return [
+        ("NN_Conv2d_0_forward_input.0", GOOD),
+        ("NN_Conv2d_0_forward_output", g * 2),
+        ("NN_Linear_0_forward_input.0", g * 2),
+        ("NN_Linear_0_forward_output", g * 3 * np.float32(forward)),
+        ("NN_CrossEntropyLoss_0_forward_input.0", g * 3 * np.float32(forward)),
+        ("NN_Linear_0_backward_input", g * np.float32(scale)),
+        ("NN_Conv2d_0_backward_input", g * np.float32(5 * scale)),
+    ]
+
+
+def test_a_bug_in_the_loss_names_the_loss(tmp_path):
+    a, b = api(tmp_path / "a", backward_chain(4.0)), api(tmp_path / "b", backward_chain())
+    found = dumpsim.first(a, b)
+    assert told(found) == [
+        ("made", "difference", "NN_CrossEntropyLoss_0_forward", "NN_Linear_0_backward:input.0", "gradient")
+    ]
+    assert found.maker.note == (
+        "the first gradient of the step, made by the backward of its result; "
+        "seen as the gradient that flows into NN_Linear_0_backward"
+    )
+
+
+@pytest.mark.parametrize("side", "AB")
+def test_a_call_whose_backward_one_dump_alone_has_is_named(tmp_path, side):
+    """The convolution has no gradient on one side, though the layer after it has one on both."""
+    dumps = [api(tmp_path / "a", backward_chain()), api(tmp_path / "b", backward_chain()[:-1])]
+    found = dumpsim.first(*(dumps if side == "B" else dumps[::-1]))
+    assert told(found) == [("made", "difference", "NN_Conv2d_0_forward", "output.0", "detached")]
+    assert found.maker.note == (
+        f"{side} has no gradient of its result, the other dump has one; NN_Linear_0, which reads it, has one in both: "
+        f"{side} detaches the tensor there or before"
+    )
+
+
+def test_a_number_that_the_script_gave_is_told(tmp_path):
+    value = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+    trees = []
+    for side, axis in (("a", 0), ("b", -1)):
+        made = np.exp(value) / np.exp(value).sum(axis, keepdims=True)
+        root = api(
+            tmp_path / side,
+            [
+                ("Functional_softmax_0_forward_input.0", value),
+                ("Functional_softmax_0_forward_input.1", axis),
+                ("Functional_softmax_0_forward_output", made),
+            ],
+        )
+        info = root / "rank0" / "torch_api_dump_info.pkl"
+        lines = info.read_text().splitlines()
+        lines[1] = lines[1].replace("torch.float32", "<class 'int'>")
+        info.write_text("\n".join(lines) + "\n")
+        trees.append(root)
+    found = dumpsim.first(*trees)
+    assert told(found) == [("made", "difference", "Functional_softmax_0_forward", "output.0", "argument")]
+    assert found.maker.note == "its argument input.1 is 0 in A and -1 in B"
+
+
+def test_weights_that_an_optimizer_updated_differently_are_told(tmp_path):
+    """All of the first step agrees; the first layer of the second one does not."""
+    later = [(name.replace("_0_", "_1_"), value) for name, value in backward_chain(forward=1.01)]
+    a = api(tmp_path / "a", [*backward_chain(), *later])
+    b = api(tmp_path / "b", [*backward_chain(), *((n.replace("_0_", "_1_"), v) for n, v in backward_chain())])
+    maker = dumpsim.first(a, b).maker
+    assert (maker.op_name, maker.iteration) == ("NN_Linear_1_forward", 1)
+    assert maker.note.endswith(
+        "all of iteration 0 agrees, gradients too: look at the optimizer, which updated its weights"
+    )
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_operators_of_trees_are_recomputed(tmp_path, altered):
+    """exp of 80 enlarges a relative error 80 times, which is no fault of its own."""
+    x = np.linspace(79, 81, 16, dtype=np.float32).reshape(4, 4)
+    near = x * (1 + np.float32(2e-6))
+    made = np.exp(near.astype(np.float64)).astype(np.float32) * np.float32(1.01 if altered else 1)
+    golden = np.exp(x.astype(np.float64)).astype(np.float32)
+    a = write(tmp_path / "a", [("Exp", "Default/Exp-op0", [near], [made])])
+    b = write(tmp_path / "b", [("Exp", "Default/Exp-op0", [x], [golden])])
+    (finding,) = dumpsim.first(a, b)
+    assert (finding.kind, finding.verdict) == (("made", "suspect") if altered else ("amplified", "ok"))
+    (ranked,) = dumpsim.first(a, b).ranking
+    assert ranked.basis == "recomputed"
+    plain = analysis_first(a, b)
+    assert plain.ranking[0].basis == "growth"
+
+
+def test_of_several_readers_one_that_is_no_sum_made_the_gradient(tmp_path):
+    """A residual hands its gradient on; the norm beside it changed it."""
+    g = np.random.default_rng(1).normal(size=(4, 4)).astype(np.float32)
+
+    def records(scale):
+        return [
+            ("NN_Linear_0_forward_input.0", GOOD),
+            ("NN_Linear_0_forward_output", g),
+            ("NN_LayerNorm_0_forward_input.0", g),
+            ("NN_LayerNorm_0_forward_output", g * 2),
+            ("Tensor___add___0_forward_input.0", g),
+            ("Tensor___add___0_forward_input.1", g * 2),
+            ("Tensor___add___0_forward_output", g * 3),
+            ("Tensor___add___0_backward_input", g),
+            ("NN_LayerNorm_0_backward_input", g),
+            ("NN_Linear_0_backward_input", g * np.float32(scale)),
+        ]
+
+    maker = dumpsim.first(api(tmp_path / "a", records(4.0)), api(tmp_path / "b", records(3.0))).maker
+    assert (maker.op_name, maker.basis) == ("NN_LayerNorm_0_backward", "gradient")

@@ -1,0 +1,47 @@
+"""Which call of an API dump reads what another one made: dumps name no edges, values tell."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+
+from dumpsim.analysis.apitree import ApiEntry
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.operator import Operator
+
+__all__ = ["call_of", "readers"]
+
+
+def call_of(one: Operator) -> str:
+    """The name of a call, whichever its direction: ``NN_Dense_0``."""
+    return one.op_name.removesuffix("_forward").removesuffix("_backward")
+
+
+def readers(calls: Iterable[Operator]) -> dict[str, list[str]]:
+    """Return, for each call, those that read its results, in the order of the run.
+
+    Parameters
+    ----------
+    calls : iterable of Operator
+        The forward calls of one side in their order. A result belongs to the latest call that made such a tensor: of
+        this shape and these values, or of these values in another shape, where the reshaping was not recorded.
+    """
+    makers: dict[Hashable, str] = {}
+    found: dict[str, list[str]] = defaultdict(list)
+    for one in calls:
+        name = call_of(one)
+        for keys in map(_keys, one.inputs):
+            maker = next((makers[key] for key in keys if key in makers), None)
+            if maker is not None and name not in found[maker]:
+                found[maker].append(name)
+        for entry in one.outputs:
+            makers.update(dict.fromkeys(_keys(entry), name))
+    return dict(found)
+
+
+def _keys(entry: Entry) -> Iterator[Hashable]:
+    """What tells a tensor from others; nothing for one of which no statistics are known."""
+    if not isinstance(entry, ApiEntry) or not entry.line.shape:
+        return
+    values = tuple(f"{value:.5g}" for value in entry.extremes)
+    if "nan" not in values:
+        yield (entry.line.shape, *values)
+        yield values

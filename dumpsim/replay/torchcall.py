@@ -1,0 +1,309 @@
+"""Calls of API dumps of torch, computed again by torch in double precision.
+
+An API dump has the tensors and numbers that a call was given, of modules not even their settings. A call is computed
+again where its name and its tensors say all, or where what was recorded makes the result that was recorded.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dumpsim.analysis.apitree import ApiEntry
+from dumpsim.analysis.callgroup import align_arrays
+from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.analysis.operator import Operator
+from dumpsim.analysis.verdict import side_of
+from dumpsim.core.errors import DumpsimError
+from dumpsim.core.evidence import Evidence
+
+__all__ = ["torch_evidence"]
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+
+_LARGEST = 1 << 24  # elements of all inputs of a call together
+_ROUNDINGS = 32.0  # of what a change of every element by its last bit makes
+_SAMPLES = 3
+_EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+# Functions that have no other argument than tensors, or whose others change nothing: torch 2.13
+_DETERMINED = frozenset(
+    (
+        *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bmm", "ceil"),
+        *("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "log"),
+        *("log10", "log1p", "log2", "logsigmoid", "matmul", "maximum", "minimum", "mm", "mv"),
+        *("neg", "negative", "reciprocal", "relu", "relu6", "rsqrt", "selu", "sigmoid", "sign"),
+        *("silu", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh", "tanhshrink"),
+        *("mish", "hardsigmoid", "hardswish", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Tanh"),
+        *(
+            "Softsign",
+            "Tanhshrink",
+            "Mish",
+            "LogSigmoid",
+            "Hardsigmoid",
+            "Hardswish",
+            "Identity",
+            "__matmul__",
+            "__neg__",
+        ),
+        *("__abs__"),
+    )
+)
+_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "uniform", "poisson", "exponential", "cauchy")
+# settings that modules are tried with, besides those that they begin with
+_SETTINGS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "GELU": {"approximate": ("none", "tanh")},
+    "Softmax": {"dim": (-1, 1, 0, -2)},
+    "LogSoftmax": {"dim": (-1, 1, 0, -2)},
+    "MaxPool2d": {"kernel_size": (2, 3), "stride": (None, 1, 2), "padding": (0, 1)},
+    "AvgPool2d": {"kernel_size": (2, 3), "stride": (None, 1, 2), "padding": (0, 1)},
+    "AdaptiveAvgPool2d": {"output_size": (1,)},
+    "CrossEntropyLoss": {"reduction": ("mean", "sum"), "label_smoothing": (0.0, 0.1)},
+    "MSELoss": {"reduction": ("mean", "sum", "none")},
+    "L1Loss": {"reduction": ("mean", "sum", "none")},
+    "SmoothL1Loss": {"reduction": ("mean", "sum", "none")},
+    "BCELoss": {"reduction": ("mean", "sum", "none")},
+    "BCEWithLogitsLoss": {"reduction": ("mean", "sum", "none")},
+}
+
+
+class _Unknown(Exception):
+    """Why a call cannot be computed again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What is known of a call: functions that it may be of, arguments by place, results."""
+
+    functions: tuple[Function, ...]
+    inputs: tuple[ApiEntry, ...]
+    outputs: tuple[ApiEntry, ...]
+    determined: bool
+
+
+def torch_evidence(dumpset: DumpSet, operator: Operator, *, on: Operator | None = None) -> Evidence:
+    """Return the evidence for or against a forward call of torch, see `dumpsim.core.evidence.Recompute`.
+
+    `dumpset` is not needed: the entries of a call know their files. Without torch everything is skipped.
+    """
+    try:
+        own = _call(operator)
+        arrays = [_value(entry) for entry in own.inputs]
+        made = _matching(own, arrays)
+        if on is None:
+            return _measured(made, own, arrays, own.outputs)
+        results = tuple(entry for entry in on.outputs if isinstance(entry, ApiEntry))
+        if len(results) != len(own.outputs):
+            raise _Unknown(f"has {len(own.outputs)} results, the other one {len(results)}")
+        return _measured(made, own, _given(own, arrays, on), results)
+    except _Unknown as error:
+        return Evidence.skip(str(error))
+    except (DumpsimError, OSError) as error:
+        return Evidence.skip(f"unreadable: {error}")
+
+
+def _call(operator: Operator) -> _Call:
+    """What is known of a call, or why that is not enough."""
+    entries = [entry for entry in operator.entries if isinstance(entry, ApiEntry)]
+    if not entries or entries[0].place.api != "torch":
+        raise _Unknown("no call of torch")
+    if operator.backward:
+        raise _Unknown("a backward call, of which only what flows in was dumped")
+    parts = entries[0].parts
+    word = parts.api.lower()
+    if word.endswith("_") and not word.endswith("__"):
+        raise _Unknown("works in place: its input was dumped after it ran")
+    if any(part in word for part in _RANDOM) and parts.kind != "NN":
+        raise _Unknown("draws random numbers")
+    if any(entry.path is None for entry in entries):
+        raise _Unknown("no values were dumped")
+    inputs = tuple(entry for entry in entries if entry.io == "input")
+    outputs = tuple(entry for entry in entries if entry.io == "output")
+    if not inputs or not outputs:
+        raise _Unknown("its inputs or its results were not dumped")
+    if sum(int(np.prod(entry.line.shape)) for entry in inputs) > _LARGEST:
+        raise _Unknown("too large")
+    functions = tuple(_functions(parts.kind, parts.api))
+    if not functions:
+        raise _Unknown("a module with weights, which an API dump does not have" if parts.kind == "NN" else "unknown")
+    return _Call(functions=functions, inputs=inputs, outputs=outputs, determined=parts.api in _DETERMINED)
+
+
+def _functions(kind: str, api: str) -> Iterator[Function]:
+    """The functions that a call of this name may be of: of a module one for each way of setting it."""
+    try:
+        import torch
+    except ImportError:
+        raise _Unknown("torch is not installed") from None
+    homes = {"Functional": torch.nn.functional, "Torch": torch, "Tensor": torch.Tensor, "VF": torch._VF}
+    if kind in homes:
+        function = getattr(homes[kind], api, None)
+        if callable(function):
+            yield function
+        return
+    module = getattr(torch.nn, api, None)
+    if kind != "NN" or module is None:
+        return
+    choices = _SETTINGS.get(api, {})
+    for values in product(*choices.values()):
+        try:
+            made = module(**dict(zip(choices, values, strict=True)))
+        except TypeError:
+            return
+        if list(made.parameters()) or list(made.buffers()):
+            return
+        yield made.eval()
+
+
+def _value(entry: ApiEntry) -> Any:
+    """An argument: a number of Python, or an array."""
+    array = side_of(entry).load()
+    kind = entry.line.dtype
+    if kind.startswith("<class '"):
+        return {"int": int, "bool": bool}.get(kind[8:-2], float)(array.item())
+    return array
+
+
+def _given(own: _Call, arrays: Sequence[Any], on: Operator) -> list[Any]:
+    """The arguments of a call with the tensors of its counterpart in their places; weights stay."""
+    theirs = [e for e in on.inputs if isinstance(e, ApiEntry) and not e.line.dtype.startswith("<class '")]
+    mine = [(n, entry) for n, entry in enumerate(own.inputs) if isinstance(arrays[n], np.ndarray)]
+    found = list(arrays)
+    used = 0
+    items: list[tuple[int, ApiEntry]] = [(-1, entry) for entry in theirs]
+    for one, other in align_arrays(mine, items, lambda item: item[1].line.shape):
+        if one is None:
+            raise _Unknown("the other one has a tensor more")
+        if other is not None:
+            found[one[0]] = _value(other[1])
+            used += 1
+    if not used:
+        raise _Unknown("the other one has no tensor in common")
+    return found
+
+
+def _matching(own: _Call, arrays: Sequence[Any]) -> Function:
+    """The function that makes of the recorded arguments what was recorded; the only one, where nothing else can be."""
+    if own.determined:
+        return own.functions[0]
+    for function in own.functions:
+        try:
+            if _measured(function, own, arrays, own.outputs).verdict == "ok":
+                return function
+        except _Unknown:
+            continue
+    raise _Unknown("what was recorded of its arguments does not make its results")
+
+
+def _measured(function: Function, own: _Call, arrays: Sequence[Any], results: Sequence[ApiEntry]) -> Evidence:
+    """How far results are from what a function makes of arguments."""
+    made = _run(function, own, arrays)
+    dumped = [_value(entry) for entry in results]
+    if len(made) != len(dumped):
+        raise _Unknown(f"makes {len(made)} results, {len(dumped)} were dumped")
+    unit = _unit([*arrays, *dumped])
+    random = np.random.default_rng(0)
+    moves = [np.zeros(one.shape) for one in made]
+    for _ in range(_SAMPLES):
+        moved = _run(function, own, [_shaken(array, unit, random) for array in arrays])
+        for n, (one, other) in enumerate(zip(moved, made, strict=True)):
+            moves[n] = np.maximum(moves[n], np.abs(one - other))
+    worst = Evidence(0.0, 0.0, "ok")
+    for n, (one, other, move) in enumerate(zip(dumped, made, moves, strict=True)):
+        if np.shape(one) != other.shape:
+            return Evidence(np.inf, 0.0, "suspect", f"output.{n} is {np.shape(one)}, recomputed {other.shape}")
+        if np.asarray(one).dtype.kind not in "fV":
+            if not np.array_equal(one, other):
+                raise _Unknown("its results are whole numbers, which near ties change")
+            continue
+        found = _worst(np.asarray(one, np.float64), other, move, unit, n)
+        worst = max(worst, found, key=lambda evidence: (evidence.verdict == "suspect", evidence.error))
+    return worst
+
+
+def _worst(dumped: Array, made: Array, move: Array, unit: float, slot: int) -> Evidence:
+    """The element that is furthest from what rounding explains."""
+    if not dumped.size:
+        return Evidence(0.0, 0.0, "ok")
+    with np.errstate(all="ignore"):
+        error = np.abs(dumped - made)
+        # an element on which no sample moved anything is rounded as the others are
+        explained = _ROUNDINGS * (move + move.mean() / 4 + unit * np.abs(made)) + np.finfo(np.float32).tiny
+        same = (dumped == made) | (np.isnan(dumped) & np.isnan(made))
+        error = np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
+        ratio = np.where(error > 0, error / np.where(np.isnan(explained), np.inf, explained), 0.0)
+    at = int(np.argmax(ratio))
+    place = ", ".join(map(str, np.unravel_index(at, ratio.shape)))
+    verdict = "suspect" if ratio.flat[at] > 1 else "ok"
+    said = f"output.{slot}[{place}]" if verdict == "suspect" else ""
+    return Evidence(float(error.flat[at]), float(explained.flat[at]), "suspect" if said else "ok", said)
+
+
+def _unit(values: Sequence[Any]) -> float:
+    """The last bit of the narrowest floating type."""
+    kinds = [value.dtype.name for value in values if isinstance(value, np.ndarray) and value.dtype.kind in "fV"]
+    return max((_EPSILON.get(kind, 2.0**-4) for kind in kinds), default=_EPSILON["float32"])
+
+
+def _shaken(value: Any, unit: float, random: np.random.Generator) -> Any:
+    """A tensor whose elements are changed by their last bit."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fV":
+        return value
+    wide = value.astype(np.float64)
+    return wide * (1 + unit * random.choice((-1.0, 1.0), wide.shape))
+
+
+def _run(function: Function, own: _Call, arrays: Sequence[Any]) -> list[Array]:
+    """The results of a function in double precision, in the order in which they are recorded."""
+    import torch
+
+    args: dict[int | str, Any] = {}
+    for entry, array in zip(own.inputs, arrays, strict=True):
+        value = array
+        if isinstance(array, np.ndarray):
+            value = torch.from_numpy(np.array(array, np.float64 if array.dtype.kind in "fV" else array.dtype))
+        _put(args, entry.parts.index or (0,), value)
+    words = {str(key): _sequence(value) for key, value in args.items() if isinstance(key, str)}
+    places = sorted(key for key in args if isinstance(key, int))
+    if places != list(range(len(places))):
+        raise _Unknown("some of its arguments were not dumped")
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deprecated ways to call, which are the script's
+        try:
+            made = function(*(_sequence(args[place]) for place in places), **words)
+        except (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError) as error:
+            raise _Unknown(f"torch: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from None
+    return [one.numpy() for one in _tensors(made)]
+
+
+def _put(args: dict[int | str, Any], index: Sequence[int | str], value: Any) -> None:
+    """Put a value at its place; places inside a place are a dict until all are there."""
+    *path, last = index
+    for part in path:
+        args = args.setdefault(part, {})
+        if not isinstance(args, dict):
+            raise _Unknown("its arguments are in each other's places")
+    args[last] = value
+
+
+def _sequence(value: Any) -> Any:
+    """What was put at places inside a place, as the list it was."""
+    if not isinstance(value, dict):
+        return value
+    if sorted(map(str, value)) != sorted(map(str, range(len(value)))):
+        raise _Unknown("some of its arguments were not dumped")
+    return [_sequence(value[n]) for n in range(len(value))]
+
+
+def _tensors(made: Any) -> Iterator[Any]:
+    """The tensors among results."""
+    if hasattr(made, "numpy"):
+        yield made
+    elif isinstance(made, list | tuple):
+        for one in made:
+            yield from _tensors(one)
+    else:
+        raise _Unknown(f"makes no tensor but a {type(made).__name__}")
