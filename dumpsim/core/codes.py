@@ -212,7 +212,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-FLT-004": _M("The fault plan names a tensor, an output or an element that the program does not have."),
     # scripts and commands
     "DS-API-001": _M("The real package has this name and the emulation does not."),
-    "DS-EMU-001": _M("The real package has this module and the emulation does not."),
+    "DS-EMU-001": _M("The emulation has no module of this name, nor has the real MindSpore 2.10."),
     "DS-EMU-002": _M("The real package has this name and the emulation does not.", "", "troubleshooter 1.0.17"),
     # API dump
     "DS-API-010": _M("The path is no API dump, or it does not say which rank is meant."),

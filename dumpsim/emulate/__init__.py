@@ -27,7 +27,7 @@ _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VE
 
 
 class AliasImportError(DumpsimError, ModuleNotFoundError):
-    """The real package has such a module, the emulation has not."""
+    """The emulation has no such module, and the real MindSpore has none either."""
 
 
 class _AliasLoader(Loader):
@@ -45,6 +45,22 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # the import system has just overwritten it; relative imports of the module need its own
         module.__spec__ = self.own_spec
+        if type(module) is ModuleType and self.target.startswith(ALIASES["mindspore"]):
+            from dumpsim.frontends.mindspore._standin import ScriptModule
+
+            module.__class__ = ScriptModule
+
+
+def _stand_in(fullname: str) -> ModuleType:
+    """Return the module for one that the real package has and the emulation does not."""
+    if fullname.partition(".")[0] != "mindspore":
+        raise AliasImportError(f"the emulation has no module {fullname!r}", code="DS-EMU-001")
+    from dumpsim.frontends.mindspore._standin import vendor_module
+
+    try:
+        return vendor_module(fullname)
+    except ModuleNotFoundError as error:
+        raise AliasImportError(str(error), code="DS-EMU-001") from None
 
 
 class AliasFinder(MetaPathFinder):
@@ -60,9 +76,13 @@ class AliasFinder(MetaPathFinder):
         if root not in self.aliases:
             return None
         name = f"{self.aliases[root]}.{rest}" if rest else self.aliases[root]
-        found = find_spec(name)
+        try:
+            found = find_spec(name)
+        except ModuleNotFoundError:  # below a module that is no package here
+            found = None
         if found is None:
-            raise AliasImportError(f"the emulation has no module {fullname!r}", code="DS-EMU-001")
+            found = _stand_in(fullname).__spec__
+            assert found is not None
         return ModuleSpec(fullname, _AliasLoader(name), is_package=found.submodule_search_locations is not None)
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from dumpsim.core.errors import UnsupportedError, nearest
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["MODULES", "find", "names"]
+__all__ = ["MODULES", "find", "is_known", "names"]
 
 # module of dumpsim.ops -> operator types in its table; adding an operator to a table means adding its name here
 MODULES: dict[str, str] = {
@@ -127,6 +127,17 @@ def names() -> tuple[str, ...]:
     True
     """
     return tuple(sorted(_places()))
+
+
+def is_known(op_type: str) -> bool:
+    """Return whether the emulation has an operator type; nothing is loaded for it.
+
+    Examples
+    --------
+    >>> is_known("MatMul"), is_known("CTCLoss")
+    (True, False)
+    """
+    return op_type in _places()
 
 
 def find(op_type: str) -> OpDef:

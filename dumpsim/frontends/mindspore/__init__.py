@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["__version__"]
 
@@ -65,7 +65,7 @@ def _version() -> str:
     return {"seed": "2.5.0", "2.7": "2.7.0", "2.10": "2.10.0"}[RunSettings.from_environment().mindspore]
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     if name == "__version__":
         return _version()
     if name in _SUBMODULES:
@@ -74,4 +74,8 @@ def __getattr__(name: str) -> Any:
     for place, listed in _PLACES.items():
         if wanted in listed.split():
             return getattr(import_module(f"{__name__}.{place}"), wanted)
-    raise absent("mindspore", name)
+    raise AttributeError(name)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore", name, _own)

@@ -5,8 +5,8 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _halved, nn, ops
-from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
@@ -404,4 +404,4 @@ def build_train_network(
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.amp", name)
+    return vendored("mindspore.amp", name)

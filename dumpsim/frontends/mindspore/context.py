@@ -9,6 +9,7 @@ from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore._fields import DEFAULTS, FIELDS, checked
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.parallel._context import (
     ParallelMode,
     get_auto_parallel_context,
@@ -258,3 +259,7 @@ def _get_mode() -> int:
     """0 in GRAPH_MODE, 1 in PYNATIVE_MODE."""
     mode: int = _state().values["mode"]
     return mode
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.context", name)

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dumpsim.frontends.mindspore._standin import vendored
+
 __all__ = ["critical", "debug", "error", "get_level", "info", "vendor_warning", "warning"]
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -74,3 +76,7 @@ def vendor_warning(place: str, function: str, message: str) -> None:
     """A warning in the form of MindSpore's C++ side: ``[file.cc:62] Function] message``."""
     if int(get_level()) <= 2:
         print(_line(2, place, f"{function}] {message}"), file=sys.stderr, flush=True)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.log", name)

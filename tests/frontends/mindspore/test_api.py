@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 
 from dumpsim.frontends.mindspore import mint, nn, ops
-from dumpsim.frontends.mindspore._absent import vendor_names
 from dumpsim.frontends.mindspore._api import PRIMITIVES, function, methods, mint_function, rows
+from dumpsim.frontends.mindspore._vendor import names as vendor_names
 from dumpsim.frontends.mindspore.common._methods import TensorMethods
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.operations import primitive
@@ -35,7 +35,11 @@ def forgotten(found, known, where):
 def function_modules():
     package = import_module(f"{FRONT_END}.ops.function")
     found = [import_module(f"{FRONT_END}.ops.function.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    return [module for module in found if module.__all__ and not module.__name__.rpartition(".")[2].startswith("_")]
+    return [
+        module
+        for module in found
+        if vars(module).get("__all__") and not module.__name__.rpartition(".")[2].startswith("_")
+    ]
 
 
 def public_functions(module):
@@ -123,7 +127,7 @@ def test_every_primitive_with_a_class_is_listed():
     package = import_module(f"{FRONT_END}.ops.operations")
     for info in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{info.name}")
-        forgotten(module.__all__, PRIMITIVES.get(f"ops.operations.{info.name}", "").split(), info.name)
+        forgotten(vars(module).get("__all__", ()), PRIMITIVES.get(f"ops.operations.{info.name}", "").split(), info.name)
     for module, listed_names in PRIMITIVES.items():
         for name in listed_names.split():
             assert inspect.isclass(getattr(import_module(f"{FRONT_END}.{module}"), name)), name

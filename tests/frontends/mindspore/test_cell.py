@@ -205,7 +205,7 @@ def test_bad_settings_name_the_setting(make, text):
 def test_what_is_not_emulated_says_so():
     for name in ("InstanceNorm2d", "Conv3d", "Transformer"):
         with pytest.raises(UnsupportedError, match=name):
-            getattr(nn, name)
+            getattr(nn, name)()
     with pytest.raises(UnsupportedError, match="recomputation"):
         nn.ReLU().recompute()
 

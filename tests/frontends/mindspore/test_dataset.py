@@ -188,7 +188,7 @@ def test_epochs_of_an_iterator_end():
         (lambda: ds.NumpySlicesDataset((X, Y[:3])), ValueError, "Data length in each column is not equal."),
         (lambda: ds.GeneratorDataset(Source()), ValueError, "Neither columns_names nor schema are provided."),
         (lambda: rows(sampler=3), TypeError, "Unsupported sampler"),
-        (lambda: ds.MindDataset, UnsupportedError, "MindDataset"),
+        (lambda: ds.MindDataset(), UnsupportedError, "MindDataset"),
         (lambda: ds.GeneratorDataset(Source(), ["u", "v"], shufle=False), TypeError, "unexpected keyword .*'shufle'"),
         (lambda: ds.GeneratorDataset(Source(), ["u", "v"], collate_fn=len), UnsupportedError, "collate_fn"),
         (lambda: rows().map(len, max_rowsiz=1), TypeError, "unexpected keyword argument 'max_rowsiz'"),

@@ -84,8 +84,8 @@ def test_a_sampler_of_the_script():
         (lambda: vision.RandomCrop(9)(IMAGE), RuntimeError, "greater than the image"),
         (lambda: vision.Normalize([1, 2], [1, 2])(IMAGE), RuntimeError, "number of channels"),
         (lambda: transforms.OneHot(2)(np.array(2)), RuntimeError, "num classes"),
-        (lambda: vision.Decode, UnsupportedError, "Decode is not emulated"),
-        (lambda: ds.TFRecordDataset, UnsupportedError, "TFRecordDataset is not emulated"),
+        (lambda: vision.MixUp(), UnsupportedError, "MixUp is not emulated"),
+        (lambda: ds.TFRecordDataset(), UnsupportedError, "TFRecordDataset is not emulated"),
     ],
 )
 def test_errors(call, error, text):

@@ -4,6 +4,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.mutable import mutable  # at once: its module has the same name
 
 # name -> module that holds it; loaded when it is asked for, since most modules below are of lower layers than `api`
@@ -25,8 +26,12 @@ _PLACES = MappingProxyType(
 __all__ = ["dtype", "mutable", *(name for listed in _PLACES.values() for name in listed.split())]
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     for place, listed in _PLACES.items():
         if name in listed.split():
             return getattr(import_module(f"{__name__}.{place}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(name)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common", name, _own)

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 
 __all__ = ["jit", "jit_class", "ms_function"]
@@ -116,3 +117,7 @@ def jit_class(cls: type) -> type:
     if cls.__module__ != "builtins":
         cls.__ms_class__ = True  # type: ignore[attr-defined]
     return cls
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.api", name)

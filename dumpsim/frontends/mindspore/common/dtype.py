@@ -7,6 +7,7 @@ from typing import Any
 from dumpsim.core.dtype import DTYPES, DType
 from dumpsim.core.dtype import from_numpy as _from_numpy
 from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = [
     "Number",
@@ -185,3 +186,7 @@ def pytype_to_dtype(obj: Any) -> Number:
     mindspore.int32
     """
     return type_of(obj)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.dtype", name)

@@ -6,6 +6,7 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._initializers import (
     Constant,
@@ -82,3 +83,7 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
             f"but got {extents}"
         )
     return Tensor(dtype=dtype, shape=extents, init=initializer_of(init))
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.initializer", name)

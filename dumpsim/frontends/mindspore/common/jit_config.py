@@ -3,6 +3,7 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["JitConfig"]
 
@@ -60,3 +61,7 @@ class JitConfig:
         if not isinstance(value, JitConfig):
             raise ScriptTypeError(f"The input of {where} should be JitConfig, but got {type(value)}.")
         return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.jit_config", name)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = ["mutable"]
@@ -51,3 +52,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
         "or their nested "
         f"structures, but got {input_data}."
     )
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.mutable", name)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._initializers import initializer_of
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -335,3 +336,7 @@ class ParameterTuple(tuple[Parameter, ...]):
             twin.name = f"{prefix}.{member.name}"
             twins.append(twin)
         return ParameterTuple(twins)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.parameter", name)

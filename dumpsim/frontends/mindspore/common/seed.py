@@ -1,10 +1,12 @@
 """``mindspore.set_seed``."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.world.context import current
 
 __all__ = ["get_seed", "set_seed"]
@@ -53,3 +55,7 @@ def get_seed() -> int | None:
 def _get_graph_seed(op_seed: int | None, op_type: str) -> tuple[int, int]:
     """Seeds of a random operator: the global one and its own."""
     return (_state().seed or 0, op_seed or 0)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.seed", name)

@@ -9,6 +9,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import CaptureError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._extent import shown
 from dumpsim.frontends.mindspore._listener import observed_methods
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._format import tensor_text
 from dumpsim.frontends.mindspore.common._initializers import Initializer, initializer_of
@@ -389,3 +390,7 @@ def _holds_numpy_double(data: Any) -> bool:
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return isinstance(data, (np.ndarray, np.float64))
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.common.tensor", name)

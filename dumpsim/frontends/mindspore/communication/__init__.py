@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.communication import management
 from dumpsim.frontends.mindspore.communication.management import *  # noqa: F403
 
@@ -10,4 +10,4 @@ __all__ = [*management.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.communication", name)
+    return vendored("mindspore.communication", name)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.world.context import current
 
@@ -206,3 +207,7 @@ def create_group(group: str, rank_ids: list[int]) -> None:
     if len(set(rank_ids)) != len(rank_ids):
         raise ScriptValueError(f"a rank is twice in {list(rank_ids)}", where="create_group")
     _state().groups[group] = tuple(rank_ids)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.communication.management", name)

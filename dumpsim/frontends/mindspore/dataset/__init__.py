@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.dataset import config, samplers, transforms, vision
 from dumpsim.frontends.mindspore.dataset.engine import BatchInfo, ConcatDataset, Dataset, zip
 from dumpsim.frontends.mindspore.dataset.files import Cifar10Dataset, FashionMnistDataset, MnistDataset
@@ -42,4 +42,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.dataset", name)
+    return vendored("mindspore.dataset", name)

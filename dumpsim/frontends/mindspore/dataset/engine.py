@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.iterator import RowIterator
 
@@ -614,3 +615,10 @@ def as_array(value: Any) -> "np.ndarray[Any, Any]":
     if array.dtype.kind == "O":
         raise _RowError(f"a value of type {type(value).__name__} has no number type", where="row of a dataset")
     return array
+
+
+__path__ = ()  # the vendor's module has submodules
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.dataset.engine", name)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 
 __all__ = ["Compose", "Concatenate", "Fill", "OneHot", "TypeCast"]
@@ -113,5 +113,8 @@ class Concatenate:
         return np.concatenate([np.asarray(part) for part in parts if part is not None], axis=0)
 
 
+__path__ = ()  # the vendor's module has submodules
+
+
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.dataset.transforms", name)
+    return vendored("mindspore.dataset.transforms", name)

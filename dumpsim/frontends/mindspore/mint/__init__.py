@@ -7,7 +7,7 @@ the vendor's aclnn kernels have one operator.
 from importlib import import_module
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.mint._renamed import find
 
 __all__: list[str] = []
@@ -52,13 +52,17 @@ var(input, dim=None, correction=1, keepdim=False): var(input, axis, ddof, keepdi
 """
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     value = None
     if not name.startswith("_"):
         function = import_module(f"{__name__}.function")
-        value = getattr(function, name) if name in function.__all__ else find(name, "", _RENAMED)
+        value = getattr(function, name) if name in vars(function)["__all__"] else find(name, "", _RENAMED)
     if value is None:
-        raise absent("mindspore.mint", name)
+        raise AttributeError(name)
     return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.mint", name, _own)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn import layer, learning_rate_schedule, loss, optim, wrap
 from dumpsim.frontends.mindspore.nn.cell import Cell, GraphCell
 from dumpsim.frontends.mindspore.nn.dynamic_lr import *  # noqa: F403
@@ -25,4 +25,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.nn", name)
+    return vendored("mindspore.nn", name)

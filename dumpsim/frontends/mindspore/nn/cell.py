@@ -10,6 +10,7 @@ from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
@@ -429,3 +430,7 @@ def _as_float(value: Any, kind: DType) -> Any:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.cell", name)

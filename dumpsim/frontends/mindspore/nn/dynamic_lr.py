@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = [
     "cosine_decay_lr",
@@ -168,3 +170,7 @@ def cosine_decay_lr(
     half = 0.5 * (max_lr - min_lr)
     epochs = (min(step // per_epoch, span) for step in range(_positive(total_step, "total_step", owner)))
     return [min_lr + half * (1.0 + math.cos(math.pi * epoch / span)) for epoch in epochs]
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.dynamic_lr", name)

@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -196,3 +197,7 @@ def _positive(value: Any, name: str, owner: str) -> float:
     if value <= 0:
         raise ScriptValueError(f"For '{owner}', the '{name}' must be float and must > 0, but got '{value}'.")
     return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.learning_rate_schedule", name)

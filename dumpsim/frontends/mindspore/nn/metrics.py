@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, nearest
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = [
@@ -216,3 +217,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
         )
     found: Metric = _BY_NAME[name](*args, **kwargs)
     return found
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.metrics", name)

@@ -3,11 +3,10 @@
 from functools import cache
 from typing import Any
 
-from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import _api
-from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._listener import observed
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.ops import function
 from dumpsim.frontends.mindspore.ops.primitive import (
     Primitive,
@@ -33,7 +32,7 @@ def _of_operator(op_type: str, name: str) -> Any:
     return function
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     from importlib import import_module
 
     if name in _SUBMODULES:
@@ -41,18 +40,17 @@ def __getattr__(name: str) -> Any:
     if name in _COMPOSITE:
         return getattr(import_module(f"{__name__}.composite"), name)
     if name.startswith("__"):
-        raise absent("mindspore.ops", name)
+        raise AttributeError(name)
     if name[:1].isupper():
-        from dumpsim.frontends.mindspore.ops.operations import primitive
-
-        try:
-            return primitive(name)
-        except UnsupportedError:
-            raise absent("mindspore.ops", name) from None
+        return import_module(f"{__name__}.operations")._own(name)
     value = _function(name)
     if value is None:
-        raise absent("mindspore.ops", name)
+        raise AttributeError(name)
     return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops", name, _own)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.frontends.mindspore import ops as _ops
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = ["make_tuple", "partial", "tuple_len", "tuple_to_array", "typeof"]
@@ -56,8 +56,9 @@ _OLDER = MappingProxyType(
 )
 
 
+def _own(name: str) -> Any:
+    return _ops._own(_OLDER.get(name, name))
+
+
 def __getattr__(name: str) -> Any:
-    try:
-        return getattr(_ops, _OLDER.get(name, name))
-    except AttributeError:
-        raise absent("mindspore.ops.functional", name) from None
+    return vendored("mindspore.ops.functional", name, _own)

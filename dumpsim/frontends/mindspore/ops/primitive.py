@@ -9,6 +9,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.callee import PrimitiveBase
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = [
     "Primitive",
@@ -257,3 +258,7 @@ def constexpr(fn: Any = None, get_instance: bool = True, name: str | None = None
 
 
 _primexpr = constexpr
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.primitive", name)

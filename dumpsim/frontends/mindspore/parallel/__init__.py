@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.parallel._context import ParallelMode
 
 __all__ = ["ParallelMode"]
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.parallel", name)
+    return vendored("mindspore.parallel", name)

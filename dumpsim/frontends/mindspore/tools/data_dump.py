@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.core.settings import RunSettings
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
@@ -63,3 +64,7 @@ def set_dump(target: Any, enabled: bool = True) -> None:
         for primitive in cell._primitives.values():
             if "dump" in primitive.attrs:
                 primitive.add_prim_attr("dump", mark)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.tools.data_dump", name)

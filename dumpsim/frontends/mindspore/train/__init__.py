@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.amp import (
     DynamicLossScaleManager,
     FixedLossScaleManager,
@@ -73,4 +73,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.train", name)
+    return vendored("mindspore.train", name)

@@ -1,5 +1,8 @@
 """``mindspore.train.amp``: as `mindspore.amp`."""
 
+from typing import Any
+
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.amp import (
     auto_mixed_precision,
     build_train_network,
@@ -8,3 +11,7 @@ from dumpsim.frontends.mindspore.amp import (
 )
 
 __all__ = ["auto_mixed_precision", "build_train_network", "custom_mixed_precision", "get_black_list"]
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.train.amp", name)

@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _dumping
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.context import GRAPH_MODE, get_context
 from dumpsim.frontends.mindspore.dataset.queue import DataQueue, GetNext
@@ -240,3 +241,7 @@ def data_sink(
         return output
 
     return sink_process
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.train.dataset_helper", name)

@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import nn
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.amp import build_train_network
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_auto_parallel_context, get_context
@@ -360,3 +361,7 @@ def _metrics(metrics: Any) -> dict[str, nn.Metric]:
         raise ScriptTypeError(f"For 'get_metrics', the argument 'metrics' must be None, dict or set, but got {metrics}")
     names = sorted(metrics) if isinstance(metrics, set) else list(metrics)
     return {name: nn.get_metric_fn(name) for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.train.model", name)

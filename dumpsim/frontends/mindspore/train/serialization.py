@@ -13,7 +13,7 @@ import numpy as np
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnreadableError, UnsupportedError
 from dumpsim.frontends.mindspore import log as logger
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn.cell import Cell
@@ -223,4 +223,4 @@ def load_param_into_net(
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.train", name)
+    return vendored("mindspore.train.serialization", name)

@@ -5,7 +5,7 @@ Decoding, rotations and colour are not emulated.
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.dataset.vision import transforms, utils
 from dumpsim.frontends.mindspore.dataset.vision.transforms import (
     HWC2CHW,
@@ -43,4 +43,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.dataset.vision", name)
+    return vendored("mindspore.dataset.vision", name)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.vision._resample import output_size, resample
@@ -445,4 +445,4 @@ class RandomCrop(_Random):
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.dataset.vision.transforms", name)
+    return vendored("mindspore.dataset.vision.transforms", name)

@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["Inter"]
 
@@ -26,4 +26,4 @@ class Inter(IntEnum):
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.dataset.vision.utils", name)
+    return vendored("mindspore.dataset.vision.utils", name)

@@ -1,14 +1,11 @@
 """``mindspore.device_context.ascend``: settings of Ascend devices."""
 
-from importlib import import_module
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["op_debug"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return import_module(f"{__name__}.{name}")
-    raise absent("mindspore.device_context.ascend", name)
+    return vendored("mindspore.device_context.ascend", name)

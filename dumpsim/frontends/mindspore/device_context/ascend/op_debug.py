@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dumpsim.frontends.mindspore import _dumping
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["aclinit_config"]
 
@@ -33,4 +33,4 @@ def aclinit_config(config: Mapping[str, Any]) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.device_context.ascend.op_debug", name)
+    return vendored("mindspore.device_context.ascend.op_debug", name)

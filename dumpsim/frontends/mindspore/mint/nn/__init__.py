@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__: list[str] = []
 
@@ -41,13 +41,17 @@ Upsample(size=None, scale_factor=None, mode='nearest', align_corners=None, recom
 """.replace("\\\n", "")
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     if name in ("functional", "layer"):
         return import_module(f"{__name__}.{name}")
     layer = import_module(f"{__name__}.layer")
-    if name in layer.__all__:
+    if name in vars(layer)["__all__"]:
         return getattr(layer, name)
     row = None if name.startswith("_") else next((r for r in _APPLIED.splitlines() if r.startswith(f"{name}(")), None)
     if row is None:
-        raise absent("mindspore.mint.nn", name)
+        raise AttributeError(name)
     return layer.applied(row)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.mint.nn", name, _own)

@@ -6,8 +6,8 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
-from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.mint._renamed import find
@@ -322,8 +322,12 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     return result
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     value = None if name.startswith("_") else find(name, "nn.functional.", _RENAMED)
     if value is None:
-        raise absent("mindspore.mint.nn.functional", name)
+        raise AttributeError(name)
     return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.mint.nn.functional", name, _own)

@@ -8,6 +8,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -352,3 +353,10 @@ class BatchNorm3d(_BatchNorm):
     >>> BatchNorm3d(3).num_batches_tracked.item()
     0
     """
+
+
+__path__ = ()  # the vendor's module has submodules
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.mint.nn.layer", name)

@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.initializer import initializer
@@ -220,3 +221,7 @@ class SGD(_Optimizer):
             ops.assign(first, first * 0)
             gradient = gradient + moved * momentum if group["nesterov"] else moved
         ops.assign(parameter, parameter - self.lrs[number] * gradient)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.mint.optim.adam", name)

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, nearest
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -413,3 +414,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
         )
     found: Cell = _BY_NAME[name]()
     return found
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.activation", name)

@@ -8,6 +8,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._listener import neutral
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -194,3 +195,7 @@ class OneHot(Cell):
 
     def construct(self, indices: Any) -> Any:
         return self.onehot(indices, self.depth, self.on_value, self.off_value)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.basic", name)

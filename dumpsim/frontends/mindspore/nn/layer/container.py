@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
 __all__ = ["CellDict", "CellList", "SequentialCell"]
@@ -150,3 +151,7 @@ class CellDict(Cell):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError("CellDict", where="nn.CellDict", nearest="nn.CellList")
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.container", name)

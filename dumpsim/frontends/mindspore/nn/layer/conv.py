@@ -6,6 +6,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -324,3 +325,7 @@ def _padding(padding: Any, owner: str) -> Any:
                 f"'{type(amount).__name__}'."
             )
     return padding
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.conv", name)

@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -86,3 +87,7 @@ class Embedding(Cell):
             f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
             f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
         )
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.embedding", name)

@@ -6,6 +6,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -261,3 +262,7 @@ class LayerNorm(Cell):
             f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
             f"begin_params_axis={self.begin_params_axis}, gamma{self.gamma}, beta={self.beta}"
         )
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.normalization", name)

@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
@@ -279,3 +280,7 @@ class AdaptiveMaxPool1d(_AdaptivePool1d):
         x = max_pool(x)
         x = self.squeeze(x)
         return x  # noqa: RET504 - the IR shows the name
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.pooling", name)

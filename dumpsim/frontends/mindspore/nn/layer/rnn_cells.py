@@ -6,6 +6,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -154,3 +155,7 @@ class GRUCell(_StepCell):
     def construct(self, x: Any, hx: Any) -> Any:
         self._floats(x=x, hx=hx)
         return gru(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.rnn_cells", name)

@@ -11,6 +11,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import log, ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
@@ -224,3 +225,7 @@ class LSTM(_Recurrent):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.rnns", name)

@@ -10,6 +10,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._listener import neutral
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import (
     HeUniform,
@@ -394,3 +395,7 @@ class TransformerDecoder(_Stack):
         if self.norm is not None:
             output = self.norm(output)
         return output
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.layer.transformer", name)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn.loss import loss
 from dumpsim.frontends.mindspore.nn.loss.loss import *  # noqa: F403
 
@@ -10,4 +10,4 @@ __all__ = [*loss.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.nn", name)
+    return vendored("mindspore.nn.loss", name)

@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -505,3 +506,7 @@ class FocalLoss(LossBase):
         else:
             loss = (-1 * weight * labels * log_probability).mean(axis=-1)
         return self.get_loss(loss)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.loss.loss", name)

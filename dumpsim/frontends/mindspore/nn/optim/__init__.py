@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn.optim.adam import Adam, AdamWeightDecay
 from dumpsim.frontends.mindspore.nn.optim.adaptive import FTRL, Adadelta, Adagrad, AdaMax, ProximalAdagrad, RMSProp
 from dumpsim.frontends.mindspore.nn.optim.momentum import Momentum
@@ -25,4 +25,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.nn", name)
+    return vendored("mindspore.nn.optim", name)

@@ -6,6 +6,7 @@ import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.initializer import initializer
@@ -181,3 +182,7 @@ class AdamWeightDecay(Optimizer):
         else:
             optim_result = self.hyper_map(F.partial(fixed, lr, weight_decay), *members)
         return optim_result
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.optim.adam", name)

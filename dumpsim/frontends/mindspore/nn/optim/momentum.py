@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -77,3 +78,7 @@ class Momentum(Optimizer):
                 F.partial(_momentum_opt, self.opt, self.momentum, lr), gradients, params, moments
             )
         return success
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.optim.momentum", name)

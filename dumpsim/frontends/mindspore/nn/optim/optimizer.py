@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
@@ -332,3 +333,7 @@ def _loss_scale(value: Any, owner: str) -> float:
     if value <= 0:
         raise ScriptValueError(f"For '{owner}', the 'loss_scale' must be float and must > 0, but got '{float(value)}'.")
     return float(value)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.optim.optimizer", name)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn.wrap import cell_wrapper, loss_scale
 from dumpsim.frontends.mindspore.nn.wrap.cell_wrapper import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.wrap.loss_scale import *  # noqa: F403
@@ -11,4 +11,4 @@ __all__ = [*cell_wrapper.__all__, *loss_scale.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.nn", name)
+    return vendored("mindspore.nn.wrap", name)

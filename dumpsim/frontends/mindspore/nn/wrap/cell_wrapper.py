@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import ParameterTuple
 from dumpsim.frontends.mindspore.nn import _check
@@ -170,3 +171,7 @@ class WithEvalCell(Cell):
             outputs = ops.cast(outputs, mstype.float32)
         loss = self._loss_fn(outputs, label)
         return loss, outputs, label
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.wrap.cell_wrapper", name)

@@ -6,6 +6,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.device.chip import OverflowMode
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -225,3 +226,7 @@ def _saturates() -> bool:
 def _has_all_finite() -> bool:
     """Whether one operator looks at all gradients: on Ascend, kernel by kernel."""
     return bool(get_context("device_target") == "Ascend" and get_context("jit_level") != "O2")
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.nn.wrap.loss_scale", name)

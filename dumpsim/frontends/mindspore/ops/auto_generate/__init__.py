@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore import ops as _ops
-
-__all__: list[str] = []
+from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.ops import _own
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_ops, name)
+    return vendored("mindspore.ops.auto_generate", name, _own)

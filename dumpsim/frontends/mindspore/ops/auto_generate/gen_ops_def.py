@@ -1,5 +1,10 @@
 """``mindspore.ops.auto_generate.gen_ops_def``: as `mindspore.ops.auto_generate`."""
 
-from dumpsim.frontends.mindspore.ops.auto_generate import __getattr__  # noqa: F401 - answers for this module, too
+from typing import Any
 
-__all__: list[str] = []
+from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.ops import _own
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.auto_generate.gen_ops_def", name, _own)

@@ -4,7 +4,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.ops.function import find
 
 _PLACES = MappingProxyType(
@@ -14,11 +14,15 @@ _PLACES = MappingProxyType(
 __all__ = [name for listed in _PLACES.values() for name in listed.split()]
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     for place, listed in _PLACES.items():
         if name in listed.split():
             return getattr(import_module(f"{__name__}.{place}"), name)
     value = None if name.startswith("__") else find(name)
     if value is None:
-        raise absent("mindspore.ops.composite", name)
+        raise AttributeError(name)
     return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.composite", name, _own)

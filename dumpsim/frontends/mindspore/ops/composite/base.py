@@ -7,10 +7,11 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
-from dumpsim.frontends.mindspore.ops.composite import __getattr__  # noqa: F401 - ``HyperMap`` and others
+from dumpsim.frontends.mindspore.ops.composite import _own
 
 __all__ = ["GradOperation", "grad", "value_and_grad", "vjp"]
 
@@ -250,3 +251,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
         return first if weights is None else (first, of_weights)
 
     return (value[0], back, value[1:]) if has_aux else (value, back)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.composite.base", name, _own)

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._api import function
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["find"]
 
@@ -15,8 +15,12 @@ def find(name: str) -> Any:
     return None if row is None or not row.module else getattr(import_module(f"{__name__}.{row.module}"), name)
 
 
-def __getattr__(name: str) -> Any:
+def _own(name: str) -> Any:
     value = find(name)
     if value is None:
-        raise absent("mindspore.ops.function", name)
+        raise AttributeError(name)
     return value
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.function", name, _own)

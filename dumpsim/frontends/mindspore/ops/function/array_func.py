@@ -1,5 +1,10 @@
 """``mindspore.ops.function.array_func``: functions, all of them as `mindspore.ops.function` has them."""
 
-from dumpsim.frontends.mindspore.ops.function import __getattr__  # noqa: F401 - answers for this module, too
+from typing import Any
 
-__all__: list[str] = []
+from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.ops.function import _own
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.function.array_func", name, _own)

@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import Any
 
-from dumpsim.core.errors import UnsupportedError
-from dumpsim.frontends.mindspore._absent import absent
 from dumpsim.frontends.mindspore._api import primitive_module
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.ops.primitive import Primitive, primitive_class
+from dumpsim.ops.table import is_known
 
 __all__ = ["Primitive", "primitive"]
 
@@ -31,10 +31,11 @@ def primitive(name: str) -> type[Primitive]:
     return primitive_class(name)
 
 
+def _own(name: str) -> Any:
+    if primitive_module(name) is None and not is_known(name):
+        raise AttributeError(name)
+    return primitive(name)
+
+
 def __getattr__(name: str) -> Any:
-    try:
-        if name[:1].isupper():
-            return primitive(name)
-    except UnsupportedError:
-        pass
-    raise absent("mindspore.ops.operations", name)
+    return vendored("mindspore.ops.operations", name, _own)

@@ -1,5 +1,10 @@
 """``mindspore.ops.operations.array_ops``: primitives, all of them as `mindspore.ops.operations` has them."""
 
-from dumpsim.frontends.mindspore.ops.operations import __getattr__  # noqa: F401 - answers for this module, too
+from typing import Any
 
-__all__: list[str] = []
+from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.ops.operations import _own
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.operations.array_ops", name, _own)

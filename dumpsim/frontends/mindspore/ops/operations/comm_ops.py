@@ -3,8 +3,9 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.communication import management
-from dumpsim.frontends.mindspore.ops.operations import __getattr__  # noqa: F401 - answers for what is not here
+from dumpsim.frontends.mindspore.ops.operations import _own
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["AllGather", "AllReduce", "Broadcast", "ReduceOp", "ReduceScatter"]
@@ -72,3 +73,7 @@ class Broadcast(_Collective):
                 f"For 'Broadcast', the type of 'root_rank' should be 'int', but got type '{type(root_rank).__name__}'."
             )
         super().__init__("Broadcast", group, root_rank=root_rank)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.operations.comm_ops", name, _own)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function.debug import print_
-from dumpsim.frontends.mindspore.ops.operations import __getattr__  # noqa: F401 - answers for what is not here
+from dumpsim.frontends.mindspore.ops.operations import _own
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["Print", "TensorDump"]
@@ -54,3 +55,7 @@ but got: both
         from dumpsim.frontends.mindspore.ops._channels import dump
 
         dump(file, input_x, self.input_output, self.instance_name or None)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.operations.debug_ops", name, _own)

@@ -3,7 +3,9 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.ops._signatures import data_format as _format_number
+from dumpsim.frontends.mindspore.ops.operations import _own
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["AvgPool", "BatchNorm", "Conv2D", "Conv3D", "MaxPool"]
@@ -233,3 +235,7 @@ class BatchNorm(Primitive):
     def __call__(self, input_x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
         settings = [self.is_training, self.epsilon, self.momentum, _format_number(self.data_format)]
         return self._run([input_x, scale, bias, mean, variance, *settings])
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.ops.operations.nn_ops", name, _own)

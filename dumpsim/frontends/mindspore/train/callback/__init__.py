@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.frontends.mindspore._absent import absent
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
 from dumpsim.frontends.mindspore.train.callback._checkpoint import CheckpointConfig, ModelCheckpoint
 from dumpsim.frontends.mindspore.train.callback._monitor import LossMonitor, TimeMonitor
@@ -30,4 +30,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent("mindspore.train.callback", name)
+    return vendored("mindspore.train.callback", name)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["Callback", "CallbackList", "InternalCallbackParam", "RunContext"]
 
@@ -145,3 +146,7 @@ class CallbackList:
         """``tell("train", "step_end", ...)`` calls every ``on_train_step_end``."""
         for callback in self._callbacks:
             getattr(callback, f"on_{phase}_{event}")(run_context)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.train.callback._callback", name)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
@@ -90,3 +91,7 @@ class ModelCheckpoint(Callback):
         self._written.append(path)
         while len(self._written) > self._config.keep_checkpoint_max:
             self._written.pop(0).unlink(missing_ok=True)
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.train.callback._checkpoint", name)

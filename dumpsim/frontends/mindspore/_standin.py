@@ -1,0 +1,394 @@
+"""Stand-ins: what a script gets for a name that the real MindSpore has and the front end does not define.
+
+Every such name imports. Constants and enums have the vendor's values, exceptions can be raised and caught, classes can
+be named in ``isinstance`` and in class statements, and a module is a module. Whoever calls a function or makes an
+object of a class gets an `UnsupportedError` that names it and the nearest thing that the emulation has.
+"""
+
+import ast
+import enum
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType, new_class
+from typing import Any, NoReturn
+
+from dumpsim.core.errors import DumpsimError, UnsupportedError, nearest
+from dumpsim.frontends.mindspore import _vendor
+from dumpsim.frontends.mindspore._kindred import kindred
+
+__all__ = ["ScriptModule", "StandIn", "StandInModule", "refusal", "vendor_module", "vendored"]
+
+_FRONT = "dumpsim.frontends"
+_NOTHING = object()
+# what Python and its tools ask every module for
+_OF_MODULES = frozenset(
+    (
+        *("__all__", "__annotations__", "__builtins__", "__cached__", "__dict__", "__doc__", "__file__", "__loader__"),
+        *("__name__", "__package__", "__path__", "__spec__", "__test__", "__warningregistry__", "__wrapped__"),
+    )
+)
+
+
+def vendored(module: str, name: str, own: Callable[[str], Any] | None = None) -> Any:
+    """Return what a name that a module does not define stands for: the ``__getattr__`` of every module.
+
+    Parameters
+    ----------
+    module : str
+        The module as scripts know it, ``mindspore.nn``.
+    name : str
+        The missing name.
+    own : callable, optional
+        The module's own lookup, which raises AttributeError for what it does not know. Modules that have one call it
+        ``_own``, so that other modules find what it makes.
+
+    Raises
+    ------
+    AttributeError
+        For a name that the vendor does not have either, with the most similar one.
+
+    Examples
+    --------
+    >>> vendored("mindspore.nn", "Conv3d")(1, 2, 3)
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.UnsupportedError: mindspore.nn: Conv3d is not emulated, nearest is nn.Conv2d [DS-API-001]
+    >>> vendored("mindspore.nn", "InstanceNorm2D")
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'mindspore.nn' has no attribute 'InstanceNorm2D' (did you mean 'InstanceNorm2d'?)
+    """
+    if own is not None:
+        try:
+            return own(name)
+        except AttributeError:
+            pass
+    if name in _OF_MODULES:
+        return _dunder(module, name)
+    submodule = _front(f"{module}.{name}") if hasattr(_front(module), "__path__") else None
+    if submodule is not None:
+        return submodule
+    entry = _vendor.entries(module).get(name)
+    if entry is None:
+        close = nearest(name, sorted(_vendor.names(module)))
+        hint = f" (did you mean {close!r}?)" if close else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+    return _value(module, name, entry)
+
+
+def _dunder(module: str, name: str) -> Any:
+    """Return ``__all__`` of a module that has none of its own."""
+    if name == "__all__" and _vendor.is_module(module):
+        return _vendor.exported(module)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+# -- what there is
+
+
+@cache
+def _has_file(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # its package is a plain module
+        return False
+
+
+def _front(path: str) -> ModuleType | None:
+    """Return the front end's module for one of the vendor's, None where no file has it."""
+    name = f"{_FRONT}.{path}"
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return None if isinstance(loaded, StandInModule) else loaded
+    return import_module(name) if _has_file(name) else None
+
+
+@cache
+def _emulated_at(home: tuple[str, str]) -> tuple[str, str] | None:
+    """Return under which of its names the front end has an object of the vendor, None where it has not."""
+    return next((place for place in _vendor.places(home) if _own_value(*place) is not _NOTHING), None)
+
+
+def _own_value(path: str, name: str) -> Any:
+    module = _front(path)
+    if module is None:
+        return _NOTHING
+    if name in vars(module):
+        return vars(module)[name]
+    own = vars(module).get("_own")
+    try:
+        return _NOTHING if own is None else own(name)
+    except AttributeError:
+        return _NOTHING
+
+
+def _emulated(home: tuple[str, str]) -> Any:
+    """Return the front end's object for one of the vendor's, `_NOTHING` where there is none."""
+    place = _emulated_at(home)
+    return _NOTHING if place is None else _own_value(*place)
+
+
+def vendor_module(path: str) -> ModuleType:
+    """Return a module of the vendor: the front end's own, else a stand-in.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        For a module that the vendor does not have, with the most similar one.
+
+    Examples
+    --------
+    >>> vendor_module("mindspore.ops.operations._quant_ops")
+    <module 'mindspore.ops.operations._quant_ops' (not emulated)>
+    """
+    own = _front(path)
+    if own is not None:
+        return own
+    if not _vendor.is_module(path):
+        parent, _, name = path.rpartition(".")
+        close = nearest(name, sorted(_vendor.names(parent)))
+        hint = f" (did you mean {f'{parent}.{close}'!r}?)" if close else ""
+        raise ModuleNotFoundError(f"No module named {path!r}{hint}", name=path)
+    full = f"{_FRONT}.{path}"
+    if full not in sys.modules:
+        sys.modules[full] = StandInModule(path)
+    return sys.modules[full]
+
+
+class ScriptModule(ModuleType):
+    """A module of the front end that a script has imported: ``import *`` binds all that the vendor exports."""
+
+    @property
+    def __all__(self) -> list[str]:
+        exported = _vendor.exported(self.__name__.removeprefix(f"{_FRONT}."))
+        return list(dict.fromkeys([*vars(self).get("__all__", ()), *exported]))
+
+
+class StandInModule(ModuleType):
+    """A module that the vendor has and the front end does not."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{_FRONT}.{path}", f"``{path}``: its names import, nothing of it is emulated.")
+        is_package = _vendor.is_package(path)
+        self.__spec__ = ModuleSpec(self.__name__, None, is_package=is_package)
+        if is_package:
+            self.__path__ = []
+
+    @property
+    def _vendor_path(self) -> str:
+        return self.__name__.removeprefix(f"{_FRONT}.")
+
+    def __getattr__(self, name: str) -> Any:
+        return vendored(self._vendor_path, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(_vendor.names(self._vendor_path))
+
+    def __repr__(self) -> str:
+        return f"<module {self._vendor_path!r} (not emulated)>"
+
+
+# -- what there is not
+
+
+def refusal(module: str, name: str) -> UnsupportedError:
+    """Return the error for something of the vendor that is not emulated, with the nearest thing that is."""
+    return _refusal((module, name))
+
+
+def _refusal(home: tuple[str, str]) -> UnsupportedError:
+    path, name = _vendor.places(home)[0]
+    found = kindred(path, name) or _spelled_alike(path, name)
+    hint = f", nearest is {found}" if found else ""
+    return UnsupportedError(f"{name} is not emulated{hint}", where=path, code="DS-API-001")
+
+
+def _spelled_alike(path: str, name: str) -> str | None:
+    """Return the emulated name of a module that is spelled most like one that is not."""
+    from difflib import get_close_matches
+
+    kind = name[:1].isupper()
+    known = [other for other in _vendor.names(path) if other[:1].isupper() == kind and other[:1] != "_"]
+    close = get_close_matches(name, sorted(set(known) - {name}), n=8, cutoff=0.7)
+    found = next((other for other in close if _is_emulated(path, other)), None)
+    short = path.removeprefix("mindspore.")
+    return found if found is None or short == "mindspore" else f"{short}.{found}"
+
+
+def _is_emulated(path: str, name: str) -> bool:
+    entry = _vendor.entries(path)[name]
+    home = entry.detail if entry.kind == "from" else (path, name)
+    return _emulated(home) is not _NOTHING
+
+
+class StandIn:
+    """An object that the vendor's module holds and the emulation does not have; it refuses when it is used."""
+
+    __slots__ = ("_home",)
+    _home: tuple[str, str]
+
+    def __new__(cls, home: tuple[str, str]) -> "StandIn":
+        made = object.__new__(cls)
+        object.__setattr__(made, "_home", home)
+        return made
+
+    def __init__(self, home: tuple[str, str]) -> None:
+        """Leave everything to `__new__`: a base class of the vendor may have an initialization of its own."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _refusal(self._home)
+
+    __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __enter__ = __exit__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(name)
+        raise AttributeError(f"{_refusal(self._home)}: no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<{'.'.join(_vendor.places(self._home)[0])} (not emulated)>"
+
+
+def _value(module: str, name: str, entry: _vendor.Entry) -> Any:
+    """Return what an entry of the record stands for."""
+    if entry.kind == "module":
+        return _module(entry.detail, (module, name))
+    if entry.kind == "external":
+        return _external(entry.detail[0], entry.detail[1], (module, name))
+    home = entry.detail if entry.kind == "from" else (module, name)
+    found = _emulated(home)
+    return _made(home) if found is _NOTHING else found
+
+
+def _module(path: str, home: tuple[str, str]) -> Any:
+    if path.partition(".")[0] == "mindspore":
+        return vendor_module(path)
+    try:
+        return import_module(path)
+    except ImportError:
+        return StandIn(home)
+
+
+def _external(path: str, name: str, home: tuple[str, str]) -> Any:
+    try:
+        return getattr(vendor_module(path) if path.partition(".")[0] == "mindspore" else import_module(path), name)
+    except (ImportError, AttributeError):
+        return StandIn(home)
+
+
+def _made(home: tuple[str, str]) -> Any:
+    """Make what the record describes. Classes, enums and functions are made once; data and objects are made anew."""
+    entry = _vendor.defined(home[0]).get(home[1])
+    if entry is None:  # of another package
+        return _external(*home, home)
+    match entry.kind:
+        case "module":
+            return _module(entry.detail, home)
+        case "data":
+            return ast.literal_eval(entry.detail)
+        case "sequence":
+            kind, text = entry.detail
+            items = [_referred(reference) for reference in text.split()]
+            return tuple(items) if kind == "tuple" else items
+        case "member":
+            owner, _, member = entry.detail.rpartition(".")
+            return getattr(_referred(owner), member, _NOTHING)
+        case "primitive":
+            return _primitive(home, entry.detail)
+        case "instance":
+            return _instance(home, entry.detail)
+    return _defined_once(home)
+
+
+def _referred(reference: str) -> Any:
+    path, name = _vendor.split(reference)
+    found = _emulated((path, name)) if path.partition(".")[0] == "mindspore" else _NOTHING
+    return _made((path, name)) if found is _NOTHING else found
+
+
+def _primitive(home: tuple[str, str], detail: str) -> Any:
+    """Return the primitive that the vendor's module holds, made with the arguments that it was made with."""
+    reference, _, arguments = detail.partition(" ")
+    kind = _emulated(_vendor.split(reference))
+    if kind is _NOTHING:
+        return _instance(home, reference)
+    try:
+        return kind(**ast.literal_eval(arguments or "{}"))
+    except (DumpsimError, TypeError, ValueError, AttributeError):
+        return _instance(home, reference)
+
+
+def _instance(home: tuple[str, str], reference: str) -> Any:
+    kind = _referred(reference)
+    if reference == "typing.TypeVar":
+        from typing import TypeVar
+
+        return TypeVar(home[1])
+    if isinstance(kind, type):
+        try:
+            return new_class(kind.__name__, (StandIn, kind))(home)
+        except (DumpsimError, TypeError, ValueError):
+            pass  # a type that cannot have subclasses, or with fields of its own
+    return StandIn(home)
+
+
+@cache
+def _defined_once(home: tuple[str, str]) -> Any:
+    entry = _vendor.defined(home[0])[home[1]]
+    if entry.kind == "enum":
+        return _enum(home, *entry.detail)
+    if entry.kind == "function":
+        return _function(home)
+    return _class(home, [_referred(base) for base in entry.detail.split()])
+
+
+def _enum(home: tuple[str, str], kind: str, members: dict[str, str]) -> Any:
+    values = {name: _literal(text) for name, text in members.items()}
+    make: Any = getattr(enum, kind)
+    return make(home[1], values, module=home[0])
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text  # a value that no literal can write is named
+
+
+def _function(home: tuple[str, str]) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise _refusal(home)
+
+    refuse.__module__, refuse.__name__ = home
+    refuse.__qualname__ = home[1]
+    refuse.__doc__ = "Refuse: the emulation does not have it."
+    return refuse
+
+
+def _class(home: tuple[str, str], bases: list[Any]) -> Any:
+    """Return a class that can be named, tested for and derived from; only exceptions have objects."""
+    classes = [base for base in bases if isinstance(base, type) and base is not object]
+    for chosen in (tuple(classes), tuple(classes[:1]), ()):
+        try:
+            return new_class(home[1], chosen, exec_body=lambda space: space.update(_body(home, chosen)))  # noqa: B023
+        except TypeError:
+            continue  # bases that do not go together here
+    raise AssertionError(f"no class for {home}")
+
+
+def _body(home: tuple[str, str], bases: tuple[type, ...]) -> Iterator[tuple[str, Any]]:
+    yield "__module__", home[0]
+    yield "__doc__", "Refuse to be constructed: the emulation does not have it."
+    if not any(issubclass(base, BaseException) for base in bases):
+
+        def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
+            raise _refusal(home)
+
+        yield "__new__", refuse
