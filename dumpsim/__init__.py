@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dumpsim.core.errors import DumpsimError
     from dumpsim.core.record import Record
     from dumpsim.replay.first import first
+    from dumpsim.replay.replay import replay
     from dumpsim.tensor.device_stats import device_statistics
     from dumpsim.tensor.digest import digest
     from dumpsim.tensor.layout import to_device, to_host
@@ -33,6 +34,7 @@ __all__ = [
     "digest",
     "first",
     "open",
+    "replay",
     "simd_levels",
     "statistics",
     "to_device",
@@ -51,6 +53,7 @@ _HOMES = {
     "digest": "dumpsim.tensor.digest",
     "first": "dumpsim.replay.first",
     "open": "dumpsim.analysis.dumpset",
+    "replay": "dumpsim.replay",
     "simd_levels": "dumpsim.tensor.simd",
     "statistics": "dumpsim.tensor.stats",
     "to_device": "dumpsim.tensor.layout",

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 import dumpsim
-from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, run, show, stat
+from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, replay, run, show, stat
 from dumpsim.core.errors import BadInputError, UnfinishedWarning, nearest
 
 __all__ = ["app"]
@@ -91,6 +91,7 @@ app.command("explain")(explain.explain)
 app.command("convert")(convert.convert)
 app.command("compare")(compare.compare)
 app.command("first")(first.first)
+app.command("replay")(replay.replay)
 app.command(
     "msaccucmp",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},

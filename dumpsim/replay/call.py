@@ -1,5 +1,6 @@
 """What one dumped run of an operator was given: files, constants of the graph, attributes; small enough to be sent."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,11 +13,25 @@ from dumpsim.core.abstract import MonadType, TensorType
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, NodeRef, Operand, ParamRef
+from dumpsim.graph.ge.machine import BN_REDUCE, BN_REDUCE_GRAD, BN_UPDATE, BN_UPDATE_GRAD, DROP_DO_MASK, GE_TYPES
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
+from dumpsim.replay.gegraph import GeOp
 from dumpsim.replay.given import Unspelled, parse
 
-__all__ = ["Call", "Given", "arrange", "call_of", "definition_of", "operands_of", "refusal"]
+__all__ = [
+    "Absent",
+    "Call",
+    "Given",
+    "Member",
+    "arrange",
+    "attrs_of",
+    "call_of",
+    "definition_of",
+    "operands_of",
+    "refusal",
+    "settled",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,22 @@ class Absent:
     """An operand that was not dumped, and why nothing else tells it."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the operators that work as one kernel in a whole graph.
+
+    Attributes
+    ----------
+    op_type : str
+        Of the operator table.
+    settings : mapping or None
+        Attributes and host operands by name; None where no graph tells them.
+    """
+
+    op_type: str
+    settings: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +86,9 @@ class Call:
         ``cpu`` or ``device``.
     compute : str
         Type in which it computes; empty: that of its operands, float32 for narrower ones.
+    members : tuple of Member
+        Of an operator that no IR shows: what it is made of, one after the other, each with the result of the one before
+        it as its first operand.
     reason : str
         Why it cannot be recomputed.
     """
@@ -68,6 +102,7 @@ class Call:
     before: Mapping[int, Side] = field(default_factory=dict)
     machine: str = "device"
     compute: str = ""
+    members: tuple[Member, ...] = ()
     reason: str = ""
 
 
@@ -87,14 +122,35 @@ _HOST = frozenset(
         "half_pixel_centers", "head_num", "input_layout", "inner_precise", "sparse_mode", "mode", "depth",
     }
 )  # fmt: skip
+# operands that are the shape of the output
+_SHAPES = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2, "Conv3DBackpropInput": 2, "Conv3DBackpropFilter": 2,
+           "Reshape": 1, "BroadcastTo": 1}  # fmt: skip
 _BY_OUTPUT = frozenset({"dtype", "output_type"})
 _COLLECTIVE = frozenset({"AllReduce", "AllGather", "ReduceScatter", "Broadcast"})
 
 
+_FROM_GE = {ge: own for own, ge in GE_TYPES.items() if own != "Dense"}
+_OF_GE = {one.name: one for one in (BN_REDUCE, BN_UPDATE, BN_UPDATE_GRAD, BN_REDUCE_GRAD, DROP_DO_MASK)}
+_LAYOUT = OpDef(
+    name="TransData", operands=("src",), infer=lambda abstracts, attrs: abstracts[0], kernel=lambda src, **attrs: src
+)
+_PART = re.compile(r"([A-Za-z]\w*?)-op\d+", re.ASCII)
+
+
 def definition_of(op_type: str) -> OpDef | None:
-    """Return the definition of an operator type, None for an unknown one."""
+    """Return the definition of an operator type of MindSpore or GE, None for an unknown one.
+
+    Examples
+    --------
+    >>> definition_of("MatMulV2").name, definition_of("TransData").operands, definition_of("Unheard")
+    ('MatMul', ('src',), None)
+    """
+    if op_type == "TransData":  # files are read in the host's layout, where it changes nothing
+        return _LAYOUT
+    if op_type in _OF_GE:
+        return _OF_GE[op_type]
     try:
-        return find(op_type)
+        return find(_FROM_GE.get(op_type, op_type))
     except UnsupportedError:
         return None
 
@@ -110,7 +166,7 @@ def refusal(op_type: str) -> str:
     definition = definition_of(op_type)
     if definition is None:
         return "unknown operator type"
-    if op_type in _COLLECTIVE:
+    if definition.name in _COLLECTIVE:
         return "needs the tensors of other ranks"
     if definition.random:
         return "draws random numbers"
@@ -123,7 +179,12 @@ Source = Callable[[Operand, IrDoc | None], Side | None]
 
 
 def call_of(
-    operator: Operator, *, machine: str = "device", compute: str = "", find_source: Source | None = None
+    operator: Operator,
+    *,
+    machine: str = "device",
+    compute: str = "",
+    find_source: Source | None = None,
+    ge: Mapping[str, GeOp] | None = None,
 ) -> Call:
     """Return what a dumped run was given, from its files and its node in the graph of the dump.
 
@@ -134,6 +195,8 @@ def call_of(
         See `Call`.
     find_source : callable
         ``find_source(operand, document)``: the file of whatever gave an operand that was not dumped as one.
+    ge : mapping of str to GeOp
+        Operators of GE's text graphs by name as files have it.
     """
     op_type = operator.op_type
     outputs = tuple((entry.slot, side_of(entry)) for entry in operator.outputs)
@@ -142,7 +205,8 @@ def call_of(
     if not any(side.path for _, side in outputs):
         said = "only statistics were dumped" if outputs else "no output was dumped"
         return Call(op_type=op_type, reason=said)
-    definition = find(op_type)
+    definition = definition_of(op_type)
+    assert definition is not None
     first = operator.entries[0]
     node = first.graphs.node(first.name.op_name, first.graph_id)
     if node is not None and node.op_type != op_type:
@@ -155,13 +219,28 @@ def call_of(
         doc = _document(operator, node)
         for at, (operand, kind) in enumerate(operands_of(node, doc)):
             file = files.get(at) or (find_source(operand, doc) if find_source is not None else None)
-            operands.append(_operand(operand, file, at))
+            value = _operand(operand, file, at)
+            if isinstance(value, Absent) and _SHAPES.get(definition.name) == at:
+                value = Given(tuple(operator.outputs[0].shape))
+            operands.append(value)
             kind = kind if kind is not None else _type(operand, doc)
             shapes.append(kind.shape if isinstance(kind, TensorType) and -1 not in kind.shape else None)
-            host.append(isinstance(operand, ConstRef) and not isinstance(kind, TensorType))
+            hidden = isinstance(operand, ConstRef) and not str(operand.value)  # a tensor, in protobuf
+            host.append(isinstance(operand, ConstRef) and not hidden and not isinstance(kind, TensorType))
     else:
         count = max(files, default=-1) + 1
         operands = [files.get(at, Absent(f"input.{at} was not dumped")) for at in range(count)]
+        members = _members(operator, ge or {})
+        reason = next((said for one in members if (said := refusal(one.op_type))), "")
+        return Call(
+            op_type=op_type,
+            operands=tuple(operands),
+            outputs=outputs,
+            machine=machine,
+            compute=compute,
+            members=members,
+            reason=reason,
+        )
     attrs, missing = _attrs(definition, node)
     if missing:
         return Call(op_type=op_type, reason=missing)
@@ -175,6 +254,57 @@ def call_of(
         machine=machine,
         compute=compute,
     )
+
+
+def _members(operator: Operator, ge: Mapping[str, GeOp]) -> tuple[Member, ...]:
+    """The operators that were fused into one, by their names; the operator itself where none were."""
+    found = []
+    for name in operator.parts:
+        known = ge.get(name)
+        kind = known.type if known is not None else operator.op_type
+        if known is None and len(operator.parts) > 1:
+            spelled = _PART.fullmatch(name.rpartition("_")[2])
+            kind = spelled[1] if spelled is not None else name
+        definition = definition_of(kind)
+        own = definition.name if definition is not None and kind not in _OF_GE else kind
+        found.append(Member(op_type=own, settings=dict(known.attrs) if known is not None else None))
+    return tuple(found)
+
+
+def settled(definition: OpDef, values: list[Any], settings: Mapping[str, Any], kind: DType | None) -> tuple[Any, ...]:
+    """Return operands as a kernel takes them: settings by name, tensors in order; those are taken from `values`."""
+    if definition.name in _TUPLES:
+        values[:] = [tuple(values)]
+    found: list[Any] = []
+    for at, name in enumerate(definition.operands):
+        place = at - (len(definition.operands) - len(definition.defaults))
+        if name in _HOST and values and _listed(values[0]):
+            found.append(_plain(values.pop(0)))  # a constant of the graph that is a tensor on the device
+        elif name in settings:
+            found.append(settings[name])
+        elif name in _BY_OUTPUT:
+            found.append(kind)
+        elif values and (name not in _HOST or place < 0):
+            found.append(values.pop(0))
+        elif place >= 0:
+            found.append(definition.defaults[place])
+        else:
+            raise Unspelled(f"has no operand {name}")
+    return tuple(found)
+
+
+def _listed(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim <= 1 and value.dtype.kind in "ib"
+
+
+def _plain(value: "np.ndarray[Any, Any]") -> Any:
+    return value.tolist() if value.ndim == 0 else tuple(value.tolist())
+
+
+def attrs_of(definition: OpDef, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a kernel, those of GE's names too."""
+    found = {name: settings.get(name, default) for name, default in definition.attrs.items()}
+    return {name: _like(value, definition.attrs[name]) for name, value in found.items()}
 
 
 def _document(operator: Operator, node: IrNode) -> IrDoc | None:
@@ -219,24 +349,22 @@ def _node(doc: IrDoc | None, operand: Any) -> IrNode | None:
 def _operand(operand: Any, file: Side | None, at: int) -> Any:
     """The file of an operand, or the constant that the graph shows."""
     if isinstance(operand, ConstRef):
+        if not str(operand.value):
+            return file if file is not None else Absent(f"input.{at} is a constant that the graph does not show")
         try:
             value = parse(str(operand.value))
         except Unspelled as error:
             return file if file is not None else Absent(f"input.{at} is {error}")
-        if str(operand.value) == "" and file is None:
-            return Absent(f"input.{at} is a constant that the graph does not show")
         # the file has all digits of a number, the text six
-        whole = not isinstance(value, float | np.ndarray) and str(operand.value) != ""
+        whole = not isinstance(value, float | np.ndarray)
         return Given(value) if file is None or whole else file
     return file if file is not None else Absent(f"input.{at} was not dumped")
 
 
-def _attrs(definition: OpDef, node: IrNode | None) -> tuple[dict[str, Any], str]:
+def _attrs(definition: OpDef, node: IrNode) -> tuple[dict[str, Any], str]:
     """Attributes by name, and what is missing."""
     attrs = dict(definition.attrs)
-    shown = dict(node.primitive_attrs) if node is not None else {}
-    if node is None and attrs:
-        return {}, f"no graph in the dump shows its attributes ({', '.join(attrs)})"
+    shown = dict(node.primitive_attrs)
     for name, default in definition.attrs.items():
         if name not in shown:
             continue
@@ -300,7 +428,7 @@ def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind
         value = values[at]
         setting = host[at] if known and at < len(host) else False
         if isinstance(value, np.ndarray) and (setting or name in _HOST):
-            value = value.tolist() if value.ndim == 0 else tuple(value.tolist())
+            value = _plain(value)
         found.append(value)
     return tuple(found)
 

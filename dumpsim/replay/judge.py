@@ -1,6 +1,8 @@
 """The evidence of one run of an operator: recompute it from its files and measure its outputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -18,11 +20,13 @@ from dumpsim.core.abstract import (
     tensors_of,
 )
 from dumpsim.core.dtype import DTYPES, DType, dtype, from_numpy
-from dumpsim.core.errors import DtypeError, DumpsimError
+from dumpsim.core.errors import DtypeError, DumpsimError, UnreadableError
 from dumpsim.core.evidence import Evidence
 from dumpsim.ops.opdef import OpDef
-from dumpsim.replay.call import Absent, Call, Given, arrange, definition_of
+from dumpsim.replay.bounded import Bounded
+from dumpsim.replay.call import Absent, Call, Given, arrange, attrs_of, definition_of, settled
 from dumpsim.replay.given import Unspelled
+from dumpsim.replay.guess import guesses
 from dumpsim.replay.kernel import Computed, Refusal, compute
 from dumpsim.replay.measure import Measured, measure
 from dumpsim.replay.slope import MACHINES, Machine
@@ -52,10 +56,10 @@ def judge(call: Call, *, factor: float = 1.0) -> Evidence:
         return _judge(call, factor)
     except (Refusal, Unspelled) as error:
         return Evidence.skip(str(error))
-    except DumpsimError as error:
-        return Evidence.skip(f"{type(error).__name__}: {error}")
-    except OSError as error:
+    except (UnreadableError, OSError) as error:
         return Evidence.skip(f"unreadable: {error}")
+    except DumpsimError as error:
+        return Evidence.skip(str(error))
     except MemoryError:
         return Evidence.skip("needs more memory than there is")
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -64,44 +68,140 @@ def judge(call: Call, *, factor: float = 1.0) -> Evidence:
 
 
 def _judge(call: Call, factor: float) -> Evidence:
-    definition = definition_of(call.op_type)
-    if definition is None:
-        raise Refusal("unknown operator type")
     outputs = [(slot, side) for slot, side in call.outputs if side.path is not None]
-    kinds = {slot: _kind(side, None) for slot, side in outputs}
-    values = _loaded(call, definition)
-    results: dict[int, Array] = {}
-    for slot, side in outputs:
-        results[slot] = side.load()
-        kinds[slot] = _kind(side, results[slot])
-    first = kinds[outputs[0][0]]
-    operands = arrange(definition, values, call.host, DTYPES.get(first))
-    openly = _check(definition, operands, call.attrs, results)
+    values = _loaded(call)
+    results = {slot: side.load() for slot, side in outputs}
+    kinds = {slot: _kind(side, results[slot]) for slot, side in outputs}
     machine = Machine(unit=_unit(call, values, kinds), slopes=MACHINES[call.machine])
-    real = DTYPES[first].kind == "float" if first in DTYPES else False
-    computed = compute(definition, operands, call.attrs, machine=machine, real=real)
-    unseen = _unseen(values, call)
-    worst: tuple[int, Measured] | None = None
-    unwritten = {slot for slots in definition.unwritten.values() for slot in slots}
-    for slot, dumped in results.items():
-        if slot >= len(computed) or slot in unwritten:
+    found: _Found | None = None
+    for attempt in _attempts(call, values, results, kinds):
+        try:
+            one = _tried(call, attempt, values, results, kinds, machine, factor)
+        except _DOES_NOT_FIT:
+            if attempt.sure:
+                raise
             continue
-        if unseen and np.isnan(computed[slot].value).any():
+        if found is None or one.rank < found.rank:
+            found = one
+        if one.measured.error <= one.measured.explained:
+            break
+    if found is None:
+        raise Refusal("no graph in the dump shows its attributes, and none that its shapes allow are known")
+    slot, worst = found.slot, found.measured
+    if worst.error <= worst.explained:
+        return Evidence(worst.error, worst.explained, "ok")
+    size = results[slot].size
+    if not found.sure and 2 * worst.outside > size:
+        raise Refusal("no graph in the dump shows its attributes, and none that its shapes allow make this output")
+    index = tuple(int(n) for n in np.unravel_index(worst.index, results[slot].shape)) if worst.index >= 0 else ()
+    more = f", {worst.outside} of {size} elements" if worst.outside > 1 else ""
+    return Evidence(worst.error, worst.explained, "suspect", f"output.{slot}{list(index)}{more}")
+
+
+_DOES_NOT_FIT = (Refusal, Unspelled, DumpsimError, ArithmeticError, AssertionError, AttributeError, LookupError,
+                 TypeError, ValueError)  # fmt: skip
+_MOST_ATTEMPTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """Settings to try: by member, None for operands in the order of the files; `sure` of those that the graph shows."""
+
+    settings: tuple[Mapping[str, Any] | None, ...]
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The worst output of an attempt."""
+
+    slot: int
+    measured: Measured
+    sure: bool
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The best fit is the lowest."""
+        return self.measured.outside, self.measured.excess
+
+
+def _attempts(
+    call: Call, values: Sequence[Any], results: Mapping[int, Array], kinds: Mapping[int, str]
+) -> Iterator[_Attempt]:
+    if not call.members:
+        yield _Attempt((None,), True)
+        return
+    output = results[min(results)].shape
+    shapes = [one.shape for one in values if isinstance(one, np.ndarray)]
+    choices: list[list[Mapping[str, Any] | None]] = []
+    sure = True
+    for at, member in enumerate(call.members):
+        if member.settings is not None:
+            choices.append([member.settings])
+            continue
+        definition = _defined(member.op_type)
+        own = shapes if at == 0 else [output, *shapes[-1:]]
+        options: list[Mapping[str, Any] | None] = list(guesses(member.op_type, own, output))
+        sure &= not options and not definition.attrs
+        if not definition.attrs:
+            options.insert(0, None)
+        choices.append(options)
+    for settings in islice(product(*choices), _MOST_ATTEMPTS):
+        yield _Attempt(settings, sure)
+
+
+def _tried(
+    call: Call, attempt: _Attempt, values: Sequence[Any], results: Mapping[int, Array], kinds: Mapping[int, str],
+    machine: Machine, factor: float,
+) -> _Found:  # fmt: skip
+    """Recompute with some settings, and measure."""
+    kind = DTYPES.get(kinds[min(kinds)])
+    left = list(values)
+    computed: list[Computed] = []
+    names = [member.op_type for member in call.members] or [call.op_type]
+    for at, (name, settings) in enumerate(zip(names, attempt.settings, strict=True)):
+        definition = _defined(name)
+        if at:
+            left.insert(0, _passed_on(computed[0], machine))
+        if settings is None:
+            operands = arrange(definition, left, call.host, kind)
+            attrs, left = dict(call.attrs), left[len(operands) :]
+        else:
+            operands, attrs = settled(definition, left, settings, kind), attrs_of(definition, settings)
+        last = at == len(names) - 1
+        openly = _check(definition, operands, attrs, results if last else {})
+        real = kind is not None and kind.kind == "float"
+        computed = compute(definition, operands, attrs, machine=machine, real=real)
+    if call.members and left:
+        raise Refusal(f"{len(left)} of its inputs are not known")
+    unseen = any(isinstance(one, np.ndarray) and one.dtype.kind == "f" and bool(np.isnan(one).all()) for one in values)
+    unwritten = {slot for slots in definition.unwritten.values() for slot in slots}
+    worst: _Found | None = None
+    for slot, dumped in results.items():
+        if slot >= len(computed) or slot in unwritten or (unseen and np.isnan(computed[slot].value).any()):
             continue
         found = _measured(dumped, computed[slot], kinds[slot], machine.unit, factor, slot in openly)
-        if found.error and computed[slot].value.dtype.kind in "iu" and call.op_type in _CHOICES:
-            found = _chosen(found, call.op_type, operands, dumped, computed[slot].value)
-        if worst is None or found.excess > worst[1].excess:
-            worst = slot, found
+        if found.error and computed[slot].value.dtype.kind in "iu" and definition.name in _CHOICES:
+            found = _chosen(found, definition.name, operands, dumped, computed[slot].value)
+        if worst is None or found.excess > worst.measured.excess:
+            worst = _Found(slot, found, attempt.sure)
     if worst is None:
         raise Refusal(_UNSEEN if unseen else "none of its outputs is recomputed")
-    slot, found = worst
-    if found.error <= found.explained:
-        return Evidence(found.error, found.explained, "ok")
-    shape = results[slot].shape
-    index = tuple(int(n) for n in np.unravel_index(found.index, shape)) if found.index >= 0 else ()
-    more = f", {found.outside} of {results[slot].size} elements" if found.outside > 1 else ""
-    return Evidence(found.error, found.explained, "suspect", f"output.{slot}{list(index)}{more}")
+    return worst
+
+
+def _passed_on(computed: Computed, machine: Machine) -> Array:
+    """A result as the next member of a fused operator takes it."""
+    if computed.value.dtype.kind != "f":
+        return computed.value
+    return Bounded.of(computed.value, computed.bound, machine)
+
+
+def _defined(op_type: str) -> OpDef:
+    definition = definition_of(op_type)
+    if definition is None:
+        raise Refusal("unknown operator type")
+    return definition
 
 
 def _kind(side: Side, array: Array | None) -> str:
@@ -114,9 +214,9 @@ def _kind(side: Side, array: Array | None) -> str:
     return from_numpy(array.dtype).name if array is not None else ""
 
 
-def _loaded(call: Call, definition: OpDef) -> list[Any]:
+def _loaded(call: Call) -> list[Any]:
     """Arrays and constants of the operands, as they were before the run."""
-    overwritten = _overwritten(call, definition)
+    overwritten = _overwritten(call)
     values: list[Any] = []
     for at, operand in enumerate(call.operands):
         unseen = at in overwritten and at not in call.before
@@ -136,17 +236,6 @@ def _loaded(call: Call, definition: OpDef) -> list[Any]:
     return values
 
 
-def _unseen(values: Sequence[Any], call: Call) -> bool:
-    """Whether an operand is not known."""
-    definition = definition_of(call.op_type)
-    assert definition is not None
-    return any(
-        isinstance(values[at], np.ndarray) and values[at].dtype.kind == "f" and bool(np.isnan(values[at]).all())
-        for at in definition.updates
-        if at < len(values)
-    )
-
-
 def _readable(side: Side) -> Array:
     array = side.load()
     if array.dtype.kind == "V" and array.dtype.names:
@@ -154,13 +243,14 @@ def _readable(side: Side) -> Array:
     return array
 
 
-def _overwritten(call: Call, definition: OpDef) -> frozenset[int]:
+def _overwritten(call: Call) -> frozenset[int]:
     """Operands whose files hold what the operator made of them.
 
     Inputs are written after the run; files that differ from the output that is the same memory were not.
     [spec observed 0.11]
     """
     outputs = dict(call.outputs)
+    definition = _defined(call.op_type)
     for slot, at in definition.alias.items():
         if at not in definition.updates or slot not in outputs or at >= len(call.operands):
             continue
@@ -187,7 +277,8 @@ def _check(
 ) -> set[int]:
     """See that operands make outputs of the dumped sizes, before any work; return those that values make shorter."""
     openly: set[int] = set()
-    inferred = tensors_of(definition.infer([_abstract(one) for one in operands], attrs))
+    wide = any(isinstance(one, Bounded) for one in operands)
+    inferred = tensors_of(definition.infer([_abstract(one, wide) for one in operands], attrs))
     for slot, dumped in results.items():
         if slot >= len(inferred):
             raise Refusal(f"has {len(inferred)} outputs, the dump has output.{slot}")
@@ -199,8 +290,11 @@ def _check(
     return openly
 
 
-def _abstract(value: Any) -> Abstract:
+def _abstract(value: Any, wide: bool = False) -> Abstract:
+    """The type of an operand; within a fused operator (`wide`) all numbers that are not whole count as one type."""
     if isinstance(value, np.ndarray):
+        if wide and value.dtype.kind in "fV":
+            return TensorType(dtype=DTYPES["float32"], shape=value.shape)
         return TensorType(dtype=from_numpy(value.dtype), shape=value.shape)
     if isinstance(value, DType):
         return TypeType(value=value)
@@ -209,7 +303,7 @@ def _abstract(value: Any) -> Abstract:
     if isinstance(value, str):
         return StringType(value=value)
     if isinstance(value, tuple):
-        items = tuple(_abstract(item) for item in value)
+        items = tuple(_abstract(item, wide) for item in value)
         constant = all(not isinstance(item, TensorType) for item in items)
         return TupleType(items=items, value=value if constant else None)
     kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"

@@ -87,6 +87,8 @@ def compute(
         if found is None:
             raise Refusal(f"no rule bounds the rounding errors of {definition.name}")
         return [_computed(one) for one in found]
+    if any(isinstance(one, Bounded) and bool(np.any(bound_of(one))) for one in _flat(bounded)):
+        raise Refusal(f"no rule bounds what {definition.name} makes of rounding errors before it")
     value = _run(definition, _plainly(bounded), attrs)
     size = _run(definition, _plainly(bounded, np.abs), attrs)
     count = terms([plain(one) for one in _flat(_plainly(bounded))], attrs, value[0])
@@ -115,7 +117,7 @@ def _computed(result: Any) -> Computed:
 def _lifted(operand: Any, updated: bool, machine: Machine, widen: bool) -> Any:
     if isinstance(operand, tuple):
         return tuple(_lifted(item, updated, machine, widen) for item in operand)
-    if not isinstance(operand, np.ndarray):
+    if not isinstance(operand, np.ndarray) or isinstance(operand, Bounded):
         return operand
     if operand.dtype.kind in "fV" or (widen and operand.dtype.kind in "iub"):
         return exact(operand, machine)

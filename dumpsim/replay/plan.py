@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator, Series, series
 from dumpsim.analysis.verdict import Side, side_of
-from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 from dumpsim.core.irdoc import IrDoc, NodeRef, Operand, ParamRef
 from dumpsim.replay.call import Call, call_of, definition_of, operands_of
+from dumpsim.replay.gegraph import GeOp, ge_graphs, index
 from dumpsim.replay.given import Unspelled, parse
 from dumpsim.replay.unit import COMPUTE
 
@@ -64,21 +66,48 @@ def machine_of(entries: Iterable[Entry]) -> str:
     return "cpu" if any(_CPU.search(path.name) for path in paths) else "device"
 
 
-def plan(dump: DumpSet, *, machine: str | None = None, compute: Iterable[Compute] = ()) -> Iterator[Planned]:
-    """Yield the runs of a dump in the order of execution."""
+def plan(
+    dump: DumpSet, *, machine: str | None = None, compute: Iterable[Compute] = (), graphs: Path | None = None
+) -> Iterator[Planned]:
+    """Yield the runs of a dump in the order of execution.
+
+    Parameters
+    ----------
+    dump : DumpSet
+    machine : str
+        See `Call`; by default the names of the files tell.
+    compute : iterable of Compute
+    graphs : Path
+        Directory of GE's text graphs; by default one beside the dump or above it.
+    """
     rules = tuple(compute)
     held: dict[tuple[int, str], tuple[int | None, Side]] = {}
+    ge = _whole_graphs(dump, graphs)
     for group in series(dump):
         sources = _Sources(group)
         own = machine or machine_of(entry for one in group.operators for entry in one.entries)
         for operator in group.operators:
-            if operator.op_type in _NOT_RUN or operator.api:
+            if operator.op_type in _NOT_RUN:
+                continue
+            if operator.api:
+                said = "a call of an API dump, which does not hold its weights and settings"
+                yield Planned(operator=operator, call=Call(op_type=operator.op_type, reason=said))
                 continue
             kind = next((r.kind for r in reversed(rules) if operator.entries[0].answers(r.pattern)), "")
-            call = call_of(operator, machine=own, compute=kind, find_source=sources.of)
+            call = call_of(operator, machine=own, compute=kind, find_source=sources.of, ge=ge)
             sources.ran(operator)
             yield Planned(operator=operator, call=_remembered(operator, call, held))
         _end(group, held)
+
+
+def _whole_graphs(dump: DumpSet, graphs: Path | None) -> dict[str, GeOp]:
+    try:
+        return index(ge_graphs(graphs or dump.root))
+    except UnreadableError as error:
+        if dump.broken is None:
+            raise
+        dump.broken(error)
+        return {}
 
 
 class _Sources:

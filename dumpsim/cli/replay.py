@@ -1,0 +1,88 @@
+"""``dumpsim replay``: the operators of one dump, recomputed and ranked."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dumpsim.cli.compare import Iteration, Jobs, Rank, Scheduler, Step, absent, say
+from dumpsim.cli.output import print_json, print_rows, progress
+from dumpsim.cli.selection import Json
+
+if TYPE_CHECKING:
+    from dumpsim.replay.replay import Replay, Row
+
+__all__ = ["replay"]
+
+_COLUMNS = ("rank", "iteration", "op_type", "op_name", "verdict", "error", "explained", "excess", "source", "reason")
+
+
+def replay(
+    dump: Annotated[Path, typer.Argument(metavar="DUMP", help="A dump, a directory inside it, or one of its files.")],
+    op: Annotated[str | None, typer.Option(help="Glob on the operator's full name or type.")] = None,
+    rank: Rank = None,
+    iteration: Iteration = None,
+    step: Step = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Also operators that are ok or were skipped.")] = False,
+    factor: Annotated[float, typer.Option(help="Times what rounding explains that an error may be.")] = 1.0,
+    compute: Annotated[
+        list[str] | None,
+        typer.Option(help="'PATTERN:TYPE' for operators that compute in tf32, hf32, float16, bfloat16 or float64."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or device: whose functions were used; by default the file names tell.")
+    ] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute each operator of one dump from its inputs; exit code 1 if rounding does not explain a result."""
+    from dumpsim.analysis.dumpset import open as open_dump
+    from dumpsim.replay.replay import named, prepare
+
+    wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
+    whole = open_dump(dump)
+    work = prepare(whole.filter(**wanted), factor=factor, compute=compute or (), device=device)
+    if not work.lines:
+        say(absent([whole], wanted))
+    elif op is not None:
+        work = work.of(named(op))
+        if not work.lines:
+            say([f"--op: no operator is called {op!r} (dumpsim ls shows their names)"])
+    rows = work.rows(jobs=jobs, scheduler=scheduler)
+    result = work.result(progress(rows, what="replay", total=len(work)))
+    if as_json:
+        for row in result:
+            print_json(row.as_dict())
+    else:
+        _print([row for row in result if every or row.verdict == "suspect"])
+    _summary(result)
+    if result.unreadable or any(row.unreadable for row in result):
+        raise typer.Exit(3)
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+def _print(rows: "Iterable[Row]") -> None:
+    shown = [{**row.as_dict(), "excess": row.excess if row.error is not None else None} for row in rows]
+    columns = list(_COLUMNS)
+    for column in ("rank", "iteration", "source", "reason"):
+        values = {row[column] for row in shown}
+        if values <= {None, ""} or (column in ("rank", "iteration") and values <= {0, None}):
+            columns.remove(column)
+    if shown:
+        print_rows(columns, shown)
+
+
+def _summary(result: "Replay") -> None:
+    """What was recomputed and what was not, on stderr."""
+    lines = [f"skipped: {count} {said}" for said, count in result.skipped.items()]
+    lines += [f"not read: {said}" for said in result.unreadable]
+    counts = result.counts
+    done = counts.get("ok", 0) + counts.get("suspect", 0)
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no operators"
+    lines.append(f"{done} operator{'s' * (done != 1)} recomputed: {said}")
+    for line in lines:
+        print(line, file=sys.stderr)
