@@ -17,14 +17,13 @@ from dumpsim.archive.naming import OPDEBUG
 from dumpsim.codecs import npy, opdebug
 from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.irdoc import SourceLine, script_line
 from dumpsim.core.record import Record
 from dumpsim.tensor.stats import Statistics, statistics
 
 __all__ = ["Entry"]
 
 _SMALL = 1 << 20  # bytes below which reading a file costs less than mapping it
-_FRAMEWORK = ("site-packages/mindspore/", "dumpsim/frontends/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +151,7 @@ class Entry:
     @property
     def script_line(self) -> SourceLine | None:
         """The innermost line that is the script's own, not the framework's."""
-        return next((line for line in reversed(self.source) if not any(mark in line.path for mark in _FRAMEWORK)), None)
+        return script_line(self.source)
 
     def array(self) -> "np.ndarray[Any, Any]":
         """The tensor: memory-mapped and read-only, or converted where a bin file holds another layout or type.

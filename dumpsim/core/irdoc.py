@@ -3,13 +3,26 @@
 The runtime makes one of these for every kernel graph; `codecs.irtext` and `codecs.irproto` write and read it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, TensorType
 
-__all__ = ["ConstRef", "IrDoc", "IrNode", "IrParam", "KernelIo", "NodeRef", "Operand", "ParamRef", "SourceLine"]
+__all__ = [
+    "ConstRef",
+    "IrDoc",
+    "IrNode",
+    "IrParam",
+    "KernelIo",
+    "NodeRef",
+    "Operand",
+    "ParamRef",
+    "SourceLine",
+    "script_line",
+]
+
+_FRAMEWORK = ("site-packages/mindspore/", "dumpsim/frontends/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +136,16 @@ class IrDoc:
     def kernels(self) -> Iterator[IrNode]:
         """Nodes that a device runs."""
         return (node for node in self.nodes if node.kernel_out is not None)
+
+
+def script_line(lines: Sequence[SourceLine]) -> SourceLine | None:
+    """The innermost line that is the script's own, not the framework's; `lines` are outermost first.
+
+    Examples
+    --------
+    >>> frame = dict(line=7, end_line=7, column=0, end_column=4, code="x")
+    >>> paths = ("train.py", "net.py", "dumpsim/frontends/mindspore/nn/cell.py")
+    >>> script_line([SourceLine(path=path, **frame) for path in paths]).path
+    'net.py'
+    """
+    return next((line for line in reversed(lines) if not any(mark in line.path for mark in _FRAMEWORK)), None)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.partname import part_name
 
-__all__ = ["BufferEntry", "FileEntry", "Manifest", "Spool", "path_for"]
+__all__ = ["BufferEntry", "FileEntry", "FindingEntry", "Manifest", "Spool", "path_for"]
 
 _TOGETHER = 256  # entries of one line of the spool: encoding one by one costs several times as much
 
@@ -49,6 +49,22 @@ class BufferEntry(BaseModel):
     dead: str
 
 
+class FindingEntry(BaseModel):
+    """The first NaN, infinity or overflow that the dump noticed, and how many there are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    kind: str
+    op_type: str
+    op_name: str
+    tensor: str
+    graph_id: int | None
+    iteration: int | None
+    count: int
+    path: str
+    line: int
+
+
 class Manifest(BaseModel):
     """The account of one rank's dump."""
 
@@ -75,6 +91,8 @@ class Manifest(BaseModel):
     written_bytes: int
     iterations: list[int]
     notes: list[str]
+    findings: list[FindingEntry] = []
+    next: str = ""
     buffers: list[BufferEntry] = []
     files: list[FileEntry] = []
 

@@ -1,8 +1,10 @@
 """The cells of a statistics row. [spec mindspore 4.2-4.4]"""
 
 import hashlib
+import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,31 @@ from dumpsim.tensor.device_stats import device_statistics
 from dumpsim.tensor.digest import digest
 from dumpsim.tensor.stats import Statistics, statistics
 
-__all__ = ["device_cells", "host_cells", "is_finite"]
+__all__ = ["Measured", "device_cells", "host_cells", "is_finite", "small_finite"]
 
 _SLICE = 20480  # elements that 2.10 hashes at a time [spec mindspore 4.2]
+_FEW = 64  # elements of a tensor that is looked at where nothing measures it: 2 us, of 100 us to write a file
 _LARGE = 1 << 23  # bytes from which threads pay
 _THREADS = min(4, os.cpu_count() or 1)
 
 
-def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] | None = None) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The cells of a row, and what is known of its elements beside.
+
+    Attributes
+    ----------
+    cells : tuple of str
+    nan, infinite : bool or None
+        Whether an element is NaN or infinite; None where nothing was measured.
+    """
+
+    cells: tuple[str, ...]
+    nan: bool | None
+    infinite: bool | None
+
+
+def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] | None = None) -> Measured:
     """Cells of statistics and digests, in the order of their names.
 
     Parameters
@@ -36,7 +55,7 @@ def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] 
     Examples
     --------
     >>> host_cells(np.array([[1, 2, 3], [4, 5, 6]], np.float32), ("max", "min", "l2norm", "count"))
-    ('6', '1', '9.53939', '6')
+    Measured(cells=('6', '1', '9.53939', '6'), nan=False, infinite=False)
     """
     found: Statistics | None = None
     if any(name in NAMES for name in names):
@@ -51,19 +70,37 @@ def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] 
         if name not in digests:
             digests[name] = digest([hashed], name)[0] if name == "md5" or hashed.size <= _SLICE else _sliced(hashed)
         cells.append(digests[name])
-    return tuple(cells)
+    if found is None:
+        return Measured(tuple(cells), None, None)
+    return Measured(tuple(cells), found.nan > 0, found.positive_inf + found.negative_inf > 0)
 
 
-def device_cells(values: NDArray[Any], names: Sequence[str], precision: str) -> tuple[str, ...]:
+def device_cells(values: NDArray[Any], names: Sequence[str], precision: str) -> Measured:
     """Cells as the device's kernels give them, ``null`` where a kernel does not take the number type.
 
     Examples
     --------
-    >>> device_cells(np.array([True, False]), ("max", "l2norm"), "high")
+    >>> device_cells(np.array([True, False]), ("max", "l2norm"), "high").cells
     ('True', 'null')
     """
     found = device_statistics(values, precision)
-    return tuple(_printed(getattr(found, name)) for name in names)
+    extrema = [float(value) for value in (found.max, found.min) if value is not None]  # NaN if any element is
+    return Measured(
+        tuple(_printed(getattr(found, name)) for name in names),
+        any(map(math.isnan, extrema)) if extrema else None,
+        any(map(math.isinf, extrema)) if extrema else None,
+    )
+
+
+def small_finite(values: NDArray[Any]) -> bool:
+    """Whether a tensor is too large to look at beside writing it, or no number type of numpy, or has finite elements.
+
+    Examples
+    --------
+    >>> small_finite(np.array([1, np.nan])), small_finite(np.full(1000, np.nan))
+    (False, True)
+    """
+    return values.size > _FEW or values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def is_finite(values: NDArray[Any]) -> bool:

@@ -1,10 +1,12 @@
 """What is told of a dump at its end: why it is empty, what to type next, and the manifest."""
 
 import shlex
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dumpsim.core.version import __version__
+from dumpsim.dump.findings import Fact
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.summary import Summary, Tally
 from dumpsim.modes.profile import Profile
@@ -38,7 +40,7 @@ def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: b
     return f"nothing was dumped: {reason}"
 
 
-def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: Tally) -> str:
+def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: Tally, facts: Sequence[Fact]) -> str:
     """The command that shows the dump, or that explains why there is none."""
     if tally.elsewhere:
         return ""
@@ -51,12 +53,15 @@ def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: 
     if request.trigger == "overflow":
         flags = profile.overflow_check == "flags"  # a chip that saturates leaves finite results
         return f"dumpsim ls {where} --overflow" if flags else f"dumpsim stat {where} --bad"
+    kinds = {fact.kind for fact in facts}
+    if kinds and not (kinds == {"overflow"} and info.saturation):  # what saturates is finite: nothing to find
+        return f"dumpsim first {where}"
     return f"dumpsim ls {where} --summary" if tally.tensors else f"dumpsim stat {where}"
 
 
 def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary: Summary) -> "tuple[Manifest, str]":
     """The manifest without its files, and the path that it goes to."""
-    from dumpsim.dump.manifest import BufferEntry, Manifest, path_for
+    from dumpsim.dump.manifest import BufferEntry, FindingEntry, Manifest, path_for
 
     settings = info.settings
     found = Manifest(
@@ -81,6 +86,8 @@ def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary:
         written_bytes=summary.bytes,
         iterations=list(summary.iterations),
         notes=list(summary.notes),
+        findings=[FindingEntry.model_validate(fact) for fact in summary.facts],
+        next=summary.following,
         buffers=[BufferEntry.model_validate(entry) for entry in info.lifetimes()],
     )
     return found, path_for(settings.manifest or "", info.rank)

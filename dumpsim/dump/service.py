@@ -9,6 +9,7 @@ from dumpsim.archive.sink import Sink
 from dumpsim.core.clock import VirtualClock
 from dumpsim.core.errors import BadInputError, DumpConfigError, DumpWriteError, ScriptValueError
 from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, TaskEvent
+from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.options import CompileOptions
 from dumpsim.dump import decide, report
 from dumpsim.dump.acljson import AclJson
@@ -101,6 +102,7 @@ class DumpService:
             info.control,
             enabled=self.enabled,
         )
+        self._docs: dict[int, IrDoc] = {}  # the compiled graphs by id, for the script's lines
         self._layers: dict[str, None] = {}  # selected operators of the compiled graphs, in their order
         self._ran = False
         self._finished: Summary | None = None
@@ -181,6 +183,8 @@ class DumpService:
     def graph_compiled(self, event: GraphEvent) -> None:
         """Write the graph's files."""
         nodes = event.doc.nodes if event.doc is not None else ()
+        if event.doc is not None:
+            self._docs[event.graph_id] = event.doc
         if self.profile.complex_numbers == "error":
             check_types(nodes)
         if self.profile.heterogeneous == "error":
@@ -236,6 +240,8 @@ class DumpService:
 
     def after_task(self, event: TaskEvent) -> None:
         """A selected kernel has run."""
+        if event.overflow:
+            self.tally.findings.overflow(event, self._location.graph_id(event), self._iteration.moment.number)
         self._trigger.after(event, self._iteration.moment)
 
     # -- end -----------------------------------------------------------------------------------------------------------
@@ -251,11 +257,13 @@ class DumpService:
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
         if self.enabled and not (self.tally.asked or self.tally.failed or self.tally.elsewhere):
             self.tally.note(report.why_nothing(self.request, self.info, self.tally, ran=self._ran))
+        facts = self.tally.findings.facts(self._docs)
         summary = self.tally.summary(
             path=self._location.root,
             rank=self.info.rank,
             written=self._sink.written,
-            following=report.following(self.request, self.profile, self.info, self.tally),
+            facts=facts,
+            following=report.following(self.request, self.profile, self.info, self.tally, facts),
         )
         self._finished = summary
         if self._claim is not None:

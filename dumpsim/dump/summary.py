@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dumpsim.dump.findings import Fact, Findings
+
 __all__ = ["Directory", "Summary", "Tally"]
 
 _LINES = 12  # of the tree that a summary shows
@@ -41,6 +43,8 @@ class Summary:
         What else a user must know, such as why nothing was dumped.
     directories : tuple of Directory
         Where it was written: data by graph and iteration, then the rest.
+    facts : tuple of Fact
+        NaN, infinities and overflows that were noticed.
     following : str
         The command to type next.
     """
@@ -58,6 +62,7 @@ class Summary:
     failed: bool = False
     notes: tuple[str, ...] = ()
     directories: tuple[Directory, ...] = ()
+    facts: tuple[Fact, ...] = ()
     following: str = ""
 
     @property
@@ -77,7 +82,7 @@ class Summary:
         parts.append(f"written {written}; {self.files} files, {_size(self.bytes)}{where}")
         lines = [f"dumpsim: {self.path}", *_tree(self.directories)] if self.directories else []
         lines.append(", ".join(parts))
-        lines += [f"dumpsim: {note}" for note in self.notes]
+        lines += [f"dumpsim: {note}" for note in (*self.notes, *self.facts)]
         if self.following:
             lines.append(f"dumpsim: next: {self.following}")
         return "\n".join(lines)
@@ -97,6 +102,7 @@ class Tally:
     failures: int = 0
     elsewhere: bool = False
     notes: list[str] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
 
     def skip(self, reason: str) -> None:
         """A tensor that was asked for is not dumped."""
@@ -115,7 +121,15 @@ class Tally:
         self.failed = True
         self.failures += 1
 
-    def summary(self, *, path: str, rank: int, written: Mapping[str, tuple[int, int]], following: str = "") -> Summary:
+    def summary(
+        self,
+        *,
+        path: str,
+        rank: int,
+        written: Mapping[str, tuple[int, int]],
+        facts: tuple[Fact, ...] = (),
+        following: str = "",
+    ) -> Summary:
         """The account so far.
 
         Parameters
@@ -125,6 +139,8 @@ class Tally:
         rank : int
         written : mapping of str to (int, int)
             Files and bytes by directory.
+        facts : tuple of Fact
+            What was noticed of the tensors.
         following : str
             The command to type next.
         """
@@ -136,6 +152,7 @@ class Tally:
             path=path,
             rank=rank,
             directories=tuple(sorted(below, key=_order)),
+            facts=facts,
             following=following,
             asked=self.asked,
             captured=self.captured,

@@ -15,7 +15,7 @@ from dumpsim.core.events import TensorRef
 from dumpsim.core.record import Record
 from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
-from dumpsim.dump.measure import device_cells, host_cells
+from dumpsim.dump.measure import Measured, device_cells, host_cells, small_finite
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
@@ -58,7 +58,7 @@ class TensorFiles:
         self._names = profile.names
         self._csv = profile.csv
         self._tensors: Cache[Converted] = Cache(CACHED_BYTES)
-        self._cells: Cache[tuple[str, ...]] = Cache(CACHED_ROWS)
+        self._cells: Cache[Measured] = Cache(CACHED_ROWS)
         self.plain = Conversion(bug_compat=profile.bug_compat)
         self._how = Conversion(
             to_host=request.host_layout,
@@ -103,6 +103,9 @@ class TensorFiles:
             self._npy(directory, record, source, ref, found)
         if statistics is not None:
             self._row(directory, record, ref, found, statistics)
+        elif not small_finite(found.values):
+            nan = bool(np.isnan(found.values).any())
+            self._tally.findings.see(record, nan=nan, infinite=bool(np.isinf(found.values).any()))
 
     def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
         """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
@@ -203,16 +206,16 @@ class TensorFiles:
             self._log("ERROR", "", f"{record.op_name} {record.io}.{record.slot}: complex numbers have no statistics")
             return
         key = _key(ref)
-        cells = None if key is None else self._cells.get(key)
-        if cells is None:
+        measured = None if key is None else self._cells.get(key)
+        if measured is None:
             hashed = found.values
             if self._profile.bug_compat and found.dtype.name == "int4":
                 # quirk: as many bytes as the packed tensor has, of the unpacked one [spec mindspore 4.2]
                 hashed = hashed.reshape(-1)[: found.nbytes]
-            cells = host_cells(found.values, statistics.names, hashed)
+            measured = host_cells(found.values, statistics.names, hashed)
             if key is not None:
-                self._cells.put(key, cells, 1)
-        self._line(directory, record, cells, statistics)
+                self._cells.put(key, measured, 1)
+        self._line(directory, record, measured, statistics)
 
     def _device_row(
         self, directory: str, source: Source, io: str, ref: TensorRef, statistics: RequestedStatistics
@@ -231,13 +234,14 @@ class TensorFiles:
             nbytes=ref.nbytes,
         )
         record = self._record(source, io, ref, found)
-        cells = device_cells(values, statistics.names, statistics.precision)
-        self._line(directory, record, cells, statistics)
+        self._line(directory, record, device_cells(values, statistics.names, statistics.precision), statistics)
 
-    def _line(self, directory: str, record: Record, cells: tuple[str, ...], statistics: RequestedStatistics) -> None:
+    def _line(self, directory: str, record: Record, measured: Measured, statistics: RequestedStatistics) -> None:
         """Write one row, after the header where the file is new."""
+        if measured.nan or measured.infinite:
+            self._tally.findings.see(record, nan=bool(measured.nan), infinite=bool(measured.infinite))
         name = record.op_name if self._profile.csv_op_name == "raw" else self._names.shown_op_name(record.op_name)
-        line = statcsv.row(record, name, cells, self._csv)
+        line = statcsv.row(record, name, measured.cells, self._csv)
         if self._sink.is_new(directory, STATISTIC):
             line = statcsv.header(statistics.names) + line
         if self._writes.attempt(lambda: self._sink.append(directory, STATISTIC, line)):

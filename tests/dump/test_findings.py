@@ -1,0 +1,143 @@
+"""What the end of a run says of NaN, infinities and overflows that the dump has noticed."""
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import inprocess
+import numpy as np
+import pytest
+
+from dumpsim.dump.measure import small_finite
+from dumpsim.frontends.mindspore import Tensor, nn, ops
+
+HERE = Path(__file__).name
+
+
+class Net(nn.Cell):
+    def construct(self, x):
+        x = ops.exp(x)
+        y = ops.log(x - 2)
+        return ops.relu(y)
+
+
+class Large(nn.Cell):
+    def construct(self, x):
+        x = x * x
+        return ops.exp(x)
+
+
+LINE = inspect.getsourcelines(Net)[1] + 3
+LARGE_LINE = inspect.getsourcelines(Large)[1] + 3
+
+
+def dump(folder, monkeypatch, mode, values, *, net=Net, dtype=np.float32, **changes):
+    return inprocess.dump(
+        folder, monkeypatch, mode, lambda: net()(Tensor(np.array(values, dtype))).asnumpy(), iteration="all", **changes
+    )
+
+
+FEW = [[0.0, 1.0, 2.0]]
+MANY = [np.linspace(0, 2, 200)]  # more than what is looked at for nothing
+NAN = "NaN Log Default/Log-op0 output.0 x3"
+OVERFLOW = "overflow Log Default/Log-op0  x1"
+
+
+@pytest.mark.parametrize(
+    ("mode", "values", "changes", "expected"),
+    [
+        ("O0", MANY, {"saved_data": "statistic"}, [NAN, OVERFLOW]),
+        ("O0", MANY, {"saved_data": "full", "statistic_category": ["max"]}, [NAN, OVERFLOW]),
+        ("O0", MANY, {"saved_data": "statistic", "stat_calc_mode": "device"}, [NAN, OVERFLOW]),
+        (
+            "O0",
+            MANY,
+            {"saved_data": "statistic", "input_output": 1},
+            ["NaN ReLU Default/ReLU-op0 input.0 x1", OVERFLOW],
+        ),
+        ("O0", MANY, {"saved_data": "tensor"}, [OVERFLOW]),
+        ("O0", FEW, {"saved_data": "tensor"}, [NAN, OVERFLOW]),
+        ("GPU", MANY, {"saved_data": "statistic"}, [NAN]),
+        ("CPU", FEW, {"saved_data": "tensor"}, [NAN]),
+        ("CPU", MANY, {"saved_data": "tensor"}, []),
+        ("CPU", FEW, {"saved_data": "tensor", "kernels": ["Exp"], "dump_mode": 1}, []),
+    ],
+)
+def test_what_was_measured_is_said(tmp_path, monkeypatch, mode, values, changes, expected):
+    left = dump(tmp_path, monkeypatch, mode, values, **changes)
+    found = left.summary.facts
+    assert [f"{fact.kind} {fact.op_type} {fact.op_name} {fact.tensor} x{fact.count}" for fact in found] == expected
+    for fact in found:
+        assert (Path(fact.path).name, fact.line) == (HERE, LINE + (fact.op_type == "ReLU"))
+        assert fact.iteration == 0
+    command = "dumpsim first {}" if expected else "dumpsim ls {} --summary"
+    assert left.summary.following == command.format(left.root)
+
+
+def test_whole_graphs_report_what_the_hardware_did(tmp_path, monkeypatch):
+    left = dump(tmp_path, monkeypatch, "O2", MANY, saved_data="tensor")
+    (fact,) = left.summary.facts
+    assert (fact.kind, fact.count) == ("overflow", 1)
+    assert "Log" in fact.op_type + fact.op_name
+    assert left.summary.following == f"dumpsim first {left.root}"
+
+
+def test_infinities_are_told_from_nan(tmp_path, monkeypatch):
+    left = dump(tmp_path, monkeypatch, "GPU", [np.linspace(50, 1000, 100)], net=Large, saved_data="statistic")
+    (fact,) = left.summary.facts
+    assert (fact.kind, fact.op_type, fact.tensor, fact.count, fact.line) == (
+        "infinity",
+        "Exp",
+        "output.0",
+        1,
+        LARGE_LINE,
+    )
+
+
+def test_what_saturates_is_finite(tmp_path, monkeypatch):
+    chip = {"chip": "910A"}
+    left = dump(
+        tmp_path, monkeypatch, "O0", [[300.0] * 99], net=Large, dtype=np.float16, saved_data="full", settings=chip
+    )
+    (fact,) = left.summary.facts
+    assert (fact.kind, fact.op_type) == ("overflow", "Mul")
+    assert left.summary.following == f"dumpsim ls {left.root} --summary"
+
+
+def test_the_summary_and_the_manifest_say_it_and_the_command_helps(tmp_path, monkeypatch):
+    manifest = tmp_path / "manifest.json"
+    left = dump(tmp_path, monkeypatch, "O0", MANY, saved_data="full", settings={"manifest": str(manifest)})
+    lines = str(left.summary).splitlines()
+    assert lines[-3:] == [
+        f"dumpsim: NaN first in Log, {HERE}:{LINE} (Default/Log-op0 output.0, iteration 0); 3 tensors have it",
+        f"dumpsim: overflow first in Log, {HERE}:{LINE} (Default/Log-op0, iteration 0)",
+        f"dumpsim: next: dumpsim first {left.root}",
+    ]
+    found = json.loads(manifest.read_text())
+    assert found["next"] == f"dumpsim first {left.root}"
+    assert found["findings"][0] == {
+        "kind": "NaN", "op_type": "Log", "op_name": "Default/Log-op0", "tensor": "output.0", "graph_id": 0,
+        "iteration": 0, "count": 3, "path": __file__, "line": LINE,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "dumpsim", *found["next"].split()[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.lower().startswith("nan made by log  default/log-op0")
+
+
+def test_an_input_and_several_runs_are_worded():
+    from dumpsim.dump.findings import Fact
+
+    fact = Fact(kind="NaN", op_type="ReLU", op_name="n", tensor="input.0", graph_id=0, iteration=None, count=1)
+    assert str(fact) == "NaN first in input 0 of ReLU (n input.0)"
+    fact = Fact(kind="overflow", op_type="Mul", op_name="n", tensor="", graph_id=0, iteration=3, count=2)
+    assert str(fact) == "overflow first in Mul (n, iteration 3); 2 runs of operators overflow"
+
+
+def test_only_small_tensors_are_looked_at():
+    nan = np.full(64, np.nan, np.float32)
+    assert not small_finite(nan)
+    assert small_finite(np.append(nan, nan))
+    assert small_finite(np.zeros(4, np.int32))
