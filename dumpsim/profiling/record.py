@@ -1,9 +1,9 @@
 """What a profile holds: one record a task, one an iteration, one a step that the script marks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["KERNELS", "Iteration", "Operand", "Profile", "Step", "TaskRecord"]
+__all__ = ["KERNELS", "Iteration", "Operand", "Profile", "Step", "TaskRecord", "joined"]
 
 KERNELS = frozenset({"KERNEL_AICORE", "KERNEL_AIVEC", "KERNEL_AICPU", "KERNEL_HCCL", "KERNEL_HOST"})
 
@@ -137,3 +137,19 @@ class Profile:
     iterations: Sequence[Iteration] = ()
     steps: Sequence[Step] = ()
     cube_ops: frozenset[str] = frozenset()
+
+
+def joined(profiles: Sequence[Profile]) -> Profile:
+    """Profiles of one device that were recorded one after the other, as one."""
+    tasks: list[TaskRecord] = []
+    iterations: list[Iteration] = []
+    for profile in profiles:
+        first = len(iterations)
+        tasks += (
+            replace(task, iteration=task.iteration + first) if first and task.iteration >= 0 else task
+            for task in profile.tasks
+        )
+        iterations += profile.iterations
+    steps = tuple(step for profile in profiles for step in profile.steps)
+    start, end = profiles[0].start_ns, profiles[-1].end_ns
+    return replace(profiles[-1], start_ns=start, end_ns=end, tasks=tasks, iterations=iterations, steps=steps)

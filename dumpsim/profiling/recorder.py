@@ -36,6 +36,7 @@ class Recorder:
         self._first_task = 0  # of the run
         self._event: tuple[int, int, Mapping[str, Any]] | None = None  # of the kernel that runs: stream, task, details
         self._step_start: int | None = None
+        self._step_waits = False
         self._start_ns = 0
 
     @property
@@ -47,6 +48,8 @@ class Recorder:
         """Record what the session does from now on."""
         self._session = session
         self._start_ns = session.clock.now_ns
+        if self._step_waits:
+            self._step_start, self._step_waits = self._start_ns, False
         session.add_tap(self)
         session.trace_tasks(self._trace)
 
@@ -74,18 +77,17 @@ class Recorder:
             cube_ops=frozenset(chip.cube_ops),
         )
         self._tasks, self._iterations, self._steps = [], [], []
-        self._running, self._event, self._step_start = False, None, None
+        self._running, self._event, self._step_start, self._step_waits = False, None, None, False
         return profile
 
     def begin_step(self) -> None:
-        """The script begins a step."""
-        assert self._session is not None
-        self._step_start = self._session.clock.now_ns
+        """The script begins a step; before there is a session, the step begins with it."""
+        self._step_waits = self._session is None
+        self._step_start = None if self._session is None else self._session.clock.now_ns
 
     def end_step(self, number: int) -> None:
         """The script ends the step that it began."""
-        assert self._session is not None
-        if self._step_start is not None:
+        if self._session is not None and self._step_start is not None:
             self._steps.append(Step(number, self._step_start, self._session.clock.now_ns))
             self._step_start = None
 

@@ -26,6 +26,7 @@ _SUBMODULES = (
     "nn",
     "ops",
     "parallel",
+    "profiler",
     "runtime",
     "tools",
     "train",
@@ -46,6 +47,7 @@ _PLACES = MappingProxyType(
             "set_auto_parallel_context set_context set_device STRICT COMPATIBLE LAX"
         ),
         "ops.composite": "grad value_and_grad vjp",
+        "profiler": "Profiler",
         "tools": "set_dump",
         "train": (
             "Callback CheckpointConfig DatasetHelper DynamicLossScaleManager FixedLossScaleManager LossMonitor "
