@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.analysis.align import align
+from dumpsim.analysis.coverage import MIN_MATCHED, Coverage, Group, group_of
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.frame import frames
@@ -17,6 +18,7 @@ from dumpsim.analysis.pairing import Accuracy, Pair, idle, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Tolerance, rule
 from dumpsim.analysis.verdict import AGREEING, FINDINGS, Outcome, Task, judge_all, side_of
+from dumpsim.core.errors import BadInputError
 
 if TYPE_CHECKING:
     import pandas
@@ -135,6 +137,8 @@ class Plan:
     idle: tuple[str, ...]
     unreadable: tuple[str, ...]
     roots: tuple[Path, ...]
+    groups: tuple[Group, ...] = ()
+    min_matched: float = MIN_MATCHED
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -146,7 +150,7 @@ class Plan:
             for line in self.lines
             if any(wanted(one.op_name) for one in (line.pair.left, line.pair.right) if one is not None)
         )
-        return replace(self, lines=tuple(chosen))
+        return replace(self, lines=tuple(chosen), groups=tuple(one for one in self.groups if one.any(wanted)))
 
     def rows(self, *, jobs: int | None = 1, scheduler: str | None = None) -> Iterator[Row]:
         """The rows, by several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
@@ -160,7 +164,14 @@ class Plan:
 
     def result(self, rows: Iterable[Row]) -> "Comparison":
         """The comparison that has these rows."""
-        return Comparison(rows=tuple(rows), unmatched=self.unmatched, idle=self.idle, unreadable=self.unreadable)
+        return Comparison(
+            rows=tuple(rows),
+            unmatched=self.unmatched,
+            idle=self.idle,
+            unreadable=self.unreadable,
+            coverage=Coverage.of(self.groups),
+            min_matched=self.min_matched,
+        )
 
     def _task(self, line: _Line) -> Task | None:
         left, right = line.pair.left, line.pair.right
@@ -236,12 +247,18 @@ class Comparison:
         Patterns of tolerances that no tensor answers to and names that no call has, in words.
     unreadable : tuple of str
         What is wrong with files that say which tensors there are, and could not be read.
+    coverage : Coverage
+        How many operators have a counterpart.
+    min_matched : float
+        The share of them below which two dumps are not taken for dumps of one network.
     """
 
     rows: tuple[Row, ...]
     unmatched: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    coverage: Coverage = Coverage()  # noqa: RUF009
+    min_matched: float = MIN_MATCHED
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -265,10 +282,20 @@ class Comparison:
         return sum(row.verdict in (*AGREEING, *FINDINGS) for row in self.rows)
 
     @property
+    def matched(self) -> float:
+        """The share of operators that have a counterpart (`Coverage.share`)."""
+        return self.coverage.share
+
+    @property
+    def shortfall(self) -> str:
+        """What is wrong where too few operators have a counterpart, in words; empty where it is not."""
+        return self.coverage.shortfall(self.min_matched)
+
+    @property
     def ok(self) -> bool:
-        """Whether something was compared, all that was compared agrees, and nothing was unreadable."""
+        """Whether enough has a counterpart, all that was compared agrees, and nothing was unreadable."""
         unreadable = self.unreadable or any(row.verdict == "unreadable" for row in self.rows)
-        return bool(self.compared) and not self.findings and not unreadable
+        return bool(self.compared) and not self.findings and not unreadable and not self.shortfall
 
     def to_csv(self, path: "str | Path") -> None:
         """Write all rows, a line each, below their columns' names."""
@@ -298,6 +325,7 @@ def compare(
     match: str = "number",
     name_map: NameMap | None = None,
     equal_nan: bool = True,
+    min_matched: float = MIN_MATCHED,
     jobs: int | None = 1,
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -324,6 +352,9 @@ def compare(
         takes them: ``{"NN.MyDense": ["NN.Dense", "NN.ReLU"]}``, or a file of such lines.
     equal_nan : bool
         Whether NaN at the same place agrees.
+    min_matched : float
+        The share of operators, from 0 to 1, that must have a counterpart in one of the two dumps; below it they may be
+        of different networks, and the comparison is not `ok`. What compilers put in does not count.
     jobs, scheduler
         As in `dumpsim.analysis.spread.spread`.
     progress : callable
@@ -355,7 +386,7 @@ def compare(
     >>> compare(root / "a", root / "b", tol=["*relu*:0.2"]).ok
     True
     """
-    plan = prepare(a, b, tol=tol, match=match, name_map=name_map, equal_nan=equal_nan)
+    plan = prepare(a, b, tol=tol, match=match, name_map=name_map, equal_nan=equal_nan, min_matched=min_matched)
     rows = []
     for row in plan.rows(jobs=jobs, scheduler=scheduler):
         rows.append(row)
@@ -372,8 +403,12 @@ def prepare(
     match: str = "number",
     name_map: NameMap | None = None,
     equal_nan: bool = True,
+    min_matched: float = MIN_MATCHED,
 ) -> Plan:
     """Align two dumps; only names are read, and headers where names do not decide."""
+    if not 0 <= min_matched <= 1:
+        raise BadInputError(f"{min_matched} is not a share", where="min_matched", allowed=("0 to 1",))
+    groups: list[Group] = []
     rules = tuple(rule(text) for text in tol)
     lines: list[_Line] = []
     both = together(a, b, match=match, name_map=name_map)
@@ -382,7 +417,10 @@ def prepare(
         assert own is not None
         accuracy = Accuracy(rules)
         for found in align(left.operators if left else (), right.operators if right else (), both.names):
-            for pair in pairs_of(found):
+            pairs = pairs_of(found)
+            if left is not None and right is not None:
+                groups.append(group_of(found, pairs))
+            for pair in pairs:
                 tolerance = accuracy.of(pair.left, pair.right) if pair.left and pair.right else None
                 lines.append(_Line(rank=own.rank, iteration=own.iteration, by=found.by, pair=pair, tolerance=tolerance))
     return Plan(
@@ -392,4 +430,6 @@ def prepare(
         idle=(*both.unused, *idle((one.pattern for one in rules), (one for pair in both.pairs for one in pair))),
         unreadable=tuple(both.unreadable),
         roots=both.roots,
+        groups=tuple(groups),
+        min_matched=min_matched,
     )

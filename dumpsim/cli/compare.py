@@ -73,12 +73,16 @@ def compare(
     every: Annotated[bool, typer.Option("--all", "-a", help="Also tensors that agree or have no counterpart.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Tensors without counterpart are findings too.")] = False,
     equal_nan: Annotated[bool, typer.Option(help="NaN at the same place agrees.")] = True,
+    min_matched: Annotated[
+        float,
+        typer.Option(help="Share of operators that must have a counterpart in one of the dumps; else exit code 1."),
+    ] = 0.5,
     csv: Annotated[Path | None, typer.Option(help="Write all rows to this file.")] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two dumps of any kind; exit code 1 if tensors differ or nothing could be compared."""
+    """Compare two dumps of any kind; exit code 1 if tensors differ or too few have a counterpart."""
     from dumpsim.analysis.compare import prepare
     from dumpsim.analysis.dumpset import open as open_dump
     from dumpsim.analysis.pairing import flags
@@ -89,7 +93,7 @@ def compare(
     wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
     whole = [open_dump(path) for path in (a, b)]
     parts = [dump.filter(**wanted) for dump in whole]
-    plan = prepare(*parts, tol=tol or (), match=match, name_map=name_map, equal_nan=equal_nan)
+    plan = prepare(*parts, tol=tol or (), match=match, name_map=name_map, equal_nan=equal_nan, min_matched=min_matched)
     if not plan.lines:
         say(absent(whole, wanted))
     elif op is not None:
@@ -99,10 +103,14 @@ def compare(
     result = plan.result(progress(plan.rows(jobs=jobs, scheduler=scheduler), what="compare", total=len(plan)))
     if csv is not None:
         result.to_csv(csv)
+    if result.shortfall:
+        say([result.shortfall])
     if as_json:
         for row in result:
-            print_json(row.as_dict())
+            print_json(row.as_dict() | {"matched_share": result.matched})
     else:
+        if result.shortfall:
+            print(result.shortfall)
         _print(result.rows, every)
     _summary(result, every or as_json)
     if result.findings:

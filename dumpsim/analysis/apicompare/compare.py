@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from dumpsim.analysis.apicall import Call
+from dumpsim.analysis.apicall import Call, shapes
 from dumpsim.analysis.apicompare.options import Options
 from dumpsim.analysis.apicompare.parameters import PARAMETER_FILES, compare_parameters
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison, first_divergence
@@ -19,6 +19,8 @@ from dumpsim.analysis.apicompare.source import Dump, frameworks, open_dump, rank
 from dumpsim.analysis.apicompare.table import Table
 from dumpsim.analysis.apicompare.vendormapping import vendor_groups
 from dumpsim.analysis.callgroup import Group, align
+from dumpsim.analysis.coverage import MIN_MATCHED, Coverage
+from dumpsim.analysis.coverage import Group as CallNames
 from dumpsim.analysis.namemap import NameMap, Names, read_names
 from dumpsim.core.errors import UnreadableError
 
@@ -185,10 +187,13 @@ def compare_api_dumps(
     names = read_names(options.name_map)
     if unused := names.unused({(call.kind, call.api) for step in dumps[0].steps for call in step.calls}):
         notes.append(_UNUSED.format(", ".join(unused)))
-    steps = _steps(dumps, style, has_values, options, names, progress)
+    steps, coverage = _steps(dumps, style, has_values, options, names, progress)
+    if not options.exact and (said := coverage.shortfall(MIN_MATCHED)):
+        notes.insert(0, f"{said} (A is origin_path, B target_path).")
     first = _first(steps, dumps, notes)
     directories = (dumps[0].array_dir, dumps[1].array_dir) if style.arrays else None
-    return ApiComparison(steps=steps, first=first, notes=tuple(notes), directories=directories), parameters
+    result = ApiComparison(steps=steps, first=first, notes=tuple(notes), directories=directories, coverage=coverage)
+    return result, parameters
 
 
 def _missing(dump: Dump) -> Iterator[str]:
@@ -208,8 +213,8 @@ def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
 
 def _steps(
     dumps: tuple[Dump, Dump], style: Style, has_values: bool, options: Options, names: Names, progress: bool
-) -> tuple[StepComparison, ...]:
-    """All steps that both sides have."""
+) -> tuple[tuple[StepComparison, ...], Coverage]:
+    """All steps that both sides have, and how many of their calls have a counterpart."""
     aligned = [
         (one, other, _groups(one.calls, other.calls, dumps, options, names))
         for one, other in zip(dumps[0].steps, dumps[1].steps, strict=False)
@@ -226,7 +231,24 @@ def _steps(
             backward = not options.ignore_backward and (one.has_backward or other.has_backward)
             wants = has_values, has_values and backward
             compared.append(_step(number, groups, wants, dumps, style, bool(options.ignore_unmatched), tick))
-    return tuple(compared)
+    coverage = Coverage.of(_call_names(group) for _, _, groups in aligned for group in groups)
+    return tuple(compared), coverage
+
+
+def _call_names(group: Group) -> CallNames:
+    """The calls of a group; they belong together where an array of the ends has the same shape on both sides."""
+    origin, target = ([call for call in side if not call.is_layer] for side in (group.origin, group.target))
+    compared = bool(origin and target) and any(
+        set(shapes(ours)) & set(shapes(theirs))
+        for ours, theirs in (
+            (origin[0].inputs, target[0].inputs),
+            (origin[-1].outputs, target[-1].outputs),
+            (origin[-1].grads, target[-1].grads),
+        )
+    )
+    return CallNames(
+        left=tuple(call.name for call in origin), right=tuple(call.name for call in target), compared=compared
+    )
 
 
 def _groups(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dumpsim.analysis.apicompare.rows import Finding
 from dumpsim.analysis.apicompare.table import Table
+from dumpsim.analysis.coverage import MIN_MATCHED, Coverage
 from dumpsim.analysis.frame import frames
 from dumpsim.analysis.wholefile import write_whole
 from dumpsim.core.errors import DumpWriteError
@@ -111,6 +112,8 @@ class ApiComparison:
         Parameters of a MindTorch net against those of its PyTorch original.
     directories : pair of str or None
         Where the npy files are that were compared.
+    coverage : Coverage
+        How many calls have a counterpart.
     """
 
     steps: tuple[StepComparison, ...]
@@ -118,11 +121,17 @@ class ApiComparison:
     notes: tuple[str, ...] = ()
     parameters: Table | None = None
     directories: tuple[str, str] | None = None
+    coverage: Coverage = Coverage()  # noqa: RUF009
+
+    @property
+    def matched(self) -> float:
+        """The share of calls that have a counterpart (`Coverage.share`)."""
+        return self.coverage.share
 
     @property
     def passes(self) -> bool:
-        """Whether nothing differs beyond the tolerance."""
-        return self.first is None
+        """Whether nothing differs beyond the tolerance, and half of the calls of one dump have a counterpart."""
+        return self.first is None and not self.coverage.shortfall(MIN_MATCHED)
 
     def to_csv(self, directory: "str | os.PathLike[str]") -> list[Path]:
         """Write the documented files.
