@@ -52,6 +52,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "unwritable": ("error", "log"),
     "heterogeneous": ("error", "allowed"),
     "tensordump": ("A", "B", "C"),
+    "tensordump_step": ("caller", "graph"),
 }
 
 
@@ -157,6 +158,9 @@ class Profile:
         Permissions; those of binary files differ.
     tensordump : str
         Generation of the operator TensorDump. [spec parallel 1.1]
+    tensordump_step : str
+        Whose count of steps ``{step}`` shows: that of the ``caller``, Python or graphs, or, a defect of 2.10, that of
+        the ``graph`` for all; a file whose two steps are not both wanted is an error then. [spec mindspore 9]
     bug_compat : bool
         Known defects of packed types are copied, too.
     """
@@ -224,6 +228,7 @@ class Profile:
     binary_mode: int = 0o600
     directory_mode: int = 0o700
     tensordump: str = "A"
+    tensordump_step: str = "caller"
     bug_compat: bool = False
 
     @property

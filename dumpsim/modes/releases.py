@@ -119,6 +119,7 @@ BY_RELEASE: dict[str, dict[str, Any]] = {
     "2.7": {},
     "2.10": {
         "csv_op_name": "raw",
+        "tensordump_step": "graph",
         "csv_brackets": "[]",
         "csv_unique": True,
         "categories": (*HOST_CATEGORIES, *(row.category for row in _NEW)),

@@ -155,11 +155,54 @@ def test_steps_and_placeholders(place):
     assert files(place) == ["rank0/step1/a_float32_0.npy", "rank0/step2/a_float32_1.npy"]
 
 
-def test_generation_c_names_the_step_of_graphs(place):
+@pytest.mark.parametrize("call", [ops.tensordump, lambda *args: ops.TensorDump()(*args)])
+def test_python_and_graphs_count_steps_apart(place, call):
+    """2.7: a step of Python's calls advances their names; graphs, which run in between, have a count of their own."""
+
+    class Net(nn.Cell):
+        def construct(self, x):
+            call("{step}_graph", x)
+            return x + 1
+
+    machine(ms.PYNATIVE_MODE, mindspore="2.7")
+    x = Tensor(X)
+    call("{step}_python", x)
+    call("<tensordump-update-step>", x)
+    call("{step}_python", x)
+    ms.set_context(mode=ms.GRAPH_MODE)
+    Net()(x)
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    _c_expression._tensordump_set_step([2])
+    call("{step}_python", x)
+    call("<tensordump-update-step>", x)
+    call("{step}_python", x)
+    assert files(place) == [
+        "step0_graph_float32_2.npy",
+        "step0_python_float32_0.npy",
+        "step1_python_float32_1.npy",
+        "step2_python_float32_3.npy",
+    ]
+
+
+@pytest.mark.parametrize(("calls", "written", "refused"), [
+    (["u", "s"], ["step0_s_float32_0.npy"], 0),
+    ([[0], "a", "u", "b"], ["step0_a_float32_0.npy"], 0),
+    (["a", [0], "b", "u", "c"], ["step0_a_float32_0.npy", "step0_b_float32_1.npy"], 0),
+    ([[1], "a", "u", "b", "u", "c"], [], 1),
+    (["u", "u", "u", [3], "a", [0], "b", [1], "c", [2], "d"], [], 1),
+    ([[0, 1, 2], "a", "u", "b"], ["step0_a_float32_0.npy", "step0_b_float32_1.npy"], 0),
+    (["u", [1], "a", "u", "b", [2], "c", [0], "d"], [], 2),
+])  # fmt: skip
+def test_release_2_10_names_and_asks_the_step_of_graphs(place, capsys, calls, written, refused):
+    """Files and errors that 2.10 gave for these calls in PYNATIVE; "u" updates the step, a list sets the steps."""
     machine(ms.PYNATIVE_MODE, mindspore="2.10")
-    ops.tensordump("<tensordump-update-step>", Tensor(X))
-    ops.tensordump("{step}", Tensor(X))
-    assert files(place) == ["step0_float32_0.npy"]
+    for what in calls:
+        if isinstance(what, list):
+            _c_expression._tensordump_set_step(what)
+        else:
+            ops.tensordump("<tensordump-update-step>" if what == "u" else f"{{step}}_{what}", Tensor(X))
+    assert files(place) == written
+    assert capsys.readouterr().err.count("open  file failed, the args of 'file' is invalid") == refused
 
 
 def test_generation_a_has_no_steps(place):
