@@ -21,8 +21,6 @@ from dumpsim.graph.graph import Constant, Node, Value, uses
 
 __all__ = ["needing", "reverse"]
 
-_DIFFERENTIABLE = ("float", "complex")  # kinds of number types that carry gradients
-
 
 def reverse(
     output: Value,
@@ -137,9 +135,11 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
         with builder.backward_of(node):
             return gradients_of(node, dout, builder)
     definition = builder.definition(node.op_type)
-    if definition.stop or not _differentiable(node.abstract):
+    if definition.stop:
         return [None] * len(node.operands)
     if definition.grad is None:
+        if not _has_fractions(node.abstract):
+            return [None] * len(node.operands)
         raise UnsupportedError(f"operator {node.op_type!r} has no gradient", code="DS-GRD-001")
     with builder.backward_of(node):
         return list(definition.grad(builder, _symbols(node.operands), node, dout, node.attrs))
@@ -150,8 +150,9 @@ def _symbols(operands: Sequence[Value]) -> list[Any]:
     return [tuple(v.operands) if isinstance(v, Node) and v.op_type == "MakeTuple" else v for v in operands]
 
 
-def _differentiable(abstract: Abstract) -> bool:
-    return any(tensor.dtype.kind in _DIFFERENTIABLE for tensor in tensors_of(abstract))
+def _has_fractions(abstract: Abstract) -> bool:
+    """Whether a result has numbers that are no integers; the gradients of integers follow their rules all the same."""
+    return any(tensor.dtype.kind in ("float", "complex") for tensor in tensors_of(abstract))
 
 
 def _make_tuple(node: Node, dout: Any) -> Sequence[Any]:

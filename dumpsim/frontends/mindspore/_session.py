@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dumpsim.frontends.mindspore.context import get_context
+from dumpsim.frontends.mindspore.context import get_context, use_device_id
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import current
@@ -13,6 +13,7 @@ __all__ = ["current_session", "graph_saver", "observe_failures", "with_class_nam
 def current_session(jit_level: str | None = None) -> Session:
     """Return the session, configured by the script's context or a JitConfig; a configured dump observes it."""
     session = Session.current()
+    use_device_id()
     session.configure(target=get_context("device_target"), jit_level=jit_level or get_context("jit_level") or "O0")
     _ensure_dump(session)
     return session

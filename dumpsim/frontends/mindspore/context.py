@@ -164,17 +164,24 @@ def _set(key: str, value: Any) -> None:
 
 
 def _check_device_id(value: int) -> None:
-    """Refuse another device once one is in use; CPU and GPU have no use for the number. [observed 2.10]"""
-    if _device_target() != "Ascend":
-        return
+    """Refuse another device once one is in use: that is when it was read, a graph was compiled or, on Ascend, set.
+
+    Operators of PYNATIVE do not count on CPU and GPU. [observed 2.10]
+    """
     state = _state()
     present = state.values["device_id"]
-    if present != value and (state.device_id_in_effect or _is_open()):
+    ascend = _device_target() == "Ascend"
+    if present != value and (state.device_id_in_effect or (ascend and _is_open())):
         raise ScriptTypeError(
             f"For 'set_context', the parameter device_id can not be set repeatedly, origin value [{present}] has been "
             "in effect. Maybe 'mindspore.communication.init()' has been called before 'set_context()'."
         )
-    state.device_id_in_effect = True
+    state.device_id_in_effect = state.device_id_in_effect or ascend
+
+
+def use_device_id() -> None:
+    """Put the device's number into effect: a graph is compiled."""
+    _state().device_id_in_effect = True
 
 
 def _is_open() -> bool:

@@ -77,6 +77,29 @@ def test_device_comes_from_the_run_then_the_script_then_ascend(monkeypatch, caps
     assert ms.get_context("device_target") == "GPU"
 
 
+@pytest.mark.parametrize("target", ["CPU", "GPU"])
+@pytest.mark.parametrize(("uses", "free"), [("set", True), ("operator", True), ("read", False), ("graph", False)])
+def test_device_id_off_ascend_is_free_until_it_is_used(target, uses, free):
+    """As series of calls of 2.10 went on the CPU."""
+    ms.set_context(device_target=target, device_id=1)
+    ms.set_context(device_id=2)
+    if uses == "read":
+        ms.get_context("device_id")
+    elif uses == "operator":
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        ms.ops.exp(ms.Tensor([1.0]))
+    elif uses == "graph":
+        ms.set_context(mode=ms.GRAPH_MODE)
+        ms.nn.ReLU()(ms.Tensor([1.0]))
+    ms.set_context(device_id=2)
+    if free:
+        ms.set_context(device_id=3)
+        assert ms.get_context("device_id") == 3
+    else:
+        with pytest.raises(TypeError, match=r"can not be set repeatedly, origin value \[2\] has been in effect"):
+            ms.set_context(device_id=3)
+
+
 def test_device_id_once():
     ms.set_context(device_id=5)
     with pytest.raises(TypeError, match=r"origin value \[5\]"):
