@@ -31,6 +31,16 @@ MAX_DIMS = DS_MAX_DIMS
 cdef int64_t SLAB = 16 << 20  # bytes between two looks at signals and at the stop flag
 
 
+cdef int64_t FAR = 1 << 58  # bytes: no buffer is as large, and the sum of all spans of a region does not overflow
+
+
+cdef int64_t span(int64_t n, int64_t stride) except? -1:
+    """Distance between the first and the last of n > 0 elements; raise where it is farther than any buffer goes."""
+    if not -FAR <= stride <= FAR or (stride != 0 and n - 1 > FAR // (stride if stride > 0 else -stride)):
+        raise IndexError(f"{n} elements {stride} bytes apart are farther apart than any buffer is long")
+    return (n - 1) * stride
+
+
 cdef void extent(Py_buffer *view, int64_t *low, int64_t *high) noexcept:
     """Byte range that the buffer's elements cover, relative to its pointer."""
     cdef int k
@@ -49,6 +59,8 @@ cdef void extent(Py_buffer *view, int64_t *low, int64_t *high) noexcept:
 
 cdef int check(int64_t start, int64_t low, int64_t high, int64_t first, int64_t last, int esize, str side) except -1:
     """Raise unless a region that spans first..last around start lies inside the buffer."""
+    if not -FAR <= start <= FAR:
+        raise IndexError(f"region starts at byte {start} of the {side}, which has {low}..{high}")
     if start + first < low or start + last + esize > high:
         raise IndexError(
             f"region covers bytes {start + first}..{start + last + esize} of the {side}, which has {low}..{high}"
@@ -62,7 +74,7 @@ cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, 
     cdef ds_job job
     cdef ds_dim dim[DS_MAX_DIMS]
     cdef int64_t dst_low, dst_high, src_low, src_high
-    cdef int64_t dst_at, src_at, dst_first, dst_last, src_first, src_last, begin, end, slab, up_to
+    cdef int64_t dst_at, src_at, dst_first, dst_last, src_first, src_last, begin, end, slab, up_to, count
     cdef int ndim, k
     cdef bint empty
     cdef char *to
@@ -77,6 +89,7 @@ cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, 
         src_at = src_start * esize
         dst_first = dst_last = src_first = src_last = 0
         empty = False
+        count = 1
         for k in range(ndim):
             n, d, s = axes[k]
             dim[k].n = n
@@ -85,14 +98,17 @@ cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, 
             if dim[k].n <= 0:
                 empty = True
                 break
+            if dim[k].n > FAR // count:  # strides of 0 go nowhere, but not that often
+                raise IndexError(f"region has more than {FAR} elements")
+            count *= dim[k].n
             if dim[k].d < 0:
-                dst_first += (dim[k].n - 1) * dim[k].d
+                dst_first += span(dim[k].n, dim[k].d)
             else:
-                dst_last += (dim[k].n - 1) * dim[k].d
+                dst_last += span(dim[k].n, dim[k].d)
             if dim[k].s < 0:
-                src_first += (dim[k].n - 1) * dim[k].s
+                src_first += span(dim[k].n, dim[k].s)
             else:
-                src_last += (dim[k].n - 1) * dim[k].s
+                src_last += span(dim[k].n, dim[k].s)
         if empty:
             continue
         check(dst_at, dst_low, dst_high, dst_first, dst_last, esize, "destination")
@@ -154,6 +170,8 @@ def copy(dst, src, int itemsize, list regions, *, int part=0, int parts=1, int l
             try:
                 run(&to, &source, itemsize, regions, part, parts, best if level < 0 else level, stream,
                     <const unsigned char *>flag.buf if have_flag else NULL)
+            except OverflowError:
+                raise IndexError("region has an offset, an extent or a stride of more than 64 bits") from None
             finally:
                 if have_flag:
                     PyBuffer_Release(&flag)

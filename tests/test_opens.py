@@ -23,7 +23,6 @@ ALLOWED = {
     "archive/growfile.py": "opens files of a dump that grow, to write them",
     "archive/part.py": "writes the files of a dump",
     "archive/claim.py": "claims a directory by a file",
-    "analysis/wholefile.py": "writes results",
     "analysis/compare.py": "writes a csv that the user named",
     "dump/manifest.py": "writes the manifest",
     "runtime/graphfile.py": "writes graphs",

@@ -12,6 +12,7 @@ from typing import Any
 
 from dumpsim.codecs.lines import whole_lines
 from dumpsim.codecs.protonumber import DTYPES_PROTO, FORMATS
+from dumpsim.codecs.statcsv import dimensions, whole
 from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.statistic import STATISTICS, printed
 
@@ -171,11 +172,11 @@ def _row(cells: Sequence[str], names: Sequence[str]) -> Row:
     values = tuple((name, _value(name, cell)) for name, cell in zip(names, cells[len(COLUMNS) :], strict=True))
     return Row(
         io=io_name.lower(),
-        slot=int(slot),
-        nbytes=int(size),
+        slot=whole(slot, "slot"),
+        nbytes=whole(size, "size"),
         dtype=_DTYPE_BY_TEXT.get(kind, ""),
         format="" if layout in ("-", "UNKNOW") else layout,
-        shape=() if shape == "-" else tuple(int(dim) for dim in shape.split("x")),
+        shape=() if shape == "-" else dimensions(shape.split("x")),
         values=values,
     )
 
@@ -183,4 +184,4 @@ def _row(cells: Sequence[str], names: Sequence[str]) -> Row:
 def _value(name: str, cell: str) -> Any:
     if cell in ("", "NA"):
         return None
-    return int(cell) if name in _COUNTS else float(cell)
+    return whole(cell, name) if name in _COUNTS else float(cell)

@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from dumpsim.codecs.lines import whole_lines
@@ -11,11 +12,15 @@ from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 from dumpsim.core.statistic import DIGESTS, STATISTICS, TITLES, printed
 
-__all__ = ["COMMON", "Dialect", "header", "number", "parse", "row"]
+__all__ = ["COMMON", "Dialect", "dimensions", "header", "number", "parse", "row", "whole"]
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
 _BY_TITLE = {row.title: row for row in STATISTICS}
+_TOO_LARGE = 1 << 63
+_LONGEST = 40  # characters of a whole number, blanks included
+_LARGEST = 1 << 48
+_MAX_DIMENSIONS = 32
 _DIGESTS = {row.title: row.name for row in DIGESTS}
 
 
@@ -116,15 +121,49 @@ def _record(fields: Sequence[str]) -> Record:
     return Record(
         op_type=op_type,
         op_name=op_name,
-        task_id=int(task),
-        stream_id=int(stream),
-        timestamp=int(stamp),
+        task_id=whole(task, "task id", signed=True),
+        stream_id=whole(stream, "stream id", signed=True),
+        timestamp=whole(stamp, "time stamp"),
         io=io_name,
-        slot=int(slot),
-        nbytes=int(size),
+        slot=whole(slot, "slot"),
+        nbytes=whole(size, "size"),
         dtype=kind,
-        shape=tuple(int(dim) for dim in shape.strip("()[]").split(",") if dim.strip()),
+        shape=dimensions(dim for dim in shape.strip("()[]").split(",") if dim.strip()),
     )
+
+
+def whole(text: str, what: str, *, signed: bool = False) -> int:
+    """Return a number of 63 bits, which is what every reader of tables can hold.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> whole("12", "slot")
+    12
+    """
+    number = int(text) if len(text) <= _LONGEST else _TOO_LARGE
+    if not (-_TOO_LARGE if signed else 0) <= number < _TOO_LARGE:
+        low = "-2**63" if signed else "0"
+        raise ValueError(f"{what} {text[:_LONGEST]} is not possible; allowed: {low} to 2**63 - 1")
+    return number
+
+
+def dimensions(texts: Iterable[str]) -> tuple[int, ...]:
+    """Return a shape.
+
+    Raises
+    ------
+    ValueError
+        For more than 32 dimensions, one that is negative or of 2**48 or more.
+    """
+    shape = tuple(whole(text, "dimension") for text in islice(texts, _MAX_DIMENSIONS + 1))
+    if len(shape) > _MAX_DIMENSIONS or max(shape, default=0) >= _LARGEST:
+        shown = str(shape[:_MAX_DIMENSIONS])[:200]
+        raise ValueError(f"shape {shown} is not possible; allowed: {_MAX_DIMENSIONS} dimensions, each below 2**48")
+    return shape
 
 
 def _value(title: str, cell: str) -> tuple[str, Any]:
@@ -137,4 +176,4 @@ def _value(title: str, cell: str) -> tuple[str, Any]:
         return name, None
     if cell in ("True", "False"):
         return name, cell == "True"
-    return name, int(cell) if row is not None and row.count else float(cell)
+    return name, whole(cell, title) if row is not None and row.count else float(cell)

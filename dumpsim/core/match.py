@@ -110,7 +110,10 @@ def element_text(element: object) -> str:
     >>> element_text(" relu "), element_text(["relu"]), element_text(None), element_text("a\\\\d")
     ('relu', '[relu]', 'null', 'a\\\\\\\\d')
     """
-    text = json.dumps(element, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    try:
+        text = json.dumps(element, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    except RecursionError:  # nested a thousand deep: the name of nothing
+        text = "[...]"
     return text.replace('"', "").replace(" ", "")
 
 

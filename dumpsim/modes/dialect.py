@@ -21,6 +21,7 @@ __all__ = [
     "Section",
     "first_failure",
     "schema",
+    "shown",
     "walk",
     "without_effect",
 ]
@@ -210,12 +211,12 @@ class Field:
         """Type, then legal values, then the field's own reader."""
         if not _is_kind(value, self.kind):
             vendor = _KINDS[self.kind][0].format(name=self.complains_as or self.name)
-            return self._error(f"{_shown(value)} is not of type {_KINDS[self.kind][1]}", vendor, value)
+            return self._error(f"{shown(value)} is not of type {_KINDS[self.kind][1]}", vendor, value)
         if self.kind == "unsigned":
             value %= 2**32  # the vendor's field is 32 bits wide [spec observed 2, row 49]
         if self.allowed and value not in self.allowed and value not in self.tolerated:
             vendor = self.refusal.format(name=self.name, value=value)
-            return self._error(f"{_shown(value)} is not a legal value", vendor, value)
+            return self._error(f"{shown(value)} is not a legal value", vendor, value)
         try:
             draft.values[self.name] = self.read(value, draft) if self.read else value
         except DumpConfigError as error:
@@ -232,7 +233,7 @@ class Field:
 
     def _error(self, what: str, vendor: str, value: Any = None) -> Finding:
         """An error of this field, with the legal value that was probably meant."""
-        allowed = tuple(_shown(a) for a in self.allowed)
+        allowed = tuple(shown(a) for a in self.allowed)
         meant = _meant(value, self.kind, self.allowed)
         return Finding(
             level="error", code=self.code, where=self.where, what=what, vendor=vendor, allowed=allowed, nearest=meant
@@ -405,7 +406,7 @@ def _is_kind(value: Any, kind: str) -> bool:
 
 def _meant(value: Any, kind: str, allowed: tuple[Any, ...]) -> str | None:
     """The legal value that a wrong one probably stands for."""
-    if kind == "boolean":
+    if kind == "boolean" and not isinstance(value, list | dict):
         return {"true": "true", "1": "true", "false": "false", "0": "false"}.get(str(value).lower())
     if kind == "unsigned" and isinstance(value, str | float) and not isinstance(value, bool):
         try:
@@ -414,14 +415,17 @@ def _meant(value: Any, kind: str, allowed: tuple[Any, ...]) -> str | None:
             return None
         return str(number) if number >= 0 and (not allowed or number in allowed) else None
     if kind == "array" and isinstance(value, str | int) and not isinstance(value, bool):
-        return _shown([value])
+        return shown([value])
     if isinstance(value, str) and allowed:
         return nearest(value, allowed)
     return None
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A JSON value as users write it."""
     import json
 
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "{...}" if isinstance(value, dict) else "[...]"

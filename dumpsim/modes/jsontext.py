@@ -5,6 +5,7 @@ its own. [spec observed 2, rows 6-13, 23-24]
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 __all__ = ["JsonTextError", "parse"]
 
@@ -54,8 +55,11 @@ class _Token:
     value: object = None
 
 
+_Stack: TypeAlias = list[tuple[dict[str, object] | list[object], str]]
+
+
 class _Reader:
-    """Recursive descent over bytes held as latin-1 text, so that positions count bytes as the library's do."""
+    """A parser of bytes held as latin-1 text, so that positions count bytes as the library's do."""
 
     __slots__ = ("at", "shown", "text", "token")
 
@@ -257,52 +261,59 @@ class _Reader:
         return code
 
     def value(self) -> object:
-        """The value that the present token begins."""
-        name = self.token.name
-        if name == "'{'":
-            return self.mapping()
-        if name == "'['":
-            return self.array()
-        if name in ("string literal", "number literal") or name.endswith(" literal"):
-            return self.token.value
-        raise self.unexpected("value")
-
-    def mapping(self) -> dict[str, object]:
-        """An object, its brace read already; of equal keys the last one counts."""
-        found: dict[str, object] = {}
-        self.advance("object key")
-        if self.token.name == "'}'":
-            return found
+        """The value that the present token begins; without recursion, since the library reads any depth."""
+        root: list[object] = []
+        stack: _Stack = [(root, "")]  # open objects with the key of their next value, open lists
         while True:
-            if self.token.name != "string literal":
-                raise self.unexpected("object key")
-            key = str(self.token.value)
-            self.advance("object separator")
-            if self.token.name != "':'":
-                raise self.unexpected("object separator")
-            self.advance("value")
-            found[key] = self.value()
-            self.advance("object")
-            if self.token.name == "'}'":
-                return found
-            if self.token.name != "','":
-                raise self.unexpected("object")
-            self.advance("object key")
+            name = self.token.name
+            made: dict[str, object] | list[object] | None = None
+            if name == "'{'":
+                made = {}
+            elif name == "'['":
+                made = []
+            elif not name.endswith(" literal"):
+                raise self.unexpected("value")
+            holder, key = stack[-1]
+            if isinstance(holder, dict):
+                holder[key] = self.token.value if made is None else made  # of equal keys the last one counts
+            else:
+                holder.append(self.token.value if made is None else made)
+            if made is not None:
+                stack.append((made, ""))
+                self.advance("object key" if isinstance(made, dict) else "value")
+                if self.token.name != ("'}'" if isinstance(made, dict) else "']'"):
+                    self.member(stack)
+                    continue
+                stack.pop()
+            if not self.next_member(stack):
+                return root[0]
 
-    def array(self) -> list[object]:
-        """An array, its bracket read already."""
-        found: list[object] = []
+    def next_member(self, stack: "_Stack") -> bool:
+        """Go on to the next member of the innermost open holder; False where the document is complete."""
+        while len(stack) > 1:
+            context, end = ("object", "'}'") if isinstance(stack[-1][0], dict) else ("array", "']'")
+            self.advance(context)
+            if self.token.name == "','":
+                self.advance("object key" if context == "object" else "value")
+                self.member(stack)
+                return True
+            if self.token.name != end:
+                raise self.unexpected(context)
+            stack.pop()
+        return False
+
+    def member(self, stack: "_Stack") -> None:
+        """Read the key of an object's member, up to its value; a list's member has none."""
+        holder, _ = stack[-1]
+        if not isinstance(holder, dict):
+            return
+        if self.token.name != "string literal":
+            raise self.unexpected("object key")
+        stack[-1] = (holder, str(self.token.value))
+        self.advance("object separator")
+        if self.token.name != "':'":
+            raise self.unexpected("object separator")
         self.advance("value")
-        if self.token.name == "']'":
-            return found
-        while True:
-            found.append(self.value())
-            self.advance("array")
-            if self.token.name == "']'":
-                return found
-            if self.token.name != "','":
-                raise self.unexpected("array")
-            self.advance("value")
 
 
 def _is_prefix(data: bytes) -> bool:

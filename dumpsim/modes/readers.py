@@ -1,13 +1,12 @@
 """Readers of single fields: JSON value to config value, with the vendor's complaints. [spec observed 2]"""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 from dumpsim.core.errors import DumpConfigError, nearest
 from dumpsim.core.match import KernelRules
 from dumpsim.core.steps import Steps
-from dumpsim.modes.dialect import Draft
+from dumpsim.modes.dialect import Draft, shown
 from dumpsim.modes.gesteps import check_ge_steps
 from dumpsim.modes.releases import DEVICE_CATEGORIES
 
@@ -102,7 +101,7 @@ def read_devices(value: list[Any], draft: Draft) -> tuple[int, ...]:
     for index, element in enumerate(value):
         if not isinstance(element, int | float):
             raise DumpConfigError(
-                f"{json.dumps(element)} is not a device id",
+                f"{shown(element)} is not a device id",
                 where=f"$.common_dump_settings.support_device[{index}]",
                 vendor=f"[json.exception.type_error.302] type must be number, but is {_json_type(element)}",
                 nearest=element if isinstance(element, str) and element.isdigit() else None,
@@ -117,7 +116,7 @@ def read_categories(value: list[Any], draft: Draft) -> tuple[str, ...]:
     for element in value:
         if not isinstance(element, str):
             vendor = f"[json.exception.type_error.302] type must be string, but is {_json_type(element)}"
-            raise DumpConfigError(f"{json.dumps(element)} is not a name", where=where, vendor=vendor, code="DS-CFG-040")
+            raise DumpConfigError(f"{shown(element)} is not a name", where=where, vendor=vendor, code="DS-CFG-040")
     legal = draft.profile.categories
     wrong = [name for name in value if name not in legal]
     if wrong:

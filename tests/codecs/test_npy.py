@@ -105,6 +105,10 @@ def _with_dict(text: str) -> bytes:
         _with_dict("{'descr': '<f4', 'fortran_order': 0, 'shape': (1,), }"),
         _with_dict("__import__('os').system('true')"),
         _with_dict("(" * 5000),
+        _with_dict(f"{{'descr': '<f4', 'fortran_order': False, 'shape': (0, {1 << 47}, {1 << 47}), }}"),
+        _with_dict(f"{{'descr': '<E2', 'fortran_order': False, 'shape': (0, {1 << 47}, {1 << 47}), }}"),
+        _with_dict("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "1," * 33 + "), }"),
+        _with_dict("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".ljust(10_001)) + bytes(4),
     ],
 )
 def test_untrusted_files_are_clear_errors(data, tmp_path):

@@ -42,6 +42,32 @@ def test_rows_are_the_examples():
     assert text == EXAMPLE
 
 
+ROW = 'Add,x,0,0,17,output,{slot},{size},float32,"({shape})",{nan}\n'
+SOUND = {"slot": "0", "size": "8", "shape": "2", "nan": "1"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ({"shape": "-1,3"}, r"dimension -1 is not possible; allowed: 0 to 2\*\*63 - 1"),
+        (
+            {"shape": f"2,{1 << 48}"},
+            r"shape \(2, 281474976710656\) is not possible; allowed: 32",
+        ),
+        ({"shape": "9" * 5000}, "dimension 9{40} is not possible"),
+        ({"shape": ",".join("1" * 33)}, "shape .* is not possible; allowed: 32 dimensions"),
+        ({"slot": "-1"}, "slot -1 is not possible"),
+        ({"size": str(1 << 63)}, "size 9223372036854775808 is not possible"),
+        ({"nan": "9" * 30}, "NaN Count 9+ is not possible"),
+    ],
+)
+def test_numbers_that_no_tensor_has_are_refused_with_their_line(cells, why):
+    text = statcsv.header(["nan"]) + ROW.format(**SOUND)
+    assert [record.shape for record, _ in statcsv.parse(text)] == [(2,)]
+    with pytest.raises(UnreadableError, match=rf"^s\.csv:3: {why}"):
+        list(statcsv.parse(text + ROW.format(**SOUND | cells), "s.csv"))
+
+
 @pytest.mark.parametrize("trailing", [True, False])
 @pytest.mark.parametrize("brackets", ["()", "[]"])
 def test_both_dialects_are_read(trailing, brackets):

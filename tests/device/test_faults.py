@@ -7,7 +7,7 @@ import pytest
 from dumpsim.core.clock import START_NS, VirtualClock, WallClock
 from dumpsim.core.errors import FaultPlanError
 from dumpsim.device.disk import FaultyDisk
-from dumpsim.device.faults import AicoreErrorFault, OverflowFault, fault_schema, load_plan, make_plan
+from dumpsim.device.faults import AicoreErrorFault, OverflowFault, check_plan, fault_schema, load_plan, make_plan
 from dumpsim.device.injector import Injector
 
 
@@ -105,3 +105,22 @@ def test_disk_faults():
 def test_the_memory_limit_is_the_smallest_of_the_plan():
     plan = make_plan([{"kind": "out_of_memory", "bytes": 10}, {"kind": "out_of_memory", "bytes": 5}])
     assert Injector(plan, VirtualClock()).memory_limit == 5
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("9" * 4300, "a whole number of 4300 digits; allowed: 64 bits"),
+        ("9" * 4301, "a whole number of 4301 digits"),
+        ("-" + "9" * 20, "a whole number of 21 digits"),
+        ("[" * 100_000, "nested too deep"),
+        ("18446744073709551615", "faults"),
+    ],
+)
+def test_hostile_numbers_in_a_plan(tmp_path, value, why):
+    path = tmp_path / "faults.json"
+    path.write_text(f'{{"faults": [{{"kind": "overflow", "op": "Add", "rank": "x", "nth": {value}}}]}}')
+    with pytest.raises(FaultPlanError, match=why):
+        load_plan(path)
+    (error, *_) = check_plan(path)
+    assert len(str(error)) < 400

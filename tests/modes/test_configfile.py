@@ -379,3 +379,23 @@ def test_the_environment_keeps_useless_outputs(tmp_path, value, kept, warned):
     assert (asked.request.useless_outputs, len(asked.warnings)) == (kept, warned)
     assert asked.request.file == str(file)
     assert read_environment({}, release="seed", target="GPU") is None
+
+
+@pytest.mark.parametrize("depth", [600, 100_000])
+@pytest.mark.parametrize("profile", [find("seed", "cpu"), find("2.10", "ascend_o0")], ids=str)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{{"common_dump_settings": {0}}}',
+        '{{"common_dump_settings": {{"dump_mode": {0}, "path": {0}, "kernels": [{0}], "support_device": [{0}]}}}}',
+        '{{"common_dump_settings": {{"statistic_category": [{0}], "iteration": {0}}}, "e2e_dump_settings": {0}}}',
+        '{{"common_dump_settings": {{"dump_mode": 0}}, "e2e_dump_settings": {{"enable": {0}}}}}',
+    ],
+)
+def test_a_config_nested_deep_is_wrong_and_no_crash(depth, profile, text):
+    for start, end in ("[]", ('{"a":', "}")):
+        value = start * depth + ("1" if end == "}" else "") + end * depth
+        data = text.format(value).encode()
+        assert any(finding.level == "error" for finding in check_all(data, {}, profile))
+        with pytest.raises(DumpConfigError):
+            load(data, {}, profile)

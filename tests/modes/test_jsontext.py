@@ -39,3 +39,18 @@ def test_the_rest_of_the_file_is_not_looked_at():
     with pytest.raises(JsonTextError) as caught:
         parse(b"hello")
     assert caught.value.rest == "ello"
+
+
+@pytest.mark.parametrize("depth", [600, 200_000])
+def test_any_depth_is_read_as_the_library_reads_it(depth):
+    """The real library recurses neither in reading nor in freeing."""
+    value = parse(b"[" * depth + b"7" + b"]" * depth)
+    for _ in range(depth):
+        (value,) = value
+    assert value == 7
+    value = parse(b'{"a":' * depth + b"7" + b"}" * depth)
+    for _ in range(depth):
+        value = value["a"]
+    assert value == 7
+    with pytest.raises(JsonTextError, match=f"column {depth + 1}: syntax error while parsing value"):
+        parse(b"[" * depth)

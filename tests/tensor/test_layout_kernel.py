@@ -148,6 +148,36 @@ def test_regions_outside_the_buffers_are_refused(region):
     assert not out.any()
 
 
+FAR, HALF = (1 << 62) - 1, 1 << 61
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        # spans and offsets whose sums wrap around at 64 bits, to a place inside the buffers
+        (0, 0, ((HALF + 1, 2, 0),)),
+        (0, 0, ((HALF + 1, 0, 2),)),
+        (0, 0, ((3, HALF // 2, 1), (3, HALF // 2, 1), (3, HALF // 2, 1), (3, HALF // 2, 1))),
+        (0, 0, ((2, HALF // 2, 1), (2, -(HALF // 2), 1), (3, HALF // 2, HALF // 2))),
+        (-HALF, 0, ((2, HALF, 1),)),
+        (FAR // 4, 0, ((3, FAR // 4, 1),)),
+        (0, -(1 << 61), ((5, 1, 1 << 59),)),
+        (0, 0, ((2, -(1 << 61), 1),)),
+        # numbers of more than 64 bits
+        (1 << 70, 0, ((1, 1, 1),)),
+        (0, 0, ((1 << 64, 0, 0),)),
+        (0, 0, ((2, 1 << 63, 1),)),
+        # so many elements that counting them wraps around, and copying them would take centuries
+        (0, 0, ((1 << 40, 0, 0), (1 << 40, 0, 0))),
+    ],
+)
+def test_forged_plans_whose_sums_overflow_are_refused(region):
+    out = np.zeros(12, "u4")
+    with pytest.raises(IndexError, match=r"region|elements"):
+        kernel.copy(out, np.arange(12, dtype="u4"), 4, [region])
+    assert not out.any()
+
+
 def test_arguments_are_checked():
     a, b = np.zeros(4, "u4"), np.zeros(4, "u4")
     with pytest.raises(ValueError, match="elements of 4 and 4 bytes, not 2"):
