@@ -23,13 +23,14 @@ class Field:
     """One keyword of set_context.
 
     `check` returns the value that is kept, or raises as MindSpore does; `deprecated` is the call that a warning
-    recommends instead.
+    recommends instead; `idle` says why the emulation does nothing for the keyword.
     """
 
     default: Any
     types: tuple[type, ...] = ()
     check: Check | None = None
     deprecated: str = ""
+    idle: str = ""
 
 
 def checked(name: str, value: Any) -> Any:
@@ -119,6 +120,30 @@ def _profiling_options(name: str, value: Any) -> str:
 def _enable_profiling(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise _IllegalValueError(f"Got illegal param 13 and value with type {type(value)}")
+    return value
+
+
+def _aoe_tune_mode(name: str, value: str) -> str:
+    if value not in ("online", "offline"):
+        raise _bad(f"the argument 'aoe_tune_mode' must be in ['online', 'offline'], but got {value}.")
+    return value
+
+
+def _aoe_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    for key, setting in value.items():
+        if key != "job_type":
+            legal = {"job_type": ["1", "2"]}
+            raise _bad(f"the key of argument 'aoe_config' must be one of {legal}, but got {key}.")
+        if setting not in ("1", "2"):
+            raise ScriptValueError(
+                f"For 'aoe_config', the value of argument {key} must be one of ['1', '2'], but got {setting}."
+            )
+    return dict(value)
+
+
+def _support_binary(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ScriptTypeError(f"The attribute 'support_binary' should be a bool, but got {type(value)}.")
     return value
 
 
@@ -266,6 +291,26 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "check_bprop": Field(default=False, types=(bool,)),
         "variable_memory_max_size": Field(default="0", types=(str,)),
         "mempool_block_size": Field(default=1.0),
+        "aoe_tune_mode": Field(
+            default="",
+            types=(str,),
+            check=_aoe_tune_mode,
+            deprecated="mindspore.device_context.ascend.op_tuning.aoe_tune_mode()",
+            idle="its operators are not tuned",
+        ),
+        "aoe_config": Field(
+            default=MappingProxyType({}),
+            types=(dict,),
+            check=_aoe_config,
+            deprecated="mindspore.device_context.ascend.op_tuning.aoe_job_type()",
+            idle="its operators are not tuned",
+        ),
+        "disable_format_transform": Field(
+            default=False, types=(bool,), idle="no layout is transformed on the emulated GPU"
+        ),
+        "support_binary": Field(
+            default=False, check=_support_binary, idle="it reads the source of a network, not its byte code"
+        ),
         # taken and kept: the emulation neither fuses by graph kernels nor caches what it compiles
         "runtime_num_threads": Field(default=0, types=(int,), check=_count("num of thread")),
         "enable_graph_kernel": Field(default=False, types=(bool,)),

@@ -44,6 +44,11 @@ SoftMarginLoss: nn.BCEWithLogitsLoss
 SparseTensor: Tensor
 Stream: hal.synchronize
 Event: hal.synchronize
+Tensor.register_hook: nn.Cell.register_backward_hook
+Tensor.backward: grad
+Tensor.grad: value_and_grad
+Tensor.detach: ops.stop_gradient
+Tensor.numpy: Tensor.asnumpy
 Transformer: nn.TransformerEncoder
 TripletMarginLoss: nn.MarginRankingLoss
 export: save_checkpoint

@@ -20,7 +20,7 @@ from dumpsim.core.errors import DumpsimError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore import _vendor
 from dumpsim.frontends.mindspore._kindred import kindred
 
-__all__ = ["ScriptModule", "StandIn", "StandInModule", "refusal", "vendor_module", "vendored"]
+__all__ = ["ScriptModule", "StandIn", "StandInModule", "missing_member", "refusal", "vendor_module", "vendored"]
 
 _FRONT = "dumpsim.frontends"
 _NOTHING = object()
@@ -202,7 +202,7 @@ def refusal(module: str, name: str) -> UnsupportedError:
 
 def _refusal(home: tuple[str, str]) -> UnsupportedError:
     path, name = _vendor.places(home)[0]
-    found = kindred(path, name) or _spelled_alike(path, name)
+    found = kindred(path, name) or (None if "." in name else _spelled_alike(path, name))
     hint = f", nearest is {found}" if found else ""
     return UnsupportedError(f"{name} is not emulated{hint}", where=path, code="DS-API-001")
 
@@ -223,6 +223,33 @@ def _is_emulated(path: str, name: str) -> bool:
     entry = _vendor.entries(path)[name]
     home = entry.detail if entry.kind == "from" else (path, name)
     return _emulated(home) is not _NOTHING
+
+
+def missing_member(owner: object, holder: str, text: str, name: str) -> AttributeError:
+    """Return the error for an attribute of a Tensor, Parameter or Cell that is not there.
+
+    Parameters
+    ----------
+    owner : object
+        What was asked.
+    holder : str
+        The vendor's class.
+    text : str
+        What the vendor says of an attribute that does not exist.
+    name : str
+        The attribute.
+
+    Examples
+    --------
+    >>> missing_member(3, "Tensor", "'Tensor' object has no attribute 'sinc'", "sinc")
+    AttributeError("'Tensor' object has no attribute 'sinc': mindspore.Tensor.sinc is not emulated [DS-API-001]")
+    """
+    if name[:1] != "_" and name in _vendor.members(holder):
+        path = "mindspore.nn" if holder == "Cell" else "mindspore"
+        found = kindred(path, f"{holder}.{name}") or kindred(path, f"Tensor.{name}")
+        hint = f", nearest is {found}" if found else ""
+        text = f"{text.rstrip('.')}: {path}.{holder}.{name} is not emulated{hint} [DS-API-001]"
+    return AttributeError(text, name=name, obj=owner)
 
 
 class StandIn:

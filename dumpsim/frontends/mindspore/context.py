@@ -24,6 +24,7 @@ __all__ = [
     "ParallelMode",
     "get_auto_parallel_context",
     "get_context",
+    "get_jit_config",
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
     "set_context",
@@ -35,6 +36,8 @@ PYNATIVE_MODE = 1
 STRICT, COMPATIBLE, LAX = 0, 1, 2
 DEBUG, RELEASE = 1, 0
 
+# keywords that 2.10 takes with any value and does nothing for [observed 2.10]
+_NO_LONGER = ("enable_sparse", "auto_tune_mode")
 _SITE = "For detailed usage of '{}', please refer to the Mindspore official website."
 
 
@@ -82,7 +85,7 @@ def get_context(attr_key: str) -> Any:
     """
     if not isinstance(attr_key, str):
         raise ScriptTypeError(f"attribute name must be string, not '{type(attr_key).__name__}'")
-    if attr_key not in FIELDS:
+    if attr_key not in DEFAULTS:
         raise ScriptValueError(
             f"For 'context.get_context', the argument {attr_key} is not recognized! {_SITE.format('get_context')}"
         )
@@ -114,7 +117,7 @@ def set_context(*args: Any, **kwargs: Any) -> None:
         raise ScriptTypeError("too many positional arguments")
     before = {key: _state().values[key] for key in ("enable_profiling", "profiling_options")}
     for key in sorted(kwargs, key=lambda name: name != "device_target"):
-        if key not in FIELDS:
+        if key not in FIELDS and key not in _NO_LONGER:
             raise ScriptValueError(
                 f"For 'context.set_context', the keyword argument {key} is not recognized! "
                 f"{_SITE.format('set_context')}"
@@ -145,6 +148,18 @@ def _set(key: str, value: Any) -> None:
             f"supports devices in '['Ascend']', but got '{_device_target()}', ignore it."
         )
         return
+    if key in _NO_LONGER:
+        logger.warning(
+            f"For 'context.set_context', '{key}' parameter is deprecated, and will be removed in the next version."
+        )
+        return
+    if key == "disable_format_transform" and _device_target() != "GPU":
+        logger.warning(
+            "For 'context.set_context', when set the argument 'disable_format_transform', the argument 'device_target' "
+            f"only supports devices in '['GPU']', but got '{_device_target()}', ignore it."
+        )
+        checked(key, value)
+        return
     if key == "print_file_path":
         _set_print_file_path(value)
         return
@@ -156,6 +171,8 @@ def _set(key: str, value: Any) -> None:
             f"For 'context.set_context', the parameter '{key}' will be deprecated and removed in a future version. "
             f"Please use the api {FIELDS[key].deprecated} instead."
         )
+    if FIELDS[key].idle:
+        logger.warning(f"For 'context.set_context', the emulation does nothing for '{key}': {FIELDS[key].idle}.")
     _state().values[key] = kept
     if key == "jit_config" and "jit_level" in kept:
         _state().values["jit_level"] = kept["jit_level"]
@@ -225,6 +242,17 @@ def _print_file(path: str) -> str:
     if os.path.exists(full):
         full = f"{full}.{Session.current().clock.now_ns // 1_000_000_000}"
     return full
+
+
+def get_jit_config() -> dict[str, Any]:
+    """Return what ``jit_config`` was set to.
+
+    Examples
+    --------
+    >>> get_jit_config()
+    {}
+    """
+    return dict(_state().values["jit_config"])
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:

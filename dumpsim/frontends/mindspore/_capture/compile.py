@@ -21,7 +21,7 @@ from dumpsim.graph.graph import Graph
 from dumpsim.graph.program import Program
 from dumpsim.runtime.session import Session
 
-__all__ = ["Compiled", "run_cell", "run_data_graph", "run_function"]
+__all__ = ["Compiled", "compile_cell", "run_cell", "run_data_graph", "run_function"]
 
 Key = tuple[Any, ...]
 
@@ -67,7 +67,25 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
         The network cannot be turned into a graph.
     """
     listener.ran_graph(type(cell).__name__)
-    session = current_session(cell.__dict__.get("_jit_config_dict", {}).get("jit_level"))
+    session = current_session(_level_of(cell))
+    return compile_cell(cell, args, kwargs, session).run(session, args, kwargs)
+
+
+def _level_of(cell: Any) -> Any:
+    return cell.__dict__.get("_jit_config_dict", {}).get("jit_level")
+
+
+def compile_cell(
+    cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], session: Session | None = None
+) -> Compiled:
+    """Compile a cell for these argument types where that was not done, and do not run it.
+
+    Raises
+    ------
+    CaptureError
+        The network cannot be turned into a graph.
+    """
+    session = session or current_session(_level_of(cell))
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
     constants = stated is None  # [observed 2.10]
     key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
@@ -96,9 +114,9 @@ def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
                 raise
             _warn_of_open(name, problem)
             programs[key] = None
-            return run_cell(cell, args, kwargs)
+            return compile_cell(cell, args, kwargs, session)
         programs[key] = compiled
-    return compiled.run(session, args, kwargs)
+    return compiled
 
 
 def run_function(

@@ -9,6 +9,7 @@ import numpy as np
 from dumpsim.core.dtype import DType
 from dumpsim.frontends.mindspore._api import methods
 from dumpsim.frontends.mindspore._listener import observed_methods, unobserved
+from dumpsim.frontends.mindspore._standin import missing_member
 
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -124,11 +125,10 @@ class TensorMethods:
         """The tensor with a part replaced: ``tensor[index] = value`` in a graph."""
         return _late("_placing", "placed")(self, index, value)
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The methods that the table of public names adds."""
-            ...
+    def __getattr__(self, name: str) -> Any:
+        """Refuse a method that the emulation does not have; the table of public names adds those that it has."""
+        holder = "Parameter" if type(self).__name__ == "Parameter" else "Tensor"
+        raise missing_member(self, holder, f"'{type(self).__name__}' object has no attribute '{name}'", name)
 
     def argmax(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
         """Place of the largest element along `axis`, of all elements where there is none."""

@@ -10,7 +10,7 @@ from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore._standin import missing_member, vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
@@ -72,7 +72,7 @@ class Cell(CellTree):
         for place in ("_cells", "_primitives"):
             if name in state.get(place, ()):
                 return state[place][name]
-        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
+        raise missing_member(self, "Cell", f"The '{type(self).__name__}' object has no attribute '{name}'.", name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__

@@ -260,5 +260,10 @@ def constexpr(fn: Any = None, get_instance: bool = True, name: str | None = None
 _primexpr = constexpr
 
 
+def _run_op(primitive: Primitive, op_name: str, args: Any) -> Any:
+    """Run a primitive on its operands, as the vendor's own functions do."""
+    return primitive(*args)
+
+
 def __getattr__(name: str) -> Any:
     return vendored("mindspore.ops.primitive", name)

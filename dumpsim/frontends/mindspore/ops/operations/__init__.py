@@ -32,6 +32,7 @@ def primitive(name: str) -> type[Primitive]:
 
 
 def _own(name: str) -> Any:
+    name = {"TensorAdd": "Add"}.get(name, name)  # the name of old releases
     if primitive_module(name) is None and not is_known(name):
         raise AttributeError(name)
     return primitive(name)

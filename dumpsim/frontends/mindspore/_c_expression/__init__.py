@@ -1,12 +1,66 @@
 """``mindspore._c_expression``: the names of MindSpore's C++ side that dump scripts import. [spec mindspore 1.6]"""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore._standin import refusal, vendored
+from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["_dump_set_dynamic", "_dump_start", "_dump_step", "_dump_stop", "_set_init_iter", "_tensordump_set_step"]
+__all__ = [
+    "MSContext",
+    "Tensor",
+    "TensorPy",
+    "_dump_set_dynamic",
+    "_dump_start",
+    "_dump_step",
+    "_dump_stop",
+    "_set_init_iter",
+    "_tensordump_set_step",
+]
+
+
+TensorPy: Final = Tensor
+
+
+class MSContext:
+    """The settings of the rank, as the C++ side sees them.
+
+    Examples
+    --------
+    >>> MSContext.get_instance().get_ascend_soc_version()
+    'ascend910b'
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def get_instance() -> "MSContext":
+        """Return the settings of the rank."""
+        return MSContext()
+
+    def get_ascend_soc_version(self) -> str:
+        """Return the chip in small letters, "" for a target that is no Ascend."""
+        from dumpsim.core.settings import RunSettings
+        from dumpsim.device.chip import chip_for
+        from dumpsim.frontends.mindspore.context import get_context
+
+        return chip_for(get_context("device_target"), RunSettings.from_environment().chip).soc.lower()
+
+    def get_param(self, key: Any) -> Any:
+        """Return a setting by its number in `ms_ctx_param`."""
+        from dumpsim.frontends.mindspore.context import get_context
+
+        return get_context(key.name)
+
+    def set_param(self, key: Any, value: Any) -> None:
+        """Change a setting by its number in `ms_ctx_param`."""
+        from dumpsim.frontends.mindspore.context import set_context
+
+        set_context(**{key.name: value})
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(str(refusal("mindspore._c_expression", f"MSContext.{name}")))
 
 
 def _control(name: str, *args: Any) -> None:
@@ -59,9 +113,6 @@ def _tensordump_set_step(steps: Sequence[int]) -> None:
     if any(isinstance(step, bool) or not isinstance(step, int) or step < 0 for step in steps):
         raise ScriptTypeError(f"steps {list(steps)}", where="_tensordump_set_step", allowed=("a list of int from 0",))
     dump_writer(Session.current()).set_steps(steps)
-
-
-__path__ = ()  # the vendor's module has submodules
 
 
 def __getattr__(name: str) -> Any:
