@@ -17,6 +17,7 @@ from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
 from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.frontends.mindspore._session import current_session, graph_saver, with_class_names
+from dumpsim.frontends.mindspore.parallel._context import refuse_sharding
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.program import Program
 from dumpsim.runtime.session import Session
@@ -275,6 +276,7 @@ def _compile(
     constants: bool = False,
 ) -> Compiled:
     """Capture, lower and plan; `end` gives the graph its output and decides about a backward pass."""
+    refuse_sharding()
     tracer = Tracer(name)
     tracer.frame.definition = construct.definition
     tracer.frame.cell = cell
