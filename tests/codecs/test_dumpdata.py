@@ -214,6 +214,18 @@ def test_the_nano_container(tmp_path):
     assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
 
 
+def test_types_and_layouts_of_the_nano_container_are_signed_and_sizes_are_not(tmp_path):
+    raw = bytearray(nano())
+    at = raw.index((1).to_bytes(4, "little") + (2).to_bytes(4, "little") + bytes(4) + (0x1000).to_bytes(8, "little"))
+    raw[at + 4 : at + 8] = (-1).to_bytes(4, "little", signed=True)  # the format
+    raw[at + 12 : at + 20] = (2**63 + 1).to_bytes(8, "little")  # the address
+    (item,) = BinFile.open(write(tmp_path / "f", bytes(raw))).data.inputs
+    assert (item.format, item.address) == (-1, 2**63 + 1)
+    raw[at : at + 4] = (-1).to_bytes(4, "little", signed=True)
+    with pytest.raises(UnreadableError, match="-1 is the number of none of GE's types"):
+        BinFile.open(write(tmp_path / "f", bytes(raw)))
+
+
 @pytest.mark.parametrize(
     ("raw", "text"),
     [

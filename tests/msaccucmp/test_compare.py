@@ -186,6 +186,18 @@ def test_dump_against_npy_of_the_original_model(fused, tmp_path):
     ]
 
 
+def test_a_missing_npy_of_the_original_model_keeps_its_rows_and_says_why(fused, tmp_path):
+    own, golden, model = fused
+    (golden / "relu1.0.1700000000000001.npy").unlink()
+    assert compare(own, golden, tmp_path / "out", "-f", model, "-alg", "0") == 2
+    reason = "[{0}] There is no ground truth file relu1.0.timestamp.npy for {0}:{1}:0."
+    shown = [row.split(",", 3) for row in table(tmp_path / "out")]
+    assert [row[3] for row in shown if "relu1.0" in row[3]] == [
+        f'NaN,NaN,"conv1,relu1",NaN,conv1relu1:output:0,NaN,NaN,{reason.format("conv1relu1", "output")}',
+        f"NaN,NaN,prob,NaN,prob:input:0,NaN,NaN,{reason.format('prob', 'input')}",
+    ]
+
+
 def test_only_the_mapping(fused, tmp_path):
     own, golden, model = fused
     assert compare(own, golden, tmp_path / "out", "-f", model, "-map") == 0

@@ -133,6 +133,14 @@ def test_a_random_kernel_hears_how_often_it_ran(net, session):
     assert [s.execute(program, [np.zeros(2, np.float32)])[0][0] for _ in range(3)] == [0, 1, 2]
 
 
+def test_a_random_operator_that_runs_at_once_hears_it_too(session):
+    s = session()
+    x = np.zeros(2, np.float32)
+    assert [s.run_op(s._find("Random"), [x])[0].tolist() for _ in range(3)] == [[0, 0], [1, 1], [2, 2]]
+    assert s.run_op(s._find("Neg"), [x])[0].tolist() == [0, 0]
+    assert s.run_op(s._find("Random"), [x])[0].tolist() == [3, 3]
+
+
 # ------------------------------------------------------------------ control flow
 def loop_program(net):
     """while i < n: if i < 1: x = relu(x) else: x = x + x; i = i + 1  -- returns x"""
