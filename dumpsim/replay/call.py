@@ -3,15 +3,18 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.verdict import Side, side_of
-from dumpsim.core.abstract import MonadType, TensorType
+from dumpsim.archive.naming import escape
+from dumpsim.core.abstract import MonadType, TensorType, tensors_of
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.errors import DumpsimError, UnsupportedError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, NodeRef, Operand, ParamRef
 from dumpsim.graph.ge.machine import BN_REDUCE, BN_REDUCE_GRAD, BN_UPDATE, BN_UPDATE_GRAD, DROP_DO_MASK, GE_TYPES
 from dumpsim.ops.opdef import OpDef
@@ -89,6 +92,8 @@ class Call:
     members : tuple of Member
         Of an operator that no IR shows: what it is made of, one after the other, each with the result of the one before
         it as its first operand.
+    doubt : str
+        What speaks against the file of the output, should it not be what was recomputed.
     reason : str
         Why it cannot be recomputed.
     """
@@ -103,6 +108,7 @@ class Call:
     machine: str = "device"
     compute: str = ""
     members: tuple[Member, ...] = ()
+    doubt: str = ""
     reason: str = ""
 
 
@@ -211,6 +217,10 @@ def call_of(
     node = first.graphs.node(first.name.op_name, first.graph_id)
     if node is not None and node.op_type != op_type:
         node = None
+    found, exact = _fitting(operator, node)
+    if not exact:
+        find_source = None  # the attributes are those of each such node, its operands are not
+    node = found
     files = {entry.slot: side_of(entry) for entry in operator.inputs if entry.path is not None}
     operands: list[Any] = []
     host: list[bool] = []
@@ -253,7 +263,61 @@ def call_of(
         outputs=outputs,
         machine=machine,
         compute=compute,
+        doubt=_cut(node, outputs),
     )
+
+
+def _fitting(operator: Operator, node: IrNode | None) -> tuple[IrNode | None, bool]:
+    """The node that a run is of, and whether it is the very one.
+
+    A node that a backend pass made anew has another number in the IR than in files, where it may be that of another one
+    of its kind. [spec observed 0.17] Shapes tell them apart, as far as attributes need it.
+    """
+    if operator.entries[0].part is not None:
+        return node, True
+    stem = operator.name.rpartition("-op")[0]
+    nodes = [
+        one
+        for doc in operator.entries[0].graphs.documents.values()
+        for one in doc.nodes
+        if one.op_type == operator.op_type and escape(one.full_name).rpartition("-op")[0] == stem
+    ]
+    if not nodes or (len(nodes) == 1 and node is not None):
+        return node, True
+    fitting = [one for one in nodes if _fits(one, operator)]
+    if node is not None and any(one is node for one in fitting):
+        return node, not stem.startswith("Expand")
+    return (fitting[0] if fitting else None), False
+
+
+def _fits(node: IrNode, operator: Operator) -> bool:
+    """Whether the tensors of a run have the sizes that a node says."""
+    made = tensors_of(node.output) if node.output is not None else ()
+    for entry in operator.outputs:
+        if entry.slot < len(made) and -1 not in made[entry.slot].shape and made[entry.slot].size != _size(entry):
+            return False
+    types = [one for one in node.operand_types if not isinstance(one, MonadType)]
+    for entry in operator.inputs:
+        kind = types[entry.slot] if entry.slot < len(types) else None
+        if isinstance(kind, TensorType) and -1 not in kind.shape and kind.size != _size(entry):
+            return False
+    return True
+
+
+def _size(entry: Entry) -> int:
+    try:
+        return prod(entry.shape)
+    except (DumpsimError, OSError):
+        return -1
+
+
+def _cut(node: IrNode, outputs: Sequence[tuple[int, Side]]) -> str:
+    """What is wrong with the first output where the file does not hold what the kernel wrote."""
+    made = node.kernel_out or ()
+    for slot, side in outputs[:1]:
+        if slot < len(made) and side.dtype and made[slot].dtype.lower() != side.dtype.lower():
+            return f"output.{slot} is {made[slot].dtype.lower()} on the device, and its file says {side.dtype.lower()}"
+    return ""
 
 
 def _members(operator: Operator, ge: Mapping[str, GeOp]) -> tuple[Member, ...]:

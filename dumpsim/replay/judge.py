@@ -1,9 +1,10 @@
 """The evidence of one run of an operator: recompute it from its files and measure its outputs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from dumpsim.replay.given import Unspelled
 from dumpsim.replay.guess import guesses
 from dumpsim.replay.kernel import Computed, Refusal, compute
 from dumpsim.replay.measure import Measured, measure
-from dumpsim.replay.slope import MACHINES, Machine
+from dumpsim.replay.slope import MACHINES, ROUGH, Machine
 from dumpsim.replay.unit import unit
 
 __all__ = ["judge"]
@@ -71,8 +72,10 @@ def _judge(call: Call, factor: float) -> Evidence:
     outputs = [(slot, side) for slot, side in call.outputs if side.path is not None]
     values = _loaded(call)
     results = {slot: side.load() for slot, side in outputs}
+    if call.machine == "cpu":
+        results |= _written(call, results)
     kinds = {slot: _kind(side, results[slot]) for slot, side in outputs}
-    machine = Machine(unit=_unit(call, values, kinds), slopes=MACHINES[call.machine])
+    machine = Machine(unit=_unit(call, kinds), slopes=MACHINES[call.machine], rough=ROUGH[call.machine])
     found: _Found | None = None
     for attempt in _attempts(call, values, results, kinds):
         try:
@@ -91,6 +94,8 @@ def _judge(call: Call, factor: float) -> Evidence:
     if worst.error <= worst.explained:
         return Evidence(worst.error, worst.explained, "ok")
     size = results[slot].size
+    if call.doubt:
+        raise Refusal(call.doubt)
     if not found.sure and 2 * worst.outside > size:
         raise Refusal("no graph in the dump shows its attributes, and none that its shapes allow make this output")
     index = tuple(int(n) for n in np.unravel_index(worst.index, results[slot].shape)) if worst.index >= 0 else ()
@@ -218,6 +223,7 @@ def _loaded(call: Call) -> list[Any]:
     """Arrays and constants of the operands, as they were before the run."""
     overwritten = _overwritten(call)
     values: list[Any] = []
+    missing: list[int] = []
     for at, operand in enumerate(call.operands):
         unseen = at in overwritten and at not in call.before
         if at in overwritten and not unseen:
@@ -229,10 +235,14 @@ def _loaded(call: Call) -> list[Any]:
         if isinstance(value, np.ndarray) and shape is not None and value.size == prod(shape):
             value = value.reshape(shape)
         if unseen:
+            missing.append(at)
             if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
                 raise Refusal(f"input.{at}: {_UNSEEN}")
-            value = np.full_like(value, np.nan)  # what does not depend on it can be recomputed
         values.append(value)
+    restored = _restored(call, values, missing) if missing else []
+    for at in missing:
+        if at not in restored:
+            values[at] = np.full_like(values[at], np.nan)  # what does not depend on it can be recomputed
     return values
 
 
@@ -243,6 +253,43 @@ def _readable(side: Side) -> Array:
     return array
 
 
+def _written(call: Call, results: Mapping[int, Array]) -> dict[int, Array]:
+    """Outputs that are operands, as they were written: MindSpore's CPU kernels leave the outputs' own memory alone."""
+    definition = _defined(call.op_type)
+    found: dict[int, Array] = {}
+    for slot, at in definition.alias.items():
+        if at in definition.updates and slot in results and at < len(call.operands):
+            own = call.operands[at]
+            if isinstance(own, Side) and own.path is not None:
+                found[slot] = own.load()
+    return found
+
+
+# optimizers whose state before a step follows from the state after it: operand -> value, of operands by number
+Restored = Callable[[Sequence[Any]], dict[int, Any]]
+_RESTORED: Mapping[str, Restored] = MappingProxyType(
+    {
+        "ApplyMomentum": lambda v: {1: (v[1] - v[3]) / v[4]},
+        "Adam": lambda v: {1: (v[1] - (1 - v[6]) * v[9]) / v[6], 2: (v[2] - (1 - v[7]) * v[9] ** 2) / v[7]},
+        "AdamWeightDecay": lambda v: {1: (v[1] - (1 - v[4]) * v[8]) / v[4], 2: (v[2] - (1 - v[5]) * v[8] ** 2) / v[5]},
+        "ApplyAdagrad": lambda v: {1: v[1] - v[3] ** 2},
+    }
+)
+
+
+def _restored(call: Call, values: list[Any], unseen: Sequence[int]) -> list[int]:
+    """Replace state that was overwritten and is not known from before by what it must have been; say which."""
+    rule = _RESTORED.get(call.op_type)
+    if rule is None or call.attrs.get("gradient_scale", 1.0) != 1.0:
+        return []
+    with np.errstate(all="ignore"):
+        found = rule([np.asarray(one, np.float64) if isinstance(one, np.ndarray | float) else one for one in values])
+    restored = [at for at, value in found.items() if at in unseen and bool(np.isfinite(value).all())]
+    for at in restored:
+        values[at] = np.asarray(found[at], values[at].dtype)
+    return restored
+
+
 def _overwritten(call: Call) -> frozenset[int]:
     """Operands whose files hold what the operator made of them.
 
@@ -251,6 +298,8 @@ def _overwritten(call: Call) -> frozenset[int]:
     """
     outputs = dict(call.outputs)
     definition = _defined(call.op_type)
+    if call.machine == "cpu":
+        return frozenset(definition.updates)
     for slot, at in definition.alias.items():
         if at not in definition.updates or slot not in outputs or at >= len(call.operands):
             continue
@@ -263,11 +312,14 @@ def _overwritten(call: Call) -> frozenset[int]:
     return frozenset(definition.updates)
 
 
-def _unit(call: Call, values: Sequence[Any], kinds: Mapping[int, str]) -> float:
+def _unit(call: Call, kinds: Mapping[int, str]) -> float:
     if call.compute:
         return unit(call.compute)
-    arrays = [one for one in values if isinstance(one, np.ndarray)]
-    if any(one.dtype == np.float64 for one in arrays) or "float64" in kinds.values():
+    if call.machine == "cpu":  # its kernels of halves compute in halves
+        for narrow in ("float16", "bfloat16"):
+            if any(isinstance(one, Side) and _kind(one, None) == narrow for one in call.operands):
+                return unit(narrow)
+    if any(isinstance(one, Side) and one.dtype == "float64" for one in call.operands) or "float64" in kinds.values():
         return 2 * unit("float64")  # the recomputation is no better than the machine
     return unit("float32")
 

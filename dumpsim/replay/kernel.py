@@ -79,7 +79,7 @@ def compute(
     except (Untracked, TypeError):
         found = None
     if found is not None and not any(_lost(one, definition) for one in found):
-        return [_computed(one) for one in found]
+        return [_roughened(_computed(one), definition, machine) for one in found]
     terms = LINEAR.get(definition.name)
     if terms is None:
         if found is None and definition.name in _MOVING:
@@ -112,6 +112,14 @@ def _lost(result: Any, definition: OpDef) -> bool:
 def _computed(result: Any) -> Computed:
     bound = bound_of(result) if isinstance(result, Bounded) else 0.0
     return Computed(np.asarray(plain(result)), bound)
+
+
+def _roughened(computed: Computed, definition: OpDef, machine: Machine) -> Computed:
+    """Add what the machine is known to lose in an operator that it computes in another way."""
+    if definition.name not in machine.rough or computed.value.dtype.kind != "f":
+        return computed
+    absolute, relative = machine.rough[definition.name]
+    return Computed(computed.value, computed.bound + machine.unit * (absolute + relative * np.abs(computed.value)))
 
 
 def _lifted(operand: Any, updated: bool, machine: Machine, widen: bool) -> Any:

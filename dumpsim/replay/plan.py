@@ -18,7 +18,9 @@ from dumpsim.replay.unit import COMPUTE
 
 __all__ = ["Compute", "Planned", "machine_of", "plan", "rule"]
 
-_NOT_RUN = frozenset({"Parameter", "Data", "Const", "Constant", "NetOutput", "Opdebug"})
+_NOT_RUN = frozenset(
+    {"Parameter", "Data", "Const", "Constant", "NetOutput", "Opdebug", "RealMakeTuple", "RealTupleGetItem"}
+)
 # MindSpore's CPU back end writes number types with a capital letter [spec observed 0.1]
 _CPU = re.compile(r"\.(Bool|U?Int\d+|B?Float\d+|Complex\d+)\.npy$")
 _THROUGH = frozenset({"Load", "Depend"})
