@@ -10,7 +10,10 @@ from profilerun import Machine, ns, profiled, rows, slices, trained, watched
 import dumpsim.frontends.mindspore as ms
 from dumpsim.device.chip import chip
 from dumpsim.frontends.mindspore import context, nn, ops
+from dumpsim.frontends.mindspore import dataset as ds
+from dumpsim.frontends.mindspore.train import Model
 from dumpsim.profiling.metrics import METRIC_COLUMNS
+from dumpsim.runtime.session import Session
 
 MODES = pytest.mark.parametrize("mode", ["O0", "O2", "GPU", "CPU"])
 
@@ -235,3 +238,42 @@ def test_the_clock_is_the_same_with_and_without_a_profile(tmp_path, monkeypatch)
             trained(machine)
             times.append([(task.name, task.start_ns, task.end_ns, task.task_id) for task in machine.tasks])
     assert times[0] == times[1]
+
+
+def test_steps_of_a_data_sink_are_iterations_and_its_data_set_graph_is_none(tmp_path, monkeypatch):
+    inputs = np.ones((6, 4), np.float32)
+
+    def sink(machine: Machine) -> None:
+        data = ds.NumpySlicesDataset((inputs, inputs[:, :1].copy()), ["a", "b"], shuffle=False).batch(2)
+        net = nn.Dense(4, 1)
+        Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1)).train(2, data, dataset_sink_mode=True)
+
+    machine, found = profiled(tmp_path, monkeypatch, run=sink)
+    table = rows(found, "step_trace")
+    assert [row["Iteration ID"] for row in table] == [str(number) for number in range(1, 7)]
+    assert len({row["Model ID"] for row in table}) == 1
+    outside = [event["name"] for event in slices(found, "task_time") if event["args"]["Iteration"] is None]
+    assert len(outside) == 1  # the task that opens the queue
+    assert len(rows(found, "task_time")) == len(machine.tasks)
+
+
+def test_nobody_listens_when_profiling_is_off_again(tmp_path, monkeypatch):
+    with watched("O0", monkeypatch) as machine:
+        context.set_context(enable_profiling=True, profiling_options=options(tmp_path))
+        trained(machine, 1)
+        session = Session.current()
+        assert session.device.trace is not None
+        context.set_context(enable_profiling=False)
+        assert session.device.trace is None
+        assert session.observers.taps == []
+
+
+def test_a_full_disk_is_reported_and_leaves_whole_files(tmp_path, monkeypatch, capsys):
+    faults = [{"kind": "disk_full", "after_bytes": 1000}]
+    with watched("O0", monkeypatch, faults=faults) as machine:
+        context.set_context(enable_profiling=True, profiling_options=options(tmp_path))
+        trained(machine, 1)
+        context.set_context(enable_profiling=False)
+    assert "the disk is full" in capsys.readouterr().err
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert all(path.suffix in (".csv", ".json") for path in left)
