@@ -5,8 +5,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
-from multiprocessing import get_context
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,7 +81,7 @@ def _ordered(
         waiting: deque[Any] = deque()
         try:
             for piece in pieces:
-                waiting.append(submit(work, piece))
+                waiting.append(_told(submit, work, piece))
                 if len(waiting) >= width:
                     yield _result(waiting.popleft())
             while waiting:
@@ -91,9 +92,14 @@ def _ordered(
 
 
 def _result(future: Any) -> Any:
-    """Return what the work gave; a dead process is an error in words."""
+    """Return what the work gave."""
+    return _told(future.result)
+
+
+def _told(action: Callable[..., Any], *args: Any) -> Any:
+    """Call it; a process that died is an error in words, also where it died while the next one was being started."""
     try:
-        return future.result()
+        return action(*args)
     except Exception as error:
         if type(error).__name__ not in _DIED:
             raise
@@ -102,15 +108,40 @@ def _result(future: Any) -> Any:
 
 @contextmanager
 def _processes(count: int) -> "Iterator[tuple[Submit[Any, Any], int]]":
-    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
-    try:
+    context = _Spawning()
+    pool = ProcessPoolExecutor(count, mp_context=context)
 
-        def submit(work: Callable[[Any], Any], piece: Any) -> "Future[Any]":
+    def submit(work: Callable[[Any], Any], piece: Any) -> "Future[Any]":
+        try:
             return pool.submit(work, piece)
+        except OSError as error:  # the pool closed its pipes while it started one more process
+            raise BrokenProcessPool(str(error)) from None
 
+    try:
         yield submit, 2 * count
+    except DumpsimError:
+        context.kill()  # the pool may have forgotten one that it was starting, and would wait for it at the exit
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+class _Spawning(SpawnContext):
+    """Starts processes afresh and remembers them."""
+
+    def __init__(self) -> None:
+        self._started: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **options: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        process = SpawnProcess(*args, **options)
+        self._started.append(process)
+        return process
+
+    def kill(self) -> None:
+        """End all processes that still run."""
+        for process in self._started:
+            if process.pid is not None and process.is_alive():
+                process.kill()
 
 
 def missing(paths: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Work on several processes and on a Dask cluster gives what one process gives."""
 
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -86,3 +87,41 @@ def die(_piece):
 def test_a_process_that_dies_is_told():
     with pytest.raises(DumpsimError, match="died"):
         list(spread(die, range(3), jobs=2))
+
+
+EARLY = """
+import multiprocessing.context as context, os, time
+from dumpsim.analysis.spread import spread
+from dumpsim.core.errors import DumpsimError
+
+def die(_piece):
+    os._exit(3)
+
+def main():
+    start, started = context.SpawnProcess.start, []
+
+    def late(self):
+        if BEFORE and started:
+            started[0].join(20), time.sleep(0.5)
+        start(self)
+        started.append(self)
+        if not BEFORE and len(started) == 2:
+            started[0].join(20), time.sleep(0.5)
+
+    context.SpawnProcess.start = late
+    try:
+        list(spread(die, range(3), jobs=2))
+    except DumpsimError as error:
+        print("told:", "died" in str(error), not any(process.is_alive() for process in started[:1]))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before it starts", "after it has started"])
+def test_a_process_that_dies_while_the_next_one_starts_is_told(tmp_path, before):
+    path = tmp_path / "early.py"
+    path.write_text(EARLY.replace("BEFORE", str(before)))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "told: True True\n", done.stderr
