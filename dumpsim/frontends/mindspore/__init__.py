@@ -44,7 +44,7 @@ _PLACES = MappingProxyType(
         "common.functions": "from_numpy tensor",
         "context": (
             "GRAPH_MODE PYNATIVE_MODE ParallelMode get_auto_parallel_context get_context reset_auto_parallel_context "
-            "set_auto_parallel_context set_context set_device STRICT COMPATIBLE LAX"
+            "set_deterministic set_auto_parallel_context set_context set_device STRICT COMPATIBLE LAX"
         ),
         "ops.composite": "grad value_and_grad vjp",
         "profiler": "Profiler",

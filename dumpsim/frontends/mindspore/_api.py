@@ -254,6 +254,9 @@ AssignSub: assign_sub
 Depend: depend
 StopGradient: stop_gradient
 """,
+        "vmap_func": """
+-: vmap
+""",
         "debug": """
 Print: print_
 TensorDump: tensordump

@@ -64,8 +64,6 @@ Jvp: ops.vjp
 Vjp: ops.vjp
 pmap: ops.stack
 recompute: nn.Cell
-set_deterministic: set_context(deterministic='ON')
-vmap: ops.stack
 """.strip().splitlines()
     }
 )

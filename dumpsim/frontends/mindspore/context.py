@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import DumpsimError, ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore._fields import DEFAULTS, FIELDS, checked
@@ -28,6 +28,7 @@ __all__ = [
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
     "set_context",
+    "set_deterministic",
     "set_device",
 ]
 
@@ -56,6 +57,7 @@ class _State:
     values: dict[str, Any] = field(default_factory=lambda: {**DEFAULTS, "device_id": current().device_id})
     given_device_id: int = field(default_factory=lambda: current().device_id)  # by the launcher
     device_id_in_effect: bool = False
+    deterministic_set: bool = False
     device_set: tuple[str, int] | None = None
 
 
@@ -253,6 +255,29 @@ def get_jit_config() -> dict[str, Any]:
     {}
     """
     return dict(_state().values["jit_config"])
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Choose, once, whether results must be the same in every run; those of the emulation always are.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptRuntimeError
+        For another type, and for a second call.
+
+    Examples
+    --------
+    >>> set_deterministic(1)
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptTypeError: The parameter 'deterministic' must be <class 'bool'>, but got <class 'int'>
+    """
+    if not isinstance(deterministic, bool):
+        raise ScriptTypeError(f"The parameter 'deterministic' must be <class 'bool'>, but got {type(deterministic)}")
+    if _state().deterministic_set:
+        raise ScriptRuntimeError("The 'mindspore.set_deterministic' can not be set repeatedly.")
+    _state().deterministic_set = True
+    _state().values["deterministic"] = "ON" if deterministic else "OFF"
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:

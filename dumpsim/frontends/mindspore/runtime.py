@@ -5,7 +5,16 @@ from typing import Any
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.hal import synchronize
 
-__all__ = ["synchronize"]
+__all__ = ["launch_blocking", "synchronize"]
+
+
+def launch_blocking() -> None:
+    """Wait for every operator that is launched: each call of the front end does so anyway.
+
+    Examples
+    --------
+    >>> launch_blocking()
+    """
 
 
 __path__ = ()  # the vendor's module has submodules

@@ -232,3 +232,76 @@ def test_keywords_that_2_10_has_dropped_are_taken_with_its_warning(key, capsys):
     assert f"'{key}' parameter is deprecated, and will be removed in the next version." in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"the argument {key} is not recognized"):
         ms.get_context(key)
+
+
+def test_results_are_deterministic_once(monkeypatch):
+    with pytest.raises(TypeError, match="must be <class 'bool'>, but got <class 'int'>"):
+        ms.set_deterministic(1)
+    ms.set_deterministic(True)
+    assert ms.get_context("deterministic") == "ON"
+    with pytest.raises(RuntimeError, match=r"The 'mindspore.set_deterministic' can not be set repeatedly\."):
+        ms.set_deterministic(False)
+    ms.runtime.launch_blocking()
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+MAPPED = [
+    (ops.add, (0, 1), 0, (X, np.ones((3, 2), np.float32)), X + 1),
+    (ops.add, (0, None), 1, (X, X[0]), (X + X[0]).T),
+    (lambda a, b: (a.sum(), ops.matmul(a, b)), (1, None), (0, 0), (X, np.eye(2, dtype=np.float32)), (X.sum(0), X.T)),
+    (ops.ReduceSum(), (0, None), 0, (X, 0), X.sum(1)),
+    (lambda pair: pair[0] * pair[1], 0, 0, ((X, X),), X * X),
+    (ops.vmap(ops.square), -1, -1, (X,), X * X),
+]
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+@pytest.mark.parametrize("row", range(len(MAPPED)))
+def test_vmap_gives_the_values_of_a_loop(mode, row):
+    function, in_axes, out_axes, given, expected = MAPPED[row]
+    ms.set_context(mode=mode)
+
+    class Net(nn.Cell):
+        def construct(self, *args):
+            return ops.vmap(function, in_axes, out_axes)(*args)
+
+    def tensors(value):
+        return (
+            tuple(map(tensors, value))
+            if isinstance(value, tuple)
+            else Tensor(value)
+            if hasattr(value, "ndim")
+            else value
+        )
+
+    result = Net()(*map(tensors, given))
+    many = expected if isinstance(expected, tuple) else (expected,)
+    for found, right in zip(result if isinstance(expected, tuple) else (result,), many, strict=True):
+        np.testing.assert_allclose(found.asnumpy(), right, rtol=1e-6)
+
+
+def test_vmap_refuses_sizes_that_differ():
+    with pytest.raises(RuntimeError, match=r"in the scope of 'vmap' should be equal, but got 2 and 3\."):
+        ops.vmap(ops.add)(Tensor(X), Tensor(X.T))
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "text"),
+    [
+        (None, "cannot be a single None"),
+        ((None, None), "cannot be all None"),
+        ((0,), "must be equal to the number of arguments of 'fn': 2, but got size: 1."),
+        ((0, 5), "The axis: 5 in 'in_axes' is out of bounds for array of dimension [-2,2)."),
+        ("a", "The axis in vmap`s 'in_axes' can only be of type Int or None"),
+    ],
+)
+def test_vmap_refuses_axes_with_the_vendors_text(in_axes, text):
+    with pytest.raises(RuntimeError) as caught:
+        ops.vmap(ops.add, in_axes)(Tensor(X), Tensor(X))
+    assert text in str(caught.value)
+
+
+def test_the_gradient_of_vmap():
+    x = Tensor(X)
+    gradient = ms.grad(lambda t: ops.vmap(ops.square)(t).sum())(x)
+    np.testing.assert_allclose(gradient.asnumpy(), 2 * X)

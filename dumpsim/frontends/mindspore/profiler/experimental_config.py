@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.profiler.common.constant import AicoreMetrics, ProfilerLevel
 
 __all__ = ["_ExperimentalConfig"]
@@ -29,3 +30,7 @@ class _ExperimentalConfig:
     sys_io: Any = False
     sys_interconnection: Any = False
     host_sys: Any = None
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.profiler.experimental_config", name)

@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import log as logger
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["ProfilerAction", "Schedule"]
 
@@ -76,3 +77,7 @@ def _checked(name: str, value: Any, least: int) -> int:
         return value
     logger.warning(f"Parameter '{name}' should be of type int, but got {type(value).__name__}. reset to int {least}.")
     return least
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.profiler.schedule", name)

@@ -1,6 +1,9 @@
 """``mindspore.profiler.common.constant``: levels, activities, metrics and formats."""
 
 from enum import Enum
+from typing import Any
+
+from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["AicoreMetrics", "ExportType", "HostSystem", "ProfilerActivity", "ProfilerLevel"]
 
@@ -51,3 +54,7 @@ class HostSystem(Enum):
     DISK = "disk"
     NETWORK = "network"
     OSRT = "osrt"
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.profiler.common.constant", name)
