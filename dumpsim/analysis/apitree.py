@@ -15,6 +15,7 @@ from dumpsim.codecs.apidump import (
     LAYER,
     ApiName,
     ApiRecord,
+    file_name,
     is_statistics_free,
     parse_name,
     read_info,
@@ -147,7 +148,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
             step += 1
             here = replace(place, iteration=step)
         backward = name.direction == "backward"
-        path = arrays.get(f"{record.name}.npy")
+        path = arrays.get(file_name(record.name))
         fields = Record(
             op_type=name.api if name.kind != LAYER else LAYER,
             op_name=f"{name.call}_{name.direction}",

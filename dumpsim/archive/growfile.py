@@ -36,6 +36,8 @@ def open_growing(path: str, mode: int) -> tuple[int, int, int]:
         pass
     flags |= os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
     before = os.lstat(path)
+    if stat.S_ISDIR(before.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(before.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
     try:

@@ -30,7 +30,7 @@ def npy_number(name: str, salt: str = "") -> str:
     '2112587105.npy'
     """
     raw = f"{salt}/{name}" if salt else name
-    return f"{string_hash(raw.encode()) % 2**31}{os.path.splitext(name)[1]}"
+    return f"{string_hash(_bytes(raw)) % 2**31}{os.path.splitext(name)[1]}"
 
 
 def bin_number(name: str) -> str:
@@ -41,7 +41,7 @@ def bin_number(name: str) -> str:
     >>> bin_number("Add." + "x" * 260 + ".3.5.1")
     '13221173902839922592'
     """
-    return str(string_hash(name.encode()))
+    return str(string_hash(_bytes(name)))
 
 
 def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[str, str]:
@@ -62,10 +62,15 @@ def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[st
     >>> stored_name("abcdef.npy", npy_number, limit=8)
     ('1975839447.npy', '1975839447.npy,abcdef.npy\\n')
     """
-    if len(name.encode()) <= limit:
+    if len(_bytes(name)) <= limit:
         return name, ""
     short = number(name)
     return short, mapping.line(short, name)
+
+
+def _bytes(name: str) -> bytes:
+    """A name in bytes; one with a lone surrogate, which no file can have, is refused where it is written."""
+    return name.encode("utf-8", "surrogatepass")
 
 
 def _plainly(action: Callable[[], object]) -> bool:
@@ -104,8 +109,6 @@ def store(
         Naming the file.
     """
     stored, line = stored_name(name, number)
-    if not attempt(lambda: sink.write(directory, stored, parts)):
-        return None
-    if line:
+    if line:  # first: a file under a number that nothing explains would be lost when the process is killed
         attempt(lambda: sink.append(directory, MAPPING, line))
-    return stored
+    return stored if attempt(lambda: sink.write(directory, stored, parts)) else None

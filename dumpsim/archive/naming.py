@@ -38,7 +38,8 @@ OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's
 _OLDEST = 10**9  # a time stamp that is one, whatever its unit
 _EXCEPTION_INFO = "exception_info"
 _FFTS_PLUS = 4  # the task type in names of sub-tasks
-_ESCAPES = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})  # [spec mindspore 3.4]
+# [spec mindspore 3.4]; a line end, of which it says nothing, would break the files that name a file in a line
+_ESCAPES = str.maketrans(dict.fromkeys("/\\. \n\r", "_"))
 _TITLES = {row.title: row.name for row in DTYPES.values()}
 _NPY = re.compile(
     r"(?P<head>.+?)\.(?P<task>\d{1,20})\.(?P<stream>\d{1,20})\.(?P<stamp>\d{1,20})(?:\.4\.\d+\.\d+\.\d+)?"

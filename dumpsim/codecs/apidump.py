@@ -21,6 +21,7 @@ __all__ = [
     "HOMES",
     "ApiName",
     "ApiRecord",
+    "file_name",
     "is_statistics_free",
     "lines_of",
     "parse_name",
@@ -182,6 +183,19 @@ def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
                 return
             if line.strip():
                 yield _record(path, number, line)
+
+
+def file_name(name: str) -> str:
+    """The npy file of a record; what no file name can hold is written as in a URL.
+
+    Examples
+    --------
+    >>> file_name("NN_Linear_0_forward_output"), file_name("LAYER_a-b/c_forward_output")
+    ('NN_Linear_0_forward_output.npy', 'LAYER_a-b%2Fc_forward_output.npy')
+    """
+    if "/" in name or "\0" in name:
+        name = name.replace("/", "%2F").replace("\0", "%00")
+    return f"{name}.npy"
 
 
 def is_statistics_free(record: ApiRecord) -> bool:

@@ -39,13 +39,15 @@ def string_hash(name: bytes) -> int:
 
 
 def line(short: str, original: str) -> str:
-    """One line of the file; there is no header.
+    """One line of the file; there is no header. Line ends in a name are written ``\\n`` and ``\\r``.
 
     Examples
     --------
     >>> line("1045390066.npy", "MatMul.Default_long.0.0.1.input.0.DefaultFormat.Float32.npy")
     '1045390066.npy,MatMul.Default_long.0.0.1.input.0.DefaultFormat.Float32.npy\\n'
     """
+    if "\n" in original or "\r" in original:
+        original = original.replace("\n", "\\n").replace("\r", "\\r")
     return f"{short},{original}\n"
 
 

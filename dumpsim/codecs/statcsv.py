@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,7 @@ __all__ = ["COMMON", "Dialect", "dimensions", "header", "number", "parse", "row"
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
+_SPECIAL = re.compile(r'[,"\r\n]').search
 _BY_TITLE = {row.title: row for row in STATISTICS}
 _TOO_LARGE = 1 << 63
 _LONGEST = 40  # characters of a whole number, blanks included
@@ -63,12 +65,16 @@ def header(names: Sequence[str]) -> str:
 
 
 def row(record: Record, op_name: str, cells: Sequence[str], dialect: Dialect) -> str:
-    """One line: the common columns and the cells of the statistics, in the header's order."""
+    r"""One line: the common columns and the cells of the statistics, in the header's order.
+
+    Names are raw, as in real files, unless that would break the row: then they are quoted as csv is, and line ends are
+    written ``\n`` and ``\r``, so that a row is a line whatever a cell is called.
+    """
     dims = ",".join(str(dim) for dim in record.shape)
     shape = f'"{dialect.brackets[0]}{dims}{dialect.brackets[1]}"'
     common = (
-        record.op_type,
-        op_name,
+        _name(record.op_type),
+        _name(op_name),
         str(record.task_id),
         str(record.stream_id),
         str(record.timestamp),
@@ -79,6 +85,13 @@ def row(record: Record, op_name: str, cells: Sequence[str], dialect: Dialect) ->
         shape,
     )
     return ",".join((*common, *cells)) + (",\n" if dialect.trailing_field else "\n")
+
+
+def _name(name: str) -> str:
+    """A name as a field of a line."""
+    if _SPECIAL(name) is None:
+        return name
+    return '"' + name.replace("\n", "\\n").replace("\r", "\\r").replace('"', '""') + '"'
 
 
 def parse(text: str, where: str = "statistic.csv") -> Iterator[tuple[Record, dict[str, Any]]]:

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from dumpsim.archive.sink import Sink
@@ -30,6 +31,9 @@ __all__ = [
 _ORDER_TITLE = "NodeExecutionOrder-FullNameWithScope"  # [spec mindspore 8.1]
 
 
+Attempt = Callable[[Callable[[], object]], bool]
+
+
 class RankFiles:
     """The files beside tensors in the tree of a rank, as far as the profile has them."""
 
@@ -45,14 +49,14 @@ class RankFiles:
         """Copies of the configuration; `text` is the dump config."""
         profile = self._profile
         if profile.metadata:
-            self._writes.attempt(
-                lambda: write_metadata(self._sink, self.tree, profile.target, profile.ms_version, text, self._log)
+            write_metadata(
+                self._sink, self.tree, profile.target, profile.ms_version, text, self._log, self._writes.attempt
             )
 
     def graph(self, event: GraphEvent, tensors: TensorFiles) -> None:
         """A compiled graph and its constants."""
         if self._profile.graph_files:
-            self._writes.attempt(lambda: write_graph(self._sink, self.tree, event))
+            write_graph(self._sink, self.tree, event, self._writes.attempt)
         if self._profile.constants:
             directory = self.tree.constants(event.graph_id)
             if not os.path.isdir(directory):
@@ -67,25 +71,29 @@ class RankFiles:
             self._writes.attempt(lambda: self._sink.append(self.tree.execution_order, name, f"{number}\n"))
 
 
-def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: bytes, log: Log) -> None:
-    """``config.json`` and the copy of the dump config; files that are there stay. [spec mindspore 3.8]"""
+def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: bytes, log: Log, attempt: Attempt) -> None:
+    """``config.json`` and the copy of the dump config; files that are there stay. [spec mindspore 3.8]
+
+    `attempt` runs the writing of each file, so that one that fails takes no other with it.
+    """
     config = json.dumps({"device_target": target, "ms_version": version}, separators=(",", ":"))
     for name, data in (("config.json", config.encode()), ("data_dump.json", text)):
         if sink.exists(tree.metadata, name):
             function = "CopyDumpJsonToDir" if name == "data_dump.json" else "CopyMSCfgJsonToDir"
             log("WARNING", function, f"The file: {tree.metadata}/{name} is already exist, skip copy it.")
         else:
-            sink.write(tree.metadata, name, [data])
+            attempt(partial(sink.write, tree.metadata, name, [data]))
 
 
-def write_graph(sink: Sink, tree: Tree, event: GraphEvent) -> None:
-    """A kernel graph's IR in both forms, and its kernels in execution order. [spec mindspore 8]"""
+def write_graph(sink: Sink, tree: Tree, event: GraphEvent, attempt: Attempt) -> None:
+    """A kernel graph's IR in both forms, and its kernels in execution order; `attempt` as above. [spec mindspore 8]"""
     number = event.graph_id
     if event.doc is not None:
-        sink.write(tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()])
-        sink.write(tree.graphs, tree.pb(number), [irproto.encode(event.doc, first_constant=event.first_constant)])
+        attempt(partial(sink.write, tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()]))
+        graph = irproto.encode(event.doc, first_constant=event.first_constant)
+        attempt(partial(sink.write, tree.graphs, tree.pb(number), [graph]))
     order = "".join(f"{line}\n" for line in (_ORDER_TITLE, *event.execution_order))
-    sink.write(tree.execution_order, tree.order(number), [order.encode()])
+    attempt(partial(sink.write, tree.execution_order, tree.order(number), [order.encode()]))
 
 
 def check_types(nodes: Iterable[IrNode]) -> None:

@@ -101,3 +101,15 @@ def test_scalars_and_missing_cells():
 def test_broken_rows_name_their_line(text):
     with pytest.raises(UnreadableError, match=r"s\.csv:\d"):
         list(statcsv.parse(text, "s.csv"))
+
+
+@pytest.mark.parametrize("name", ['Default/a,"b",c-op0', "Default/line\nbreak\r-op0", '"', ","])
+def test_a_row_is_one_line_whatever_a_cell_is_called(name):
+    text = statcsv.header(["max"])
+    text += "".join(statcsv.row(_record("output", at, 5), name, ["1.5"], statcsv.Dialect()) for at in range(2))
+    assert text.count("\n") == 3
+    assert len(text.splitlines()) == 3
+    found = list(statcsv.parse(text))
+    assert [record.slot for record, _ in found] == [0, 1]
+    assert {record.op_name for record, _ in found} == {name.replace("\n", "\\n").replace("\r", "\\r")}
+    assert [values["max"] for _, values in found] == [1.5, 1.5]

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import dumpsim
 from dumpsim.archive.tree import records
 from dumpsim.codecs import npy
 from dumpsim.core.abstract import ScalarType, TensorType
@@ -833,6 +834,32 @@ def test_the_summary_says_that_a_dump_is_durable(root, durable, monkeypatch):
     assert any("--durable" in note for note in summary.notes) is durable
     assert any("statistic.csv" in path for path in synced) is durable
     assert any(path.endswith("/Net/0/0") for path in synced) is durable
+
+
+@pytest.mark.parametrize("cell", ['a,"b"', "line\nbreak", "long" * 80 + "\n,", "tab\tand\x85"])
+def test_a_dump_is_readable_whatever_a_cell_is_called(root, cell):
+    machine = Machine(root, "seed/ascend_o0", saved_data="full")
+    machine.compile(graph())
+    machine.run(task(f"Default/{cell}/Add-op0", [ref(X, 0)], [ref(Y, 0)]), task(outputs=[ref(Y, 0)]))
+    assert machine.service.finish().complete
+    rows = list(dumpsim.open(root).rows())
+    assert [(row["io"], row["shape"], row["max"] is None) for row in rows] == [
+        ("input", [2, 3], False),
+        ("output", [2, 3], False),
+        ("output", [2, 3], False),
+    ]
+    assert all(row["path"] for row in rows)
+
+
+@pytest.mark.parametrize("cell", ["nul\0", "\ud800"])
+def test_a_name_that_no_file_can_have_is_counted_and_the_rest_is_written(root, cell):
+    machine = Machine(root, "seed/ascend_o0", settings={"overrides": {"unwritable": "log"}}, saved_data="full")
+    machine.compile(graph())
+    machine.run(task(f"Default/{cell}/Add-op0", [ref(X, 0)], [ref(Y, 0)]), task(outputs=[ref(Y, 0)]))
+    summary = machine.service.finish()
+    assert summary.failed
+    assert summary.tensors == 1
+    assert any("the name holds a" in note for note in summary.notes)
 
 
 def test_the_summary_counts_and_the_manifest_tells_ids(root, tmp_path):

@@ -11,7 +11,7 @@ from dumpsim.analysis.apicall import Call, calls, order
 from dumpsim.analysis.apitree import ApiEntry, api_entries
 from dumpsim.analysis.meaning import Framework
 from dumpsim.analysis.place import API_INFO, Place
-from dumpsim.codecs.apidump import is_statistics_free
+from dumpsim.codecs.apidump import file_name, is_statistics_free
 from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.regular import regular_names
 
@@ -58,7 +58,9 @@ class Dump:
     def as_listed(self, call: Call) -> list[ApiEntry]:
         """The arrays of a call by index, and then as their directory lists the files. [1.0.17: seen]"""
         found = [entry for entry in (*call.inputs, *call.outputs) if entry.path is not None]
-        return sorted(found, key=lambda entry: (_first_two(entry.parts.index), self._places[f"{entry.line.name}.npy"]))
+        return sorted(
+            found, key=lambda entry: (_first_two(entry.parts.index), self._places[file_name(entry.line.name)])
+        )
 
     @cached_property
     def _places(self) -> dict[str, int]:

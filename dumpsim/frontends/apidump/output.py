@@ -3,31 +3,41 @@
 ::
 
     <output_path>/rank<r>/                    0700
+        .dumpsim-claim-<framework>            while it is written
         <framework>_api_dump/<record>.npy     0700 / 0400
         <framework>_api_dump_info.pkl         0600, text
         <framework>_api_dump_stack.json       0600
 """
 
 import errno
+import logging
 import os
 import shutil
 import threading
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 
 import numpy as np
 
 from dumpsim._ext.recorder import Lines
+from dumpsim.archive.claim import Claim, claim
 from dumpsim.archive.sink import Sink
-from dumpsim.codecs.apidump import lines_of, stack_text
-from dumpsim.core.errors import DumpsimError, DumpWriteError
+from dumpsim.codecs.apidump import file_name, lines_of, stack_text
+from dumpsim.core.errors import BadInputError, DumpsimError, DumpWriteError
+from dumpsim.frontends.apidump.interrupts import Interrupts
 
 __all__ = ["Output", "npy_header"]
 
+LOG = logging.getLogger("troubleshooter.log")
+
 _LINES = 1 << 9  # info lines that wait before they are spelt and written together
-_OF_ONE_FILE = frozenset({errno.EFBIG, errno.ENAMETOOLONG})  # failures that say nothing of the files behind it
+# failures that say nothing of the files after it; no number: the name cannot be one
+_OF_ONE_FILE = frozenset({errno.EFBIG, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EINTR, None})
+_INTERVAL = 0.5  # seconds after which lines and stacks are on their way to the disk, whatever happens to the process
+_SHARE = 50  # writing stacks takes at most this part of the time
 _PENDING = 256 << 20  # bytes of arrays that may wait for the disk
 
 
@@ -57,6 +67,8 @@ class Output:
     rank : int
     pending : int
         Bytes of arrays that may wait; more makes the caller wait for the disk.
+    durable : bool
+        As of `Sink`.
 
     Attributes
     ----------
@@ -66,15 +78,30 @@ class Output:
         Arrays given so far.
     """
 
-    def __init__(self, root: "str | os.PathLike[str]", framework: str, rank: int, *, pending: int = _PENDING) -> None:
+    def __init__(
+        self,
+        root: "str | os.PathLike[str]",
+        framework: str,
+        rank: int,
+        *,
+        pending: int = _PENDING,
+        durable: bool = False,
+    ) -> None:
         self.root = os.path.abspath(os.fspath(root))
         self.framework = framework
         self.info = f"{framework}_api_dump_info.pkl"
         self.stack = f"{framework}_api_dump_stack.json"
         self.lines = Lines(_LINES, self._write_lines)
         self.files = 0
-        self._sink = Sink(file_mode=0o600)
+        self.interrupts = Interrupts(self._interrupted, self._give_back)
+        self._sink = Sink(file_mode=0o600, durable=durable)
+        self._durable = durable
         self._begun = False
+        self._refused = False  # the directory is another process's: nothing is written
+        self._claim: Claim | None = None
+        self._stacks: Callable[[], bool] | None = None
+        self._stacks_due = 0.0
+        self._finish: Callable[[], None] = self.flush
         self._lock = threading.Lock()
         self._error: DumpsimError | None = None
         self._pid = os.getpid()
@@ -89,7 +116,7 @@ class Output:
         self.rank = rank
         self.rank_directory = f"{self.root}/rank{rank}"
         self.array_directory = f"{self.rank_directory}/{self.framework}_api_dump"
-        self._queue = _Queue(self.array_directory, self._pending)
+        self._queue = _Queue(self.array_directory, self._pending, durable=self._durable, tick=self._tick)
         self._sink.make(self.rank_directory)
 
     @property
@@ -98,24 +125,73 @@ class Output:
         return os.getpid() != self._pid
 
     def begin(self) -> None:
-        """Make room before the first record: what an earlier run left under these names goes. [spec api_dump 1.2]"""
+        """Make room before the first record: what an earlier run left under these names goes. [spec api_dump 1.2]
+
+        Raises
+        ------
+        BadInputError
+            Another process writes this dump.
+        """
         if self._begun:
             return
+        try:
+            self.take()
+        except BadInputError:
+            self._refused = True
+            raise
         self._begun = True
         shutil.rmtree(self.array_directory, ignore_errors=True)
         for name in (self.info, self.stack):
             if self._sink.exists(self.rank_directory, name):
                 os.unlink(f"{self.rank_directory}/{name}")
         self._sink.make(self.array_directory)
+        self._queue.start()
+
+    def between(self, stacks: Callable[[], bool], finish: Callable[[], None]) -> None:
+        """Say what to do while the dump goes on.
+
+        Parameters
+        ----------
+        stacks : callable
+            Writes the stack file where it has changed, and returns whether it did; called by the thread that writes.
+        finish : callable
+            Writes everything; called when a signal is about to end the process.
+        """
+        self._stacks, self._finish = stacks, finish
+
+    def take(self) -> None:
+        """Claim the rank's directory for this process.
+
+        Raises
+        ------
+        BadInputError
+            Another process writes this dump.
+        """
+        if self._claim is None and not self.is_foreign:
+            self._claim = claim(self.rank_directory, self.framework)
+
+    def release(self) -> None:
+        """Give the claim and the signals back; what is recorded later is written all the same."""
+        self.interrupts.restore()
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     def array(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
         """One npy file; the bytes must stay as they are until they are written."""
         self.files += 1
-        self._queue.put(f"{name}.npy", parts)
+        if self._refused:
+            return
+        with self.interrupts:
+            self._queue.put(file_name(name), parts)
 
     def stacks(self, stacks: Mapping[str, Sequence[str]]) -> None:
         """The stack file, whole."""
-        self._sink.write(self.rank_directory, self.stack, [stack_text(stacks).encode()], mode=0o600)
+        if self._refused:
+            return
+        text = stack_text(stacks).encode()
+        with self.interrupts, self._lock:
+            self._sink.write(self.rank_directory, self.stack, [text], mode=0o600)
 
     def flush(self) -> None:
         """Everything given so far is on its way to the disk.
@@ -127,17 +203,22 @@ class Output:
         """
         if self.is_foreign:
             return
-        self._write_lines()
-        self._sink.settle()
-        error, self._error = self._error, None
-        try:
-            self._queue.flush()
-        except DumpsimError as failure:
+        with self.interrupts:
+            self._write_lines()
+            with self._lock:
+                error, self._error = self._error, None
+                try:
+                    self._sink.settle()
+                except DumpsimError as failure:
+                    error = error or failure
+            try:
+                self._queue.flush()
+            except DumpsimError as failure:
+                if error is not None:
+                    failure.add_note(str(error))
+                raise
             if error is not None:
-                failure.add_note(str(error))
-            raise
-        if error is not None:
-            raise error
+                raise error
 
     def close(self) -> None:
         """Flush, and stop the thread."""
@@ -146,13 +227,14 @@ class Output:
         try:
             self.flush()
         finally:
+            self.release()
             self._queue.close()
 
     def _write_lines(self) -> None:
-        if self.is_foreign:
+        if self.is_foreign or self._refused:
             self.lines.take()
             return
-        with self._lock:
+        with self.interrupts, self._lock:
             names, tails = self.lines.take()
             if names:
                 try:
@@ -160,14 +242,40 @@ class Output:
                 except DumpsimError as error:  # not out of the user's forward, but of the next flush
                     self._error = self._error or error
 
+    def _tick(self) -> None:
+        """What the thread that writes does from time to time."""
+        self._write_lines()
+        begun = time.monotonic()
+        if self._stacks is None or begun < self._stacks_due:
+            return
+        try:
+            written = self._stacks()
+        except DumpsimError:  # the next flush tries again, and tells
+            written = True
+        if written:  # all of them each time: the more there are the longer until the next time
+            now = time.monotonic()
+            self._stacks_due = now + _SHARE * (now - begun)
+
+    def _interrupted(self) -> None:
+        """Write everything, since the process is about to end."""
+        try:
+            self._finish()
+        except Exception as error:
+            LOG.warning("[*User Warning*] %s", "; ".join([str(error), *getattr(error, "__notes__", ())]))
+
+    def _give_back(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
+
 
 class _Queue:
-    """Arrays on their way to the disk, bounded by bytes."""
+    """Arrays on their way to the disk, bounded by bytes; its thread also calls `tick` from time to time."""
 
-    def __init__(self, directory: str, limit: int) -> None:
+    def __init__(self, directory: str, limit: int, *, durable: bool, tick: Callable[[], None]) -> None:
         self._directory = directory
         self._limit = limit
-        self._sink = Sink(file_mode=0o400)
+        self._tick = tick
+        self._sink = Sink(file_mode=0o400, durable=durable)
         self._waiting: deque[tuple[str, Sequence[bytes | memoryview], int]] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
@@ -177,13 +285,18 @@ class _Queue:
         self._dropped = 0
         self._error: DumpsimError | None = None
 
-    def put(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
-        size = sum(part.nbytes if isinstance(part, memoryview) else len(part) for part in parts)
+    def start(self) -> None:
         with self._changed:
             if self._thread is None:
                 self._ending = False
                 self._thread = threading.Thread(target=self._run, name="dumpsim-apidump", daemon=True)
                 self._thread.start()
+
+    def put(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
+        size = sum(part.nbytes if isinstance(part, memoryview) else len(part) for part in parts)
+        if self._thread is None:
+            self.start()
+        with self._changed:
             while self._bytes and self._bytes + size > self._limit:
                 self._changed.wait()
             self._waiting.append((name, parts, size))
@@ -213,13 +326,19 @@ class _Queue:
             thread.join()
 
     def _run(self) -> None:
+        due = time.monotonic() + _INTERVAL
         while True:
             with self._changed:
-                while not self._waiting:
+                while not self._waiting and (left := due - time.monotonic()) > 0:
                     if self._ending:
                         return
-                    self._changed.wait()
-                name, parts, size = self._waiting[0]
+                    self._changed.wait(left)
+                name, parts, size = self._waiting[0] if self._waiting else ("", (), 0)
+            if time.monotonic() >= due:
+                self._tick()
+                due = time.monotonic() + _INTERVAL
+            if not name:
+                continue
             error: DumpsimError | None = None
             try:
                 if self._refused:

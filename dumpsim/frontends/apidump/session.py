@@ -6,14 +6,20 @@ from collections import Counter
 
 from dumpsim._ext.recorder import Recorder
 from dumpsim.core.errors import DumpsimError, ScriptRuntimeError
+from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.apidump.output import Output
 from dumpsim.frontends.apidump.selection import Memory, Request, Selection
 from dumpsim.frontends.apidump.stack import Stacks
 from dumpsim.world.context import current
 
-__all__ = ["ApiSession"]
+__all__ = ["ApiSession", "is_durable"]
 
 LOG = logging.getLogger("troubleshooter.log")
+
+
+def is_durable() -> bool:
+    """Whether the run was asked to bring files to stable storage."""
+    return RunSettings.from_environment(current().environment).durable
 
 
 class ApiSession(Recorder):
@@ -46,6 +52,7 @@ class ApiSession(Recorder):
         self.selection = Selection(Request())
         self.ask(Request())
         self._writing = threading.RLock()
+        output.between(self._write_stacks, self.flush)
         self._lines_at_start = 0
 
     def __enter__(self) -> "ApiSession":
@@ -60,6 +67,9 @@ class ApiSession(Recorder):
         self.ask(request)
         self.selection = Selection(request, exact=self.exact, memory=memory)
         self.recording = True
+        if self.begun:
+            self.output.take()
+        self.output.interrupts.install()
         self._lines_at_start = self.lines.total
         self.listen()
 
@@ -74,7 +84,10 @@ class ApiSession(Recorder):
         self._check_open()
         self.recording = False
         self.listen()
-        self.flush()
+        try:
+            self.flush()
+        finally:
+            self.output.release()
 
     @property
     def recorded(self) -> bool:
@@ -85,7 +98,7 @@ class ApiSession(Recorder):
         """Write what has been recorded so far; also done at stop and at the end of the process."""
         if self.output.is_foreign:
             return
-        with self._writing:
+        with self.output.interrupts, self._writing:
             try:
                 if self.stacks.changed:
                     self.output.stacks(self.stacks.texts())
@@ -107,7 +120,7 @@ class ApiSession(Recorder):
 
     def begin(self) -> None:
         """Make room before the first record."""
-        with self._writing:
+        with self.output.interrupts, self._writing:
             if self.begun:
                 return
             current().at_close(self._at_exit)  # first: a directory that cannot be made is told there, if nobody stops
@@ -132,12 +145,27 @@ class ApiSession(Recorder):
 
     # inside
 
+    def _write_stacks(self) -> bool:
+        """Write the stacks where they have changed, unless somebody writes everything."""
+        if not self.stacks.changed or not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self.output.stacks(self.stacks.texts())
+        except DumpsimError:
+            self.stacks.changed = True
+            raise
+        finally:
+            self._writing.release()
+        return True
+
     def _at_exit(self) -> None:
         """A process that ends without stop, by an error too, leaves whole files."""
         try:
             self.flush()
         except DumpsimError as error:
             LOG.warning("[*User Warning*] %s", "; ".join([str(error), *getattr(error, "__notes__", ())]))
+        finally:
+            self.output.release()
 
     def _check_open(self) -> None:
         if self.closed:

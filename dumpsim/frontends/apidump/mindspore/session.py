@@ -11,7 +11,7 @@ from dumpsim.core.errors import DumpsimError
 from dumpsim.frontends.apidump.arrays import ArrayValues, described, npy_parts
 from dumpsim.frontends.apidump.mindspore.calls import CellCalls
 from dumpsim.frontends.apidump.output import Output
-from dumpsim.frontends.apidump.session import ApiSession
+from dumpsim.frontends.apidump.session import ApiSession, is_durable
 from dumpsim.frontends.apidump.stack import Stacks
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import Cell
@@ -88,7 +88,7 @@ class CellSession(ApiSession):
         coverage: Literal["listed", "full"] = "listed",
         exact: bool = False,
     ) -> None:
-        output = Output(output_path, "mindspore", 0 if exact else _rank())
+        output = Output(output_path, "mindspore", 0 if exact else _rank(), durable=is_durable())
         super().__init__(output, Stacks(HIDDEN), exact=exact, retain_backward=retain_backward)
         self._calls = CellCalls(net, self, full=coverage == "full", exact=exact)
         if compare_statedict:

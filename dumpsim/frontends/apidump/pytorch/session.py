@@ -19,7 +19,7 @@ from dumpsim.frontends.apidump.pytorch.interception import Interception
 from dumpsim.frontends.apidump.pytorch.recorder import Layer
 from dumpsim.frontends.apidump.pytorch.tensors import TENSORS, Measured, Skip, is_data, measure, outlines, scalar
 from dumpsim.frontends.apidump.selection import Memory, Request
-from dumpsim.frontends.apidump.session import ApiSession
+from dumpsim.frontends.apidump.session import ApiSession, is_durable
 from dumpsim.frontends.apidump.stack import Stacks
 
 __all__ = ["Coverage", "Session"]
@@ -65,7 +65,7 @@ class Session(ApiSession, TensorRecorder):
         previous: "Session | None" = None,
     ) -> None:
         carried = Carried() if previous is None else previous.hand_over()
-        output = Output(output_path, "torch", 0 if exact else _rank())
+        output = Output(output_path, "torch", 0 if exact else _rank(), durable=is_durable())
         super().__init__(output, Stacks(), exact=exact, retain_backward=retain_backward)
         self.outlines = outlines()
         self.full = coverage == "full"

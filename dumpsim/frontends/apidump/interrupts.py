@@ -1,0 +1,107 @@
+"""SIGTERM and SIGINT during an API dump: everything recorded is written, then the signal takes its course."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+__all__ = ["Interrupts"]
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Interrupts:
+    """Flushes before a signal ends the process.
+
+    Handlers run in the main thread between two of its instructions. Where it is within ``with interrupts:`` the signal
+    waits until that block has ended, so that `flush` never meets half of what it writes; a second signal waits no more.
+
+    Parameters
+    ----------
+    flush : callable
+        Writes everything; must not raise.
+    leave : callable
+        Called when the signal ends the process at once, without `atexit`; must not raise.
+
+    Examples
+    --------
+    >>> written = []
+    >>> interrupts = Interrupts(lambda: written.append("all"), lambda: None)
+    >>> interrupts.install()
+    >>> try:
+    ...     signal.raise_signal(signal.SIGINT)
+    ... except KeyboardInterrupt:
+    ...     print(written)
+    ['all']
+    >>> interrupts.restore()
+    >>> signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    True
+    """
+
+    def __init__(self, flush: Callable[[], object], leave: Callable[[], object]) -> None:
+        self._flush = flush
+        self._leave = leave
+        self._before: dict[int, Any] = {}
+        self._handler = self._handle
+        self._depth = 0
+        self._late: int | None = None
+        self._active = False
+        self._main = threading.main_thread().ident
+
+    def __enter__(self) -> None:
+        if threading.get_ident() == self._main:
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        if threading.get_ident() == self._main:
+            self._depth -= 1
+            if self._late is not None and not self._depth:
+                number, self._late = self._late, None
+                self._handle(number, None)
+
+    def install(self) -> None:
+        """Take over the signals that end the process; nothing outside of the main thread, which alone may."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._active = True
+        for number in _SIGNALS:
+            before = signal.getsignal(number)
+            # a handler of C code cannot be called from here, and a signal that is ignored stays so
+            if before not in (None, signal.SIG_IGN, self._handler):
+                self._before[number] = before
+                signal.signal(number, self._handler)
+
+    def restore(self) -> None:
+        """Give the signals back to whoever had them; where somebody else has taken them since, pass them on."""
+        self._active = False
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number, before in list(self._before.items()):
+            if signal.getsignal(number) == self._handler:
+                signal.signal(number, _still_active(number, before))
+                del self._before[number]
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._depth and self._late is None:
+            self._late = number
+            return
+        if self._active and not self._depth:
+            self._flush()
+        before = self._before.get(number, signal.SIG_DFL)
+        if callable(before):
+            before(number, frame)
+        elif before == signal.SIG_DFL:
+            self._leave()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+
+def _still_active(number: int, handler: Any) -> Any:
+    """The handler, or the one before it where it is of a dump that has ended."""
+    owner = getattr(handler, "__self__", None)
+    while isinstance(owner, Interrupts) and not owner._active:
+        handler = owner._before.get(number, signal.SIG_DFL)
+        owner = getattr(handler, "__self__", None)
+    return handler
