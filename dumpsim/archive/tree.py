@@ -11,6 +11,7 @@
 
 import csv
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from dumpsim.archive.longname import MAPPING
 from dumpsim.archive.naming import parse_bin, parse_npy
 from dumpsim.codecs import mapping
 from dumpsim.codecs.lines import whole_lines
-from dumpsim.core.errors import UnreadableError
+from dumpsim.core.errors import UnfinishedWarning, UnreadableError
 from dumpsim.core.partname import is_ours
 from dumpsim.core.record import Record
 from dumpsim.core.regular import open_regular
@@ -145,10 +146,12 @@ def newest_stamp(top: str) -> int:
     for where, _, names in os.walk(top):
         for name in names:
             path = f"{where}/{name}"
-            for stamp in _stamps(path, name):
-                if stamp > _LAST_STAMP:
-                    raise _too_late(path, len(str(stamp)))
-                newest = max(newest, stamp)
+            with warnings.catch_warnings():  # whoever goes on with the file cuts its unfinished line off, and says so
+                warnings.simplefilter("ignore", UnfinishedWarning)
+                for stamp in _stamps(path, name):
+                    if stamp > _LAST_STAMP:
+                        raise _too_late(path, len(str(stamp)))
+                    newest = max(newest, stamp)
     return newest
 
 
