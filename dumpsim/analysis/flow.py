@@ -7,7 +7,12 @@ from dumpsim.analysis.apitree import ApiEntry
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator
 
-__all__ = ["call_of", "readers"]
+__all__ = ["PASSING", "call_of", "readers"]
+
+# operations that hand gradients on as they are, in canonical words
+PASSING = (
+    *("add", "sub", "reshape", "transpose", "flatten", "identity", "dropout", "squeeze", "unsqueeze", "stopgradient"),
+)
 
 
 def call_of(one: Operator) -> str:
@@ -15,24 +20,23 @@ def call_of(one: Operator) -> str:
     return one.op_name.removesuffix("_forward").removesuffix("_backward")
 
 
-def readers(calls: Iterable[Operator]) -> dict[str, list[str]]:
+def readers(calls: Iterable[tuple[str, Iterable[Entry], Iterable[Entry]]]) -> dict[str, list[str]]:
     """Return, for each call, those that read its results, in the order of the run.
 
     Parameters
     ----------
-    calls : iterable of Operator
+    calls : iterable of (str, inputs, outputs)
         The forward calls of one side in their order. A result belongs to the latest call that made such a tensor: of
         this shape and these values, or of these values in another shape, where the reshaping was not recorded.
     """
     makers: dict[Hashable, str] = {}
     found: dict[str, list[str]] = defaultdict(list)
-    for one in calls:
-        name = call_of(one)
-        for keys in map(_keys, one.inputs):
-            maker = next((makers[key] for key in keys if key in makers), None)
+    for name, inputs, outputs in calls:
+        for entry in inputs:
+            maker = next((makers[key] for key in _keys(entry) if key in makers), None)
             if maker is not None and name not in found[maker]:
                 found[maker].append(name)
-        for entry in one.outputs:
+        for entry in outputs:
             makers.update(dict.fromkeys(_keys(entry), name))
     return dict(found)
 

@@ -9,8 +9,9 @@ from dumpsim.analysis.amplify import SUSPECT, Blame, Growth, argument, explain, 
 from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.apitree import ApiEntry
 from dumpsim.analysis.dumpset import DumpSet
+from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.finding import Run, Tensor
-from dumpsim.analysis.flow import call_of, readers
+from dumpsim.analysis.flow import PASSING, call_of, readers
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.remark import crept, jumped, some
 from dumpsim.analysis.scan import COLLECTIVE, GIVEN, Scan, has_weights, in_place, joined
@@ -357,7 +358,7 @@ class PairScan(Scan):
             got += [tensor for tensor in forward.tensors if not argument(tensor)] if forward is not None else []
         # a sum of gradients passes them on: of several readers one with a function of its own is the more likely
         _, back, forward = next(
-            (one for one in makers if one[2] is None or canonical(one[2].operator.op_type) not in _PASSING), makers[0]
+            (one for one in makers if one[2] is None or canonical(one[2].operator.op_type) not in PASSING), makers[0]
         )
         source = back if back is not None else forward
         assert source is not None
@@ -378,8 +379,9 @@ class PairScan(Scan):
         alone = [one.operator for one in self._alone if not one.operator.backward]
         ours = [*(run.operator for run in self._forward), *alone]
         theirs = {call_of(run.partner): call_of(run.operator) for run in self._forward if run.partner is not None}
-        found = readers(sorted(ours, key=lambda one: one.entries[0].timestamp) if ours else ())
-        for maker, names in readers(run.partner for run in self._forward if run.partner is not None).items():
+        found = readers(map(_parts, sorted(ours, key=lambda one: one.entries[0].timestamp)))
+        partners = [run.partner for run in self._forward if run.partner is not None]
+        for maker, names in readers(map(_parts, partners)).items():
             mine = found.setdefault(theirs[maker], [])
             mine += [theirs[name] for name in names if theirs[name] not in mine]
         return found
@@ -428,18 +430,9 @@ class PairScan(Scan):
         return found[-1:]
 
 
-_PASSING = (
-    "add",
-    "sub",
-    "reshape",
-    "transpose",
-    "flatten",
-    "identity",
-    "dropout",
-    "squeeze",
-    "unsqueeze",
-    "stopgradient",
-)
+def _parts(one: Operator) -> tuple[str, tuple[Entry, ...], tuple[Entry, ...]]:
+    """The name of a call, what it read and what it made."""
+    return call_of(one), one.inputs, one.outputs
 
 
 def _arguments(arguments: Sequence[Tensor]) -> str:

@@ -284,6 +284,7 @@ def _step(
         backward=tables[1],
         writes_mapping=not style.mindtorch,
         findings=tuple(chain.from_iterable(found)),
+        calls=tuple(call for group in groups for call in group.origin),
     )
 
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dumpsim.analysis.apicall import Call
 from dumpsim.analysis.apicompare.rows import Finding
 from dumpsim.analysis.apicompare.table import Table
+from dumpsim.analysis.apiname import canonical
 from dumpsim.analysis.coverage import MIN_MATCHED, Coverage
+from dumpsim.analysis.flow import PASSING, readers
 from dumpsim.analysis.frame import frames
 from dumpsim.analysis.wholefile import write_whole
 from dumpsim.core.errors import DumpWriteError
@@ -34,8 +37,7 @@ class Divergence:
         ``operator`` when everything that went into the call agrees, ``input`` when an input already differs, which only
         the first array of a run or a call without a partner before it can do, ``gradient`` in the backward run.
     maker : str
-        Of a gradient, the call whose backward ran before: what flowed into that agrees. Empty for the first gradient,
-        and after one without a counterpart.
+        Of a gradient, the call whose backward made it: what flowed into that agrees. Empty where nothing tells.
     origin_stack, target_stack : tuple of str
         Where the call was made, of a gradient its maker, innermost frame first; empty when the dump keeps none for it.
     """
@@ -78,6 +80,10 @@ class StepComparison:
         None where there is nothing to compare.
     writes_mapping : bool
         False when MindTorch takes part, which writes no such file.
+    findings : tuple of Finding
+        All pairs, in the order of the origin's run.
+    calls : tuple of Call
+        Those of the origin.
     """
 
     step: int
@@ -86,6 +92,7 @@ class StepComparison:
     backward: Table | None
     writes_mapping: bool = True
     findings: tuple[Finding, ...] = field(default=(), repr=False)
+    calls: tuple[Call, ...] = field(default=(), repr=False)
 
     def tables(self) -> Iterator[tuple[str, Table]]:
         """File names and tables, in the order in which the console shows them."""
@@ -185,18 +192,42 @@ class ApiComparison:
 
 
 def first_divergence(steps: Sequence[StepComparison]) -> tuple[StepComparison, Finding, Finding | None] | None:
-    """The step and the pair that differ first; of a gradient also the pair of the call that ran before it."""
+    """The step and the pair that differ first; of a gradient also a pair of the call whose backward made it.
+
+    That is a call that reads the result of which this is the gradient, also a loss of which no gradient was dumped; of
+    several one whose backward one dump alone has, or else one with a function of its own. Where values do not tell who
+    reads it, it is the call whose backward ran before.
+    """
     for step in steps:
         passed: list[Finding] = []  # gradients, since the last that nothing answers
         for finding in step.findings:
             if finding.passes is False:
+                if finding.origin is None or finding.origin.parts.direction == "forward":
+                    return step, finding, None
                 before = (one for one in reversed(passed) if _call(one) != _call(finding))
-                return step, finding, next(before, None)
+                return step, finding, _reader(step, _call(finding)) or next(before, None)
             if finding.passes is None:
                 passed.clear()
             elif finding.origin is not None and finding.origin.parts.direction == "backward":
                 passed.append(finding)
     return None
+
+
+def _reader(step: StepComparison, call: str) -> Finding | None:
+    """A pair of the call that made the gradient by the result of another one."""
+    pairs: dict[str, Finding] = {}
+    for one in step.findings:
+        if one.origin is not None and one.target is not None:
+            pairs[_call(one)] = one  # of several the last: a gradient
+    alone = {_call(one) for one in step.findings if one.target is None and one.origin is not None}
+    read = readers((one.name, one.inputs, one.outputs) for one in step.calls)
+    found = [name for name in read.get(call, ()) if name in pairs]
+    order = sorted(found, key=lambda name: (name not in alone, canonical(_api(pairs[name])) in PASSING))
+    return pairs[order[0]] if order else None
+
+
+def _api(finding: Finding) -> str:
+    return finding.origin.parts.api if finding.origin is not None else ""
 
 
 def _call(finding: Finding) -> str:

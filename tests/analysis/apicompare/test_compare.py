@@ -478,3 +478,17 @@ def test_a_terminal_sees_a_bar_and_a_file_none(pair, monkeypatch):
     assert "comparing" in shown[0]
     assert "100%" in shown[0]
     assert shown[1] == ""
+
+
+def test_the_first_gradient_names_the_loss_that_made_it(tmp_path):
+    """The loss is a number, whose gradient is not dumped; it reads what the layer made."""
+    sides = []
+    for name, scale in (("a", 1.0), ("b", 4.0)):
+        records = [
+            *call("NN_Linear_0", ramp(0), ramp(1)),
+            ("NN_MSELoss_0_forward_input.0", ramp(1)),
+            ("NN_Linear_0_backward_input", ramp(2) * scale),
+        ]
+        sides.append(dump(tmp_path / name, "torch", records, npy=True))
+    first = compare_api_dumps(*sides)[0].first
+    assert (first.origin, first.cause, first.maker) == ("NN_Linear_0_backward_input", "gradient", "NN_MSELoss_0")
