@@ -99,6 +99,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-IR-008": _M("A type of a graph's text names an unknown number type."),
     "DS-IR-009": _M("A shape of a graph's text cannot be read."),
     "DS-IR-011": _M("The protobuf file is not a graph of the dump.", "", "spec mindspore 8.2"),
+    "DS-RPL-001": _M("The text form of a GE graph breaks off or has a value without a field."),
     # writing dumps
     "DS-ARC-010": _M(
         "The directory of the dump cannot be written.",
