@@ -8,6 +8,7 @@ import pytest
 from binfile import bin_bytes, item
 
 from dumpsim.analysis.msaccucmp.command import run
+from dumpsim.tensor.layout import to_device
 
 METRICS = (
     "CosineSimilarity,MaxAbsoluteError,AccumulatedRelativeError,RelativeEuclideanDistance,KullbackLeiblerDivergence,"
@@ -125,6 +126,45 @@ def test_mapping_csv_in_a_dump_directory(dumps, tmp_path):
     (own / "mapping.csv").write_text(f"12345,{name}\n")
     compare(own, golden, tmp_path / "out", "-alg", "0")
     assert sum(row.startswith("0,Relu,relu1,") for row in table(tmp_path / "out")) == 2
+
+
+@pytest.mark.parametrize(("layout", "shape"), [
+    ("NC1HWC0", (2, 3, 4, 5)), ("FRACTAL_Z", (6, 1, 11, 11)), ("FRACTAL_NZ", (5, 7)), ("FRACTAL_NZ", (2, 5, 7)),
+])  # fmt: skip
+def test_padding_is_not_measured(tmp_path, layout, shape):
+    """A private layout counts its own elements only, as the same numbers in the layout of the host do."""
+    random = np.random.default_rng(3)
+    x = random.standard_normal(shape).astype(np.float32)
+    y = x + random.standard_normal(shape).astype(np.float32) / 8
+    blocks = [to_device(each, layout) for each in (x, y)]
+    assert blocks[0].size > x.size
+    sides = tmp_path / "own", tmp_path / "golden"
+    for side, plain, block in zip(sides, (x, y), blocks, strict=True):
+        put(side, "Conv2D.plain.3.5.1700000000000001", [], [item(plain, format="NCHW" if len(shape) == 4 else "ND")])
+        put(side, "Conv2D.private.4.5.1700000000000002", [], [item(block, format=layout, original_shape=shape)])
+    assert compare(*sides, tmp_path / "out") == 0
+    plain, private = csv.reader(table(tmp_path / "out")[1:])
+    numbers = slice(10, -1)
+    assert plain[numbers] == private[numbers]
+    assert plain[numbers][6] == f"{np.abs(x - y).mean():.6f}"
+    assert private[9] == f"[{','.join(map(str, blocks[0].shape))}]"  # of the device
+
+
+def test_a_layout_that_cannot_be_undone_is_measured_as_it_is(tmp_path):
+    block = np.arange(512, dtype=np.float32).reshape(1, 2, 16, 16)
+    for side in ("own", "golden"):
+        put(tmp_path / side, "MatMul.m.3.5.1700000000000001", [], [
+            item(block, format="FRACTAL_NZ", original_shape=(3, 40)),  # does not fit
+        ])  # fmt: skip
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-alg", "1") == 0
+    assert table(tmp_path / "out")[1].endswith('m:output:0,"[1,2,16,16]",0.000000,')
+
+
+def test_a_scalar_has_no_dimension(tmp_path):
+    for side in ("own", "golden"):
+        put(tmp_path / side, "Add.s.3.5.1700000000000001", [], [item(np.float32(2).reshape(()), original_shape=())])
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-alg", "1") == 0
+    assert table(tmp_path / "out")[1].endswith("s:output:0,[],0.000000,")
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ Array = NDArray[Any]
 Measure = Callable[[Array, Array, Any], tuple[str, str]]
 
 NAN = "NaN"
+_HOST_FORMATS = {4: "NCHW", 3: "ND", 2: "ND"}
+_HOST_ORDERS = frozenset({"ND", "NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN"})
 _OVERFLOW = 65504  # the largest float16 [spec ge 4.6]
 
 
@@ -210,7 +212,8 @@ def _pair(work: _Work, index: int, file: Listed, own: DumpFile, golden: DumpFile
                 golden_dtype=y.dtype.name,
                 golden_address=str(b.address),
             )
-            rows.append(_measured(work, row, a, x, y, label, own.path, golden.path))
+            x, y = _unpadded(work, a, x), _unpadded(work, b, y)
+            rows.append(_measured(work, row, a, x, y, label, own.path, golden.path, shape=a.shape))
     if rows:
         return rows
     work.fail(Status.INVALID_DUMP_DATA)
@@ -221,10 +224,34 @@ def _shape(array: Array) -> str:
     return f"({', '.join(map(str, array.shape))})"
 
 
+def _unpadded(work: _Work, tensor: Tensor, array: Array) -> Array:
+    """A tensor as it is measured: a private layout as on the host, without padding; as it is where that fails.
+
+    The number of dimensions on the host decides the target. [msaccucmp 26.2]
+    """
+    target = _HOST_FORMATS.get(len(tensor.original_shape))
+    if target is None or tensor.real_format in _HOST_ORDERS:
+        return array
+    try:
+        return reformat(tensor, target, work.journal)
+    except ToolError as error:
+        work.journal.error(str(error))
+        return array
+
+
 def _measured(
-    work: _Work, row: _Row, tensor: Tensor, own: Array, golden: Array, label: str, own_path: str, golden_path: str
+    work: _Work,
+    row: _Row,
+    tensor: Tensor,
+    own: Array,
+    golden: Array,
+    label: str,
+    own_path: str,
+    golden_path: str,
+    *,
+    shape: Sequence[int] | None = None,
 ) -> _Row:
-    """The row of a pair with all its measures."""
+    """The row of a pair with all its measures; it shows the shape of the own side, or the one that is given."""
     builtin = [name for name in work.names if name in METRICS]
     found = metrics(_numbers(own), _numbers(golden), builtin, own_name=own_path, golden_name=golden_path)
     values = {name: metric.text for name, metric in found.items()}
@@ -245,7 +272,7 @@ def _measured(
         own_dtype=own.dtype.name,
         own_address=str(tensor.address),
         tensor=label,
-        shape=f"[{','.join(map(str, own.shape))}]",
+        shape=f"[{','.join(map(str, own.shape if shape is None else shape))}]",
         overflow=overflow,
         values=tuple(values[name] for name in work.names),
         reason=" ".join(notes),
