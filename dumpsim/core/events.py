@@ -64,7 +64,11 @@ class TensorRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEvent:
-    """A kernel graph was compiled; `first_constant` is the number of constants of its compilation before its own."""
+    """A kernel graph was compiled; `first_constant` is the number of constants of its compilation before its own.
+
+    `lost_marks` has the operators that ``set_dump`` chose and a fused node replaced, which has no mark, as pairs of
+    both names.
+    """
 
     doc: IrDoc | None  # None where the compiler makes no IR text
     graph_id: int
@@ -73,6 +77,7 @@ class GraphEvent:
     execution_order: tuple[str, ...]
     constants: tuple[TensorRef, ...] = ()
     first_constant: int = 0
+    lost_marks: tuple[tuple[str, str], ...] = ()
     rank: int = 0
     model_name: str = ""  # the model that a whole graph was loaded as (O2)
     model_id: int = 0

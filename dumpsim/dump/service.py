@@ -191,6 +191,11 @@ class DumpService:
             check_target(nodes, self.profile.target)
         if self._files is not None:
             self._files.graph(event, self._tensors)
+        if self.enabled and not self.request.selection.everything and self.request.selection.rules is None:
+            for name, fused in event.lost_marks:
+                text = f"the mark of set_dump on {name} is lost: {fused} fused it and is not dumped"
+                self.info.log("WARNING", "", text)
+                self.tally.note(text)
         if not self.request.selection.everything:
             marks = {node.full_name: dict((*node.primitive_attrs, *node.node_attrs)) for node in nodes}
             for name in event.execution_order:

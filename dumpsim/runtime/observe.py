@@ -58,6 +58,7 @@ class Observers:
             root_graph_id=kernel_graph.root_graph_id,
             is_root=kernel_graph.is_root,
             execution_order=tuple(node.ir_name for node in kernels),
+            lost_marks=tuple(_lost_marks(kernels)),
             rank=self.rank,
             model_name=kernel_graph.model_name,
             model_id=kernel_graph.model_id,
@@ -211,6 +212,17 @@ def _tensors(binding: Binding, call: Call) -> dict[str, Any]:
     """References to a call's tensors as they are now."""
     outputs = tuple(slot_ref(binding, output, output.slot, produced=True) for output in call.outputs)
     return {"operands": _operands(binding, call), "outputs": outputs}
+
+
+def _lost_marks(kernels: Sequence[Node]) -> Iterator[tuple[str, str]]:
+    """Operators that carried the mark of set_dump before a node without one took their place."""
+    for node in kernels:
+        pending = list(node.members) if node.dump_mark is None else []
+        while pending:
+            member = pending.pop(0)
+            pending[:0] = member.members
+            if member.dump_mark == "true":
+                yield member.full_name, node.full_name
 
 
 def _originals(node: Node) -> tuple[str, ...]:
