@@ -28,6 +28,13 @@ MEANINGS: dict[str, Meaning] = {
         ("Dump path only support alphabets",),
     ),
     "DS-CFG-014": _M("path is relative.", "", "spec mindspore 1.2", ("Dump path only support absolute path",)),
+    "DS-CFG-057": _M(
+        "dump_mode is 2 at O2, where set_dump does not reach every operator.",
+        "GE fuses operators into one node, for example a convolution and its activation; the fused node has no mark "
+        "and is not dumped. A run names each operator that lost its mark. Use O0 or O1, or dump_mode 1 with the name "
+        "of the fused node.",
+        "spec mindspore 2.3",
+    ),
     "DS-CFG-041": _M(
         "statistic_category names a statistic that there is not.",
         "",

@@ -1,7 +1,7 @@
 """From the file that ``MINDSPORE_DUMP_CONFIG`` names to a checked `DumpRequest`. [spec mindspore 1.1]"""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dumpsim.core.errors import DumpConfigError, UnreadableError
@@ -9,7 +9,7 @@ from dumpsim.core.match import KernelRules
 from dumpsim.core.regular import read_bytes
 from dumpsim.core.statistic import CATEGORIES
 from dumpsim.modes import kernelbykernel, wholegraph
-from dumpsim.modes.conditions import E2E, misses_device
+from dumpsim.modes.conditions import COMMON, E2E, misses_device
 from dumpsim.modes.dialect import Draft, Effect, Field, Finding, Row, first_failure, schema, walk, without_effect
 from dumpsim.modes.jsontext import JsonTextError, parse
 from dumpsim.modes.profile import Profile
@@ -147,7 +147,14 @@ def check_all(
     except DumpConfigError as error:
         return (Finding(level="error", code=error.code or "", where="$", what=error.what, vendor=error.vendor),)
     rows, effects = dialect(profile)
-    return (*walk(rows, draft), *without_effect(rows, effects, draft))
+    return (*walk(rows, draft), *_fusion(draft), *without_effect(rows, effects, draft))
+
+
+def _fusion(draft: Draft) -> Iterator[Finding]:
+    """What set_dump cannot reach in whole graphs; a run names the operators that it lost."""
+    if draft.profile.dialect == "graph" and draft.values.get("dump_mode") == 2:
+        what = "operators that are fused at O2 lose the mark of set_dump and are not dumped; O0 and O1 do not fuse"
+        yield Finding(level="warning", code="DS-CFG-057", where=f"$.{COMMON}.dump_mode", what=what)
 
 
 def config_schema(profile: Profile) -> dict[str, Any]:

@@ -1,10 +1,15 @@
 """set_dump at O2: a fused operator loses its mark, as the documents say, and the run says which node fused it."""
 
+import json
+
 import numpy as np
 import pytest
+from dumprun import config
 from inprocess import dump
 
 from dumpsim.frontends.mindspore import Tensor, nn, ops, set_dump
+from dumpsim.modes.configfile import check_all
+from dumpsim.modes.profile import find
 
 X = Tensor(np.ones((1, 3, 4, 4), np.float32))
 
@@ -60,3 +65,15 @@ def test_kernel_by_kernel_nothing_is_fused(tmp_path, monkeypatch):
     left = run(tmp_path, monkeypatch, "O0", "relu", "conv")
     assert left.types() == {"Conv2D", "ReLU"}
     assert not [note for note in left.summary.notes if "is lost" in note]
+
+
+@pytest.mark.parametrize(("device", "mode", "warned"), [
+    ("ascend_o2", 2, True), ("ascend_ge", 2, True), ("ascend_o2", 0, False), ("ascend_o0", 2, False),
+])  # fmt: skip
+def test_check_warns_of_set_dump_at_o2(tmp_path, device, mode, warned):
+    document = config(tmp_path, dump_mode=mode)
+    if device != "ascend_o0":
+        del document["e2e_dump_settings"]
+    found = check_all(json.dumps(document).encode(), {}, find("seed", device))
+    assert not [finding for finding in found if finding.level == "error"]
+    assert [finding.level for finding in found if finding.code == "DS-CFG-057"] == ["warning"] * warned

@@ -300,3 +300,13 @@ def test_softmax_cross_entropy(sparse, reduction):
     target = labels if sparse else np.eye(3, dtype=np.float32)[labels]
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=sparse, reduction=reduction)(Tensor(logits), Tensor(target))
     np.testing.assert_allclose(loss.asnumpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("draw", [lambda x: ops.dropout(x, 0.5), lambda x: ops.Dropout(0.5)(x)[0]])
+def test_each_eager_run_of_a_random_operator_draws_other_numbers(draw):
+    """Three runs of one operator in PYNATIVE: each sees one more run before it."""
+    set_context(mode=PYNATIVE_MODE)
+    x = Tensor(np.ones((20, 20), np.float32))
+    drawn = [draw(x).asnumpy() for _ in range(4)]
+    assert all(set(np.unique(each)) == {0.0, 2.0} for each in drawn)
+    assert len({each.tobytes() for each in drawn}) == len(drawn)
