@@ -77,7 +77,8 @@ class Bounded(np.ndarray[Any, Any]):
     def of(cls, value: Any, bound: Any, machine: Machine) -> "Bounded":
         """Join values and their bounds."""
         found = np.asarray(value, np.float64).view(cls)
-        found.bound = np.broadcast_to(np.asarray(bound, np.float64), found.shape)
+        errors = np.asarray(bound, np.float64)
+        found.bound = errors if errors.shape == found.shape else np.broadcast_to(errors, found.shape).copy()
         found.machine = machine
         return found
 

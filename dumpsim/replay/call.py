@@ -131,6 +131,8 @@ _HOST = frozenset(
 # operands that are the shape of the output
 _SHAPES = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2, "Conv3DBackpropInput": 2, "Conv3DBackpropFilter": 2,
            "Reshape": 1, "BroadcastTo": 1}  # fmt: skip
+# attributes that MindSpore's CPU kernels do not heed [2.10 observed]
+_IGNORED: Mapping[str, Mapping[str, Any]] = {"ApplyMomentum": {"use_nesterov": False}}
 _BY_OUTPUT = frozenset({"dtype", "output_type"})
 _COLLECTIVE = frozenset({"AllReduce", "AllGather", "ReduceScatter", "Broadcast"})
 
@@ -252,6 +254,8 @@ def call_of(
             reason=reason,
         )
     attrs, missing = _attrs(definition, node)
+    if machine == "cpu":
+        attrs |= _IGNORED.get(op_type, {})
     if missing:
         return Call(op_type=op_type, reason=missing)
     return Call(

@@ -75,7 +75,8 @@ def compute(
     widen = real and definition.name in _REAL - {"Cast"} and not any(a.dtype.kind in "fV" for a in _arrays(operands))
     bounded = tuple(_lifted(one, at in definition.updates, machine, widen) for at, one in enumerate(operands))
     try:
-        found = _run(definition, bounded, attrs)
+        # the bound of a sum in the table's order is not that of another order
+        found = None if definition.name in _ONLY else _run(definition, bounded, attrs)
     except (Untracked, TypeError):
         found = None
     if found is not None and not any(_lost(one, definition) for one in found):
@@ -90,7 +91,11 @@ def compute(
     if any(isinstance(one, Bounded) and bool(np.any(bound_of(one))) for one in _flat(bounded)):
         raise Refusal(f"no rule bounds what {definition.name} makes of rounding errors before it")
     value = _run(definition, _plainly(bounded), attrs)
-    size = _run(definition, _plainly(bounded, np.abs), attrs)
+    only = _ONLY.get(definition.name)
+    sizes = _plainly(bounded, np.abs if only is None else None)
+    if only is not None:
+        sizes = (*sizes[:only], np.abs(sizes[only]), *sizes[only + 1 :])
+    size = _run(definition, sizes, attrs)
     count = terms([plain(one) for one in _flat(_plainly(bounded))], attrs, value[0])
     return [
         Computed(v, gamma(count, machine.unit) * s) if v.dtype.kind == "f" else Computed(v, 0.0)
@@ -185,6 +190,14 @@ def _parts(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> flo
     return float(len(operands))
 
 
+def _window(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
+    """The elements of a window."""
+    kernel = attrs.get("kernel_size", (1,))
+    return float(np.prod(kernel)) if isinstance(kernel, tuple) else float(kernel) ** 2
+
+
+# operators that choose by all operands and are sums of this one
+_ONLY = {"MaxPoolGrad": 2, "MaxPoolGradWithArgmaxV2": 1}
 LINEAR: Mapping[str, Terms] = MappingProxyType(
     {
         "Conv2D": _filter,
@@ -194,12 +207,14 @@ LINEAR: Mapping[str, Terms] = MappingProxyType(
         "Conv2DBackpropFilter": _images,
         "Conv3DBackpropFilter": _images,
         "AddN": _parts,
+        "MaxPoolGrad": _window,
+        "MaxPoolGradWithArgmaxV2": _window,
         "AccumulateNV2": _parts,
         "WeightQuantBatchMatmul": _all,
         **dict.fromkeys(
             (
-                "AvgPool", "AvgPoolGrad", "AdaptiveAvgPool2D", "AdaptiveAvgPool2DGrad", "MaxPoolGrad",
-                "MaxPoolGradWithArgmaxV2", "UnsortedSegmentSum", "GatherDGradV2", "ScatterNd", "ScatterAdd",
+                "AvgPool", "AvgPoolGrad", "AdaptiveAvgPool2D", "AdaptiveAvgPool2DGrad",
+                "UnsortedSegmentSum", "GatherDGradV2", "ScatterNd", "ScatterAdd",
                 "ScatterNdAdd", "TensorScatterAdd", "IndexAdd", "ResizeBilinearV2", "ResizeBilinearGrad",
                 "ResizeNearestNeighborV2Grad", "TensorScatterElements", "ScatterSub", "ScatterNdSub",
                 "TensorScatterSub", "CumSum", "Einsum",

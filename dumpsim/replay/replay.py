@@ -248,9 +248,9 @@ def replay(
     ...         name = f"{kind}.Default_{kind}-op0.0.0.17000000000000{n}{len(io)}.{io}.0.DefaultFormat.npy"
     ...         np.save(place / name, np.array(value, np.float32))
     >>> for row in replay(place):
-    ...     print(row.op_name, row.verdict, row.reason)
+    ...     print(row.op_name, row.verdict, row.reason or "-")
     Default_ReLU-op0 suspect output.0[1]
-    Default_Exp-op0 ok
+    Default_Exp-op0 ok -
     Default_Odd-op0 skipped unknown operator type
     """
     work = prepare(dump, factor=factor, compute=compute, device=device)
