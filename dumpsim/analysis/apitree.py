@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -53,7 +53,7 @@ class StackIndex(GraphIndex):
         return {}
 
     @cached_property
-    def _stacks(self) -> dict[str, tuple[str, ...]]:
+    def _stacks(self) -> Mapping[str, tuple[str, ...]]:
         try:
             return read_stack(self.directory)
         except MissingFileError:

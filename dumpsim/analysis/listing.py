@@ -1,8 +1,9 @@
 """The tensors of one directory, by time: npy files, parts of bin files, rows of statistics."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import merge
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,8 +12,9 @@ from dumpsim.analysis.bintensor import BinTensor
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
+from dumpsim.analysis.statisticrows import Row, StatisticRows
 from dumpsim.archive.naming import BinName, escape, is_dump_file, parse_bin, parse_npy, parse_tensordump
-from dumpsim.codecs import mapping, opcsv, statcsv
+from dumpsim.codecs import mapping, opcsv
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.core.errors import MissingFileError, UnreadableError
 from dumpsim.core.record import Record
@@ -20,34 +22,10 @@ from dumpsim.core.regular import read_text
 
 __all__ = ["entries", "files", "small_text"]
 
-_CSV_LIMIT = 1 << 28  # bytes of statistics that are read at once
+_CSV_LIMIT = 1 << 20  # bytes of the statistics of one operator
 
 T = TypeVar("T")
 Key = tuple[str, str, int, int]
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Rows of statistic.csv that wait for their files."""
-
-    rows: dict[Key, list[tuple[Record, dict[str, Any]]]] = field(default_factory=dict)
-
-    def add(self, record: Record, values: dict[str, Any]) -> None:
-        key = (record.op_type, record.io, record.slot, record.timestamp)
-        self.rows.setdefault(key, []).append((record, values))
-
-    def take(self, record: Record) -> dict[str, Any]:
-        """The row of a tensor: that of its operator's name, or the only one of its type and time."""
-        key = (record.op_type, record.io, record.slot, record.timestamp)
-        found = self.rows.get(key, [])
-        same = [n for n, (row, _) in enumerate(found) if escape(row.op_name) == record.op_name]
-        if same or len(found) == 1:
-            return found.pop(same[0] if same else 0)[1]
-        return {}
-
-    def rest(self) -> Iterator[tuple[Record, dict[str, Any]]]:
-        for rows in self.rows.values():
-            yield from rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +39,51 @@ class _Found:
     bin: bool = False
 
     @property
+    def key(self) -> Key:
+        """What a row of statistics has in common with the file of its tensor."""
+        return (self.record.op_type, self.record.io, self.record.slot, self.record.timestamp)
+
+    @property
     def order(self) -> tuple[int, int, str]:
         return (self.record.timestamp, self.number, self.record.op_name)
+
+
+class _Waiting:
+    """Tensor files that wait for their rows of statistic.csv."""
+
+    def __init__(self, found: Sequence[_Found]) -> None:
+        self._files: dict[Key, list[_Found]] = {}
+        self._others: dict[Key, list[tuple[int, dict[str, Any]]]] = {}  # rows of other names, two at most
+        for item in found:
+            if not item.bin and item.path is not None:
+                self._files.setdefault(item.key, []).append(item)
+
+    def take(self, number: int, row: Row) -> bool:
+        """Whether a row is that of a file of its operator, which then gets it."""
+        record, values = row
+        key = (record.op_type, record.io, record.slot, record.timestamp)
+        waiting = self._files.get(key)
+        if not waiting:
+            return False
+        name = escape(record.op_name)
+        for item in waiting:
+            if item.record.op_name == name:
+                item.values.update(values)
+                waiting.remove(item)
+                return True
+        others = self._others.setdefault(key, [])
+        if len(others) < 2:
+            others.append((number, values))
+        return False
+
+    def rest(self) -> set[int]:
+        """Give files of other names the only row of their type and time; return the numbers of these rows."""
+        taken = set()
+        for key, rows in self._others.items():
+            if len(rows) == 1 and self._files[key]:
+                self._files[key][0].values.update(rows[0][1])
+                taken.add(rows[0][0])
+        return taken
 
 
 def files(place: Place) -> Iterator[tuple[Path, str]]:
@@ -99,18 +120,20 @@ def entries(
     if place.api:
         yield from _sound(api_entries(place, broken), broken)
         return
-    rows = _Rows()
-    csv_path = place.path / "statistic.csv"
-    if only is None or only == csv_path:
-        for record, values in _sound(_csv_rows(csv_path), broken):
-            rows.add(record, values)
     known = dict(files(place))
     wanted = known if only is None else {only: known.get(only, only.name)}
     found: list[_Found] = []
     for path, name in wanted.items():
-        found.extend(_sound(_file(path, name, rows, loose=only is not None), broken))
-    found.extend(_Found(record=record, path=None, values=values) for record, values in rows.rest())
-    for item in sorted(found, key=lambda item: item.order):
+        found.extend(_sound(_file(path, name, loose=only is not None), broken))
+    found.sort(key=_order)
+    items: Iterable[_Found] = found
+    csv_path = place.path / "statistic.csv"
+    if csv_path in wanted:
+        waiting = _Waiting(found)
+        rows = StatisticRows(csv_path, waiting.take, broken)
+        rows.taken |= waiting.rest()
+        items = merge(found, (_Found(record=record, path=None, values=values) for record, values in rows), key=_order)
+    for item in items:
         if item.bin:
             yield from _sound(_tensors(item, place, graphs), broken)
         else:
@@ -127,11 +150,11 @@ def _sound(items: Iterator[T], broken: Callable[[UnreadableError], None] | None)
         broken(error)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
-    yield from statcsv.parse(small_text(path, _CSV_LIMIT), str(path))
+def _order(item: _Found) -> tuple[int, int, str]:
+    return item.order
 
 
-def _file(path: Path, name: str, rows: _Rows, *, loose: bool) -> Iterator[_Found]:
+def _file(path: Path, name: str, *, loose: bool) -> Iterator[_Found]:
     """What one file holds."""
     if name.endswith(".npy"):
         try:
@@ -139,7 +162,7 @@ def _file(path: Path, name: str, rows: _Rows, *, loose: bool) -> Iterator[_Found
         except UnreadableError:
             yield _own(path, name)
             return
-        yield _Found(record=record, path=path, values=rows.take(record))
+        yield _Found(record=record, path=path)
     elif name.endswith(".csv"):
         if name != "statistic.csv" and name != "mapping.csv":
             yield from _statistics(path, parse_bin(name.removesuffix(".csv"), where=str(path)))

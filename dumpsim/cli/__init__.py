@@ -3,7 +3,6 @@
 Exit codes: 0 ok, 1 findings, 2 usage or config, 3 unreadable data, 4 internal; ``run`` returns the script's own.
 """
 
-import sys
 import traceback
 
 __all__ = ["main"]
@@ -14,19 +13,20 @@ def main() -> None:
     from dumpsim.core.errors import DumpConfigError, DumpsimError, UnreadableError
 
     from .app import app
+    from .output import echo
 
     try:
         app()
     except DumpsimError as error:
         notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
-        print(f"dumpsim: {error}{notes}", file=sys.stderr)
+        echo(f"dumpsim: {error}{notes}", err=True)
         raise SystemExit(
             3 if isinstance(error, UnreadableError) and not isinstance(error, DumpConfigError) else 2
         ) from None
     except OSError as error:
-        print(f"dumpsim: {error.filename}: {error.strerror}", file=sys.stderr)
+        echo(f"dumpsim: {error.filename}: {error.strerror}", err=True)
         raise SystemExit(3) from None
     except Exception:
         traceback.print_exc()
-        print("dumpsim: this is a defect of dumpsim, not of your input; please report it", file=sys.stderr)
+        echo("dumpsim: this is a defect of dumpsim, not of your input; please report it", err=True)
         raise SystemExit(4) from None

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 import dumpsim
 from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, replay, run, show, stat
+from dumpsim.cli.output import echo
 from dumpsim.core.errors import BadInputError, UnfinishedWarning, nearest
 
 __all__ = ["app"]
@@ -60,14 +61,14 @@ _show_other = warnings.showwarning
 def _show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
     """A file that ends within a line is reported as damaged files are; any other warning as always."""
     if issubclass(category, UnfinishedWarning):
-        typer.echo(f"dumpsim: {message}", err=True)
+        echo(f"dumpsim: {message}", err=True)
     else:
         _show_other(message, category, *place, **more)
 
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"dumpsim {dumpsim.__version__}")
+        echo(f"dumpsim {dumpsim.__version__}")
         raise typer.Exit
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dumpsim.cli.output import print_json
+from dumpsim.cli.output import echo, print_json
 from dumpsim.cli.profile import TARGETS, overrides
 from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 
@@ -93,12 +93,12 @@ def check(
                 }
             )
         else:
-            typer.echo("\n".join(_lines(finding)))
+            echo("\n".join(_lines(finding)))
     errors = sum(finding.level == "error" for finding in findings)
     if not as_json:
         warnings = sum(finding.level == "warning" for finding in findings)
         silent = len(findings) - errors - warnings
-        typer.echo(f"{config}: {profile.name}: {errors} errors, {warnings} warnings, {silent} fields without effect")
+        echo(f"{config}: {profile.name}: {errors} errors, {warnings} warnings, {silent} fields without effect")
     if errors:
         raise typer.Exit(1)
 
@@ -130,10 +130,10 @@ def _faults(plan: Path | None, as_json: bool) -> None:
             facts = {"code": error.code, "where": error.where, "what": error.what}
             print_json({"level": "error", **facts, "allowed": error.allowed, "nearest": error.nearest})
         else:
-            typer.echo(f"error: {error}")
+            echo(f"error: {error}")
     if any(error.code == "DS-FLT-002" for error in errors):
         raise typer.Exit(3)
     if not as_json:
-        typer.echo(f"{plan}: {len(errors)} errors")
+        echo(f"{plan}: {len(errors)} errors")
     if errors:
         raise typer.Exit(1)

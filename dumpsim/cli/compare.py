@@ -1,7 +1,6 @@
 """``dumpsim compare``: two dumps tensor by tensor."""
 
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.archive.naming import escape
-from dumpsim.cli.output import print_json, print_rows, progress
+from dumpsim.cli.output import echo, print_json, print_rows, progress
 from dumpsim.cli.selection import Json
 from dumpsim.core.errors import BadInputError
 
@@ -116,7 +115,7 @@ def compare(
     if result.findings:
         options = [*flags(tol or (), match, name_map)]
         options += [word for name, value in wanted.items() if value is not None for word in (f"--{name}", str(value))]
-        print(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b), *options])}", file=sys.stderr)
+        echo(f"next: {shlex.join(['dumpsim', 'first', str(a), str(b), *options])}", err=True)
     unmatched = any(row.verdict in ("only_a", "only_b") for row in result) or bool(result.unmatched)
     if result.unreadable or any(row.verdict == "unreadable" for row in result):
         raise typer.Exit(3)
@@ -127,7 +126,7 @@ def compare(
 def say(lines: Iterable[str]) -> None:
     """Tell on stderr what is wrong with what was asked."""
     for line in lines:
-        print(f"dumpsim: {line}", file=sys.stderr)
+        echo(f"dumpsim: {line}", err=True)
 
 
 def absent(dumps: "Iterable[DumpSet]", wanted: Mapping[str, int | None]) -> Iterator[str]:
@@ -188,4 +187,4 @@ def _summary(result: "Comparison", every: bool) -> None:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result.counts.items()) or "no tensors"
     lines.append(f"{result.compared} pair{'s' * (result.compared != 1)} compared: {counts}")
     for line in lines:
-        print(line, file=sys.stderr)
+        echo(line, err=True)

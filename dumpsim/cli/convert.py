@@ -1,12 +1,11 @@
 """``dumpsim convert``: dump files of devices to npy files, whole trees at once."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dumpsim.cli.output import human_bytes, print_json, progress
+from dumpsim.cli.output import echo, human_bytes, print_json, progress
 from dumpsim.cli.selection import Json
 
 __all__ = ["convert"]
@@ -30,7 +29,7 @@ def convert(
 
     found = find(paths, out)
     if not found:
-        typer.echo("no dump file there", err=True)
+        echo("no dump file there", err=True)
         raise typer.Exit(1)
     tensors = nbytes = 0
     failures: list[Failure] = []
@@ -44,10 +43,10 @@ def convert(
         print_json({"files": len(found), "written": tensors, "bytes": nbytes, "out": str(out), "failed": listed})
     else:
         for one in failures[:_SHOWN]:
-            print(f"{one.path}{': ' if one.tensor else ''}{one.tensor}: {one.reason}", file=sys.stderr)
+            echo(f"{one.path}{': ' if one.tensor else ''}{one.tensor}: {one.reason}", err=True)
         if len(failures) > _SHOWN:
-            print(f"... and {len(failures) - _SHOWN} more; --json lists all", file=sys.stderr)
+            echo(f"... and {len(failures) - _SHOWN} more; --json lists all", err=True)
         line = f"{len(found)} files, {tensors} results, {human_bytes(nbytes)} in {out}"
-        print(f"{line}; {len(failures)} failed" if failures else line)
+        echo(f"{line}; {len(failures)} failed" if failures else line)
     if failures:
         raise typer.Exit(1)

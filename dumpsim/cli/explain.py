@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dumpsim.cli.output import print_json
+from dumpsim.cli.output import echo, print_json
 
 __all__ = ["explain"]
 
@@ -33,4 +33,4 @@ def explain(
         lines = [f"{topic.name} ({topic.kind})", f"  {topic.text}"]
         lines += [f"  {title}: {fact}" for title, fact in topic.facts]
         lines += [f"  source: {topic.source}"] if topic.source else []
-        typer.echo(("\n" if index else "") + "\n".join(lines))
+        echo(("\n" if index else "") + "\n".join(lines))

@@ -8,7 +8,7 @@ import typer
 
 from dumpsim.archive.naming import escape
 from dumpsim.cli.compare import Iteration, Jobs, Matching, NameMap, Rank, Scheduler, Step, Tolerances, absent, say
-from dumpsim.cli.output import print_json, print_rows
+from dumpsim.cli.output import echo, print_json, print_rows
 from dumpsim.cli.selection import Json
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def first(
     else:
         _print(found, pair=b is not None, every=every)
     for line in _coverage(found, pair=b is not None):
-        print(line, file=sys.stderr if as_json else sys.stdout)
+        echo(line, err=as_json)
     say((*found.idle, *found.unreadable))
     if not (found.tensors or found.skipped):
         say(absent(whole, wanted))
@@ -101,15 +101,15 @@ def _print(found: "Search", *, pair: bool, every: bool) -> None:
     maker = found.maker
     shown = [one for n, one in enumerate(found) if every or n < _SHOWN - 1 or one is maker]
     for finding in shown:
-        print("\n".join(_lines(finding, pair)))
+        echo("\n".join(_lines(finding, pair)))
     if len(shown) < len(found):
-        print(f"{len(found) - len(shown)} more, received or given: see --all or --json")
+        echo(f"{len(found) - len(shown)} more, received or given: see --all or --json")
     ranked = found.ranking if every else found.ranking[:_RANKED]
     if ranked:
-        print("operators by how little of their difference is explained (relative differences):")
+        echo("operators by how little of their difference is explained (relative differences):")
         print_rows(_RANKING, [_ranked(one) for one in ranked])
         if len(ranked) < len(found.ranking):
-            print(f"{len(found.ranking) - len(ranked)} more: see --all or --json")
+            echo(f"{len(found.ranking) - len(ranked)} more: see --all or --json")
 
 
 def _ranked(one: "Blame") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli.output import print_rows, progress
+from dumpsim.cli.output import echo, plain, print_rows, progress
 from dumpsim.cli.selection import Json, Unreadable, reads
 from dumpsim.core.statistic import REAL
 
@@ -32,7 +32,7 @@ def ls(
     dump = dump.lenient(unreadable)
     if paths:
         for path in dict.fromkeys(entry.path for entry in dump if entry.path is not None):
-            typer.echo(path)
+            echo(plain(path))
         unreadable.exit()
         return
     if overflow:
@@ -41,13 +41,11 @@ def ls(
     elif summary:
         count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
     else:
-        rows = list(progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__))
-        steps = ["step"] if any(row["step"] is not None for row in rows) else []
-        dumped = [name for name in REAL if any(row[name] is not None for row in rows)]
-        count = print_rows((*steps, *_COLUMNS, *dumped), rows, as_json=as_json)
+        found = progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__)
+        count = print_rows(("step", *_COLUMNS, *REAL), found, as_json=as_json, optional={"step", *REAL})
     unreadable.exit()
     if count == 0:
-        typer.echo("nothing matches", err=True)
+        echo("nothing matches", err=True)
         raise typer.Exit(1)
 
 

@@ -3,13 +3,40 @@
 import json
 import math
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import compress
+from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
 
-__all__ = ["human_bytes", "print_json", "print_rows", "progress"]
+__all__ = ["echo", "human_bytes", "plain", "print_json", "print_rows", "progress"]
 
 T = TypeVar("T")
+
+_IN_MEMORY = 1 << 24  # bytes of rows that wait in memory
+# control characters, marks of direction, line and paragraph separators, halves of surrogate pairs
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def plain(value: object) -> str:
+    """Return a value as text that a terminal may get: what could steer it is shown as an escape, as Python writes it.
+
+    Names in a dump come from strangers. Control characters, those that turn the direction of text and bytes that are
+    no text are replaced; so are newlines and tabs, which would break tables.
+
+    Examples
+    --------
+    >>> print(plain("conv\\x1b]0;owned\\x07\\n"), plain("relu é"))
+    conv\\x1b]0;owned\\x07\\n relu é
+    """
+    text = str(value)
+    return text if text.isprintable() else _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def echo(text: object, *, err: bool = False) -> None:
+    """Print text of one or several lines, each as `plain` gives it, to stdout or stderr."""
+    print("\n".join(map(plain, str(text).split("\n"))), file=sys.stderr if err else sys.stdout)
 
 
 def human_bytes(count: float) -> str:
@@ -32,7 +59,9 @@ def print_json(value: Any) -> None:
 
     NaN and infinities are the strings "nan", "inf", "-inf", since JSON has none; a complex number is a pair.
     """
-    print(json.dumps(_plain(value), ensure_ascii=False))
+    text = json.dumps(_plain(value), ensure_ascii=False)
+    # json escapes the first 32 control characters only
+    print(text if text.isprintable() else _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def _plain(value: Any) -> Any:
@@ -49,30 +78,52 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, as_json: bool = False) -> int:
-    """Rows as a table on a terminal, tab-separated when piped, or JSON lines. Returns their number."""
-    if as_json or not sys.stdout.isatty():
-        count = 0
-        if not as_json:
-            print("\t".join(columns))
-        for row in rows:
-            if as_json:
-                print_json(row)
-            else:
-                print("\t".join(_cell(row.get(name)) for name in columns))
-            count += 1
+def print_rows(
+    columns: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    as_json: bool = False,
+    optional: Set[str] = frozenset(),
+) -> int:
+    """Print rows as a table on a terminal, tab-separated when piped, or as JSON lines; return their number.
+
+    Columns in `optional` that no row has a value for are left out. Rows are kept in a temporary file until their
+    widths and columns are known.
+    """
+    count = 0
+    if as_json:
+        for count, row in enumerate(rows, 1):  # noqa: B007
+            print_json(row)
         return count
-    cells = [tuple(_cell(row.get(name)) for name in columns) for row in rows]
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    widths = [len(name) for name in columns]
+    used = [name not in optional for name in columns]
+    terminal = sys.stdout.isatty()
+    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
+        for count, row in enumerate(rows, 1):  # noqa: B007
+            values = [row.get(name) for name in columns]
+            cells = [_cell(value) for value in values]
+            used = [known or value is not None for known, value in zip(used, values, strict=True)]
+            if terminal:
+                widths = [max(width, len(cell)) for width, cell in zip(widths, cells, strict=True)]
+            spool.write("\t".join(cells) + "\n")
+        spool.seek(0)
+        head = _line(columns, used, widths if terminal else None)
+        print(f"\x1b[1m{head}\x1b[0m" if terminal and not os.environ.get("NO_COLOR") else head)
+        for line in spool:
+            print(_line(line[:-1].split("\t"), used, widths if terminal else None))
+    return count
+
+
+def _line(cells: Sequence[str], used: Sequence[bool], widths: Sequence[int] | None) -> str:
+    """The cells of the columns that are used, padded on a terminal."""
+    if widths is None:
+        return "\t".join(compress(cells, used))
     # rich's tables take a millisecond a row
-    head, *lines = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in (columns, *cells))
-    print(head if os.environ.get("NO_COLOR") else f"\x1b[1m{head}\x1b[0m")
-    for line in lines:
-        print(line)
-    return len(lines)
+    return "  ".join(map(str.ljust, compress(cells, used), compress(widths, used))).rstrip()
 
 
 def _cell(value: Any) -> str:
+    """A value as text of one line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -80,8 +131,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return f"({','.join(map(str, value))})"
-    return str(value)
+        return f"({','.join(map(plain, value))})"
+    return plain(value)
 
 
 def progress(items: Iterable[T], *, what: str, total: int | Callable[[], int] | None = None) -> Iterator[T]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from dumpsim.cli.output import echo
 from dumpsim.core.errors import UnreadableError
 
 __all__ = ["Json", "Unreadable", "reads"]
@@ -38,7 +39,7 @@ class Unreadable:
     def __call__(self, error: UnreadableError) -> None:
         if str(error) not in self._said:
             self._said.add(str(error))
-            typer.echo(f"dumpsim: {error}", err=True)
+            echo(f"dumpsim: {error}", err=True)
 
     def exit(self) -> None:
         """End the command if there was one."""

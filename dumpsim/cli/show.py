@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli.output import human_bytes, print_json
+from dumpsim.cli.output import echo, human_bytes, plain, print_json
 from dumpsim.cli.selection import Json, Unreadable, reads
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.statistic import NAMES
@@ -39,14 +39,14 @@ def show(
             if as_json:
                 print_json(_facts(entry, bins, values))
             else:
-                typer.echo("\n".join(_lines(entry, bins, values)) + "\n")
+                echo("\n".join(_lines(entry, bins, values)) + "\n")
         except UnreadableError as error:
             unreadable(error)
     if more:
-        typer.echo(f"{more} more; narrow the selection or raise --limit", err=True)
+        echo(f"{more} more; narrow the selection or raise --limit", err=True)
     unreadable.exit()
     if not shown:
-        typer.echo("nothing matches", err=True)
+        echo("nothing matches", err=True)
         raise typer.Exit(1)
 
 
@@ -99,14 +99,14 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
     facts = _facts(entry, bins, values)
     place = {"graph": entry.graph_id, "iteration": entry.iteration, "time": entry.timestamp}
     lines = [
-        f"{entry.op_type}  {entry.label}",
+        plain(f"{entry.op_type}  {entry.label}"),
         f"  rank {entry.rank}" + "".join(f", {name} {value}" for name, value in place.items() if value is not None),
         f"  {entry.dtype} {entry.shape}, {entry.format}, {human_bytes(entry.nbytes)}",
     ]
     if entry.device_shape != entry.shape:
         lines[-1] += f"; {entry.device_shape} on the device"
     if entry.path is not None:
-        lines.append(f"  {entry.path}")
+        lines.append(plain(f"  {entry.path}"))
     if "overflow" in facts:
         return lines + [
             f"  {unit}: {', '.join(f'{key} {value}' for key, value in fields.items())}: {', '.join(said)}"
@@ -114,7 +114,7 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
         ]
     line = entry.script_line
     if line is not None:
-        lines.append(f"  made by {line.path}:{line.line}  {line.code.strip()}")
+        lines.append(plain(f"  made by {line.path}:{line.line}  {line.code.strip()}"))
     if numbers := [f"{name} {facts[name]:.6g}" for name in NAMES if facts[name] is not None]:
         lines.append("  " + ", ".join(numbers))
     if "histogram" in facts:

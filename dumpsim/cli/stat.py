@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli.output import print_rows, progress
+from dumpsim.cli.output import echo, print_rows, progress
 from dumpsim.cli.selection import Json, Unreadable, reads
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.core.statistic import MEASURED, NAMES, NOT_FINITE
@@ -58,10 +58,10 @@ def stat(
         ("iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", *names), shown, as_json=as_json
     )
     if known[False]:
-        typer.echo(f"dumpsim: nothing tells of {known[False]} of the tensors whether they are bad", err=True)
+        echo(f"dumpsim: nothing tells of {known[False]} of the tensors whether they are bad", err=True)
     unreadable.exit()
     if bad and (count or not known[True]):
         raise typer.Exit(1)
     if not count and not bad:
-        typer.echo("nothing matches", err=True)
+        echo("nothing matches", err=True)
         raise typer.Exit(1)

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dumpsim.codecs.lines import warn_unfinished
+from dumpsim.codecs.stackfile import StackFile
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.regular import open_regular, read_bytes
+from dumpsim.core.regular import open_regular
 
 __all__ = [
     "HOMES",
@@ -44,8 +45,6 @@ HOMES = MappingProxyType(  # kind of an API -> where torch has it [spec api_dump
 )
 _MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
 _MAX_BITS = 1023  # what a float can hold
-_MAX_STACK = 1 << 31
-_ENTRY_END = b"\n    ]"  # of a stack file that is indented by four
 _PLAIN = re.compile(r"[0-9A-Za-z_.]+")  # needs no escapes
 _NAME = re.compile(
     r"(?P<kind>[A-Za-z]+)_(?P<api>.+)_(?P<count>\d{1,18})_(?P<direction>forward|backward)_(?P<io>input|output)"
@@ -248,7 +247,7 @@ def stack_text(stacks: Mapping[str, Sequence[str]]) -> str:
     return json.dumps({key: list(frames) for key, frames in stacks.items()}, indent=4)
 
 
-def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
+def read_stack(path: "str | os.PathLike[str]") -> StackFile:
     """The frames by key of a stack file, innermost frame first.
 
     Of a file that ends too early the whole entries are used, with a warning.
@@ -257,20 +256,7 @@ def read_stack(path: "str | os.PathLike[str]") -> dict[str, tuple[str, ...]]:
     ------
     UnreadableError
     """
-    raw = read_bytes(path, _MAX_STACK)
-    try:
-        stacks = json.loads(raw) if raw.strip() else {}
-    except (ValueError, RecursionError) as error:
-        stacks = _whole_entries(raw)
-        if stacks is None:
-            raise _bad(path, getattr(error, "lineno", None), f"is not JSON: {error}") from None
-        warn_unfinished(path, raw.count(b"\n") + 1)
-    if not isinstance(stacks, dict):
-        raise _bad(path, None, "is not a JSON object")
-    for key, frames in stacks.items():
-        if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
-            raise _bad(path, None, f"the frames of {key[:200]!r} are not a list of texts")
-    return {key: tuple(frames) for key, frames in stacks.items()}
+    return StackFile(path)
 
 
 def stack_keys(name: ApiName) -> Iterator[str]:
@@ -289,17 +275,6 @@ def stack_keys(name: ApiName) -> Iterator[str]:
         yield f"{home}{name.api}({name.count}) forward"
         if name.kind == "VF":
             yield f"_VF.{name.api}({name.count}) forward"
-
-
-def _whole_entries(raw: bytes) -> Any:
-    """The entries of a stack file that was cut, as far as they are whole; None where it was not."""
-    if not raw.lstrip().startswith(b"{") or raw.rstrip().endswith(b"}"):
-        return None
-    head, end, _ = raw.rpartition(_ENTRY_END)  # no newline is in a JSON text, so this is no part of a frame
-    try:
-        return json.loads(head + end + b"}") if end else {}
-    except (ValueError, RecursionError):
-        return None
 
 
 def _record(path: Any, number: int, line: bytes) -> ApiRecord:

@@ -13,7 +13,7 @@ from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 from dumpsim.core.statistic import DIGESTS, STATISTICS, TITLES, printed
 
-__all__ = ["COMMON", "Dialect", "dimensions", "header", "number", "parse", "row", "whole"]
+__all__ = ["COMMON", "Dialect", "dimensions", "header", "number", "parse", "parse_lines", "row", "whole"]
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
@@ -105,12 +105,17 @@ def parse(text: str, where: str = "statistic.csv") -> Iterator[tuple[Record, dic
     UnreadableError
         With the line, for a row that is not a tensor's.
     """
-    rows = csv.reader(whole_lines(io.StringIO(text), where))
+    return parse_lines(io.StringIO(text), where)
+
+
+def parse_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[tuple[Record, dict[str, Any]]]:
+    """As `parse`, of lines with their ends, one row after the other."""
+    rows = csv.reader(whole_lines(lines, where))
     try:
         titles = next(rows, None)
         if titles is None:
             return
-        if tuple(titles[: len(COMMON)]) != COMMON:
+        if tuple(titles[: len(COMMON)]) != COMMON or rows.line_num != 1:
             raise UnreadableError(
                 "first line is not the header of a statistic.csv", where=f"{where}:1", code="DS-CSV-001"
             )

@@ -3,8 +3,10 @@
 A reader may refuse its input by the errors of its target; any other exception is a crash.
 """
 
+import math
 import struct
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,13 +15,25 @@ from pathlib import Path
 import numpy as np
 
 import dumpsim
+from dumpsim._ext import layout
+from dumpsim.analysis.namemap import read_names
 from dumpsim.analysis.overflow import overflows
 from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import parse_bin, parse_npy, parse_tensordump
+from dumpsim.archive.tree import newest_stamp
 from dumpsim.codecs import irproto, irtext, mapping, npy, opcsv, opdebug, statcsv
+from dumpsim.codecs.apidump import read_stack
 from dumpsim.codecs.dumpdata import DumpData, Item, Space, header
 from dumpsim.codecs.wire import bytes_field, int_field
-from dumpsim.core.errors import BadInputError, DumpConfigError, UnreadableError, UnsupportedError
+from dumpsim.core.errors import (
+    BadInputError,
+    DumpConfigError,
+    FaultPlanError,
+    UnfinishedWarning,
+    UnreadableError,
+    UnsupportedError,
+)
+from dumpsim.device.faults import check_plan, load_plan
 from dumpsim.modes import configfile
 from dumpsim.modes.profile import find
 
@@ -53,7 +67,9 @@ class Target:
     def accepts(self, data: bytes) -> bool:
         """Whether the input is read; an exception that is no refusal is a crash and passes through."""
         try:
-            self.run(data)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnfinishedWarning)  # what is cut is read up to there
+                self.run(data)
         except self.errors:
             return False
         return True
@@ -176,6 +192,51 @@ def _read_config(data: bytes) -> None:
     configfile.check_all(data, {}, find("seed", "cpu"), file="data_dump.json")
 
 
+_INFO = (
+    b'["NN_Linear_0_forward_input.0", 1, [], "torch.float32", [2, 3], [1.0, -1.0, NaN]]\n'
+    b'["LAYER_a_b_forward_output.k", 1, [], "torch.int8", [], [[], [], []], "abc", 1.5]\n'
+)
+_STACK = b"""{
+    "torch.nn.Linear(0) forward": [
+        "File net.py, line 1, in f, \\n a\\u0041 = [\\"x\\"]"
+    ],
+    "LAYER: a.b forward": [], "x": ["", "b"]
+}"""
+_PLAN = b"""{"faults": [{"kind": "overflow", "op": "Add", "nth": 2, "value": 1e5, "rank": null},
+{"kind": "stomp", "after": "x*", "address": 77, "nbytes": 3}, {"kind": "aicore_error", "op": "b", "code": 507015}]}"""
+
+
+def _read_stack(path: Path) -> None:
+    stacks = read_stack(path)
+    assert all(stacks[key] is not None for key in stacks)
+    assert "no such key" not in stacks
+
+
+def _read_plan(path: Path) -> None:
+    check_plan(path)
+    load_plan(path)
+
+
+def _copy(data: bytes) -> None:
+    """A forged plan of a copy: offsets, then axes of an extent and two strides, eight bytes each."""
+    numbers = [int.from_bytes(data[at : at + 8], "little", signed=True) for at in range(0, len(data) - 7, 8)]
+    to, *axes = numbers if len(numbers) > 1 else (0, 0)
+    start, *axes = axes
+    region = (to, start, tuple(zip(axes[::3], axes[1::3], axes[2::3], strict=False)))
+    if not 0 <= math.prod(max(0, n) for n in axes[::3]) < 1 << 20:
+        return  # strides of 0 copy one element for years
+    guard = 64
+    target = np.full(96 + 2 * guard, 7, np.uint8)
+    layout.copy(target[guard:-guard], np.arange(96, dtype=np.uint8), 1, [region])
+    assert (target[:guard] == 7).all()
+    assert (target[-guard:] == 7).all()
+
+
+def _plans() -> tuple[bytes, ...]:
+    regions = ((0, 0, 96, 1, 1), (5, 7, 3, 8, 1, 4, 1, 20), (95, 0, 96, -1, 1))
+    return tuple(b"".join(n.to_bytes(8, "little", signed=True) for n in region) for region in regions)
+
+
 def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
 
@@ -202,6 +263,30 @@ def targets() -> dict[str, Target]:
             run=lambda data: _file(f"{OPDEBUG_NAME}.output.0.json", data, _read_overflow),
         ),
         Target(name="config", seeds=(_CONFIG,), run=_read_config, errors=(DumpConfigError, UnsupportedError)),
+        Target(name="info", seeds=(_INFO,), run=lambda data: _file("torch_api_dump_info.pkl", data, _read_dump)),
+        Target(name="stack", seeds=(_STACK,), run=lambda data: _file("stack.json", data, _read_stack)),
+        Target(
+            name="append",
+            seeds=(_STATISTICS,),
+            run=lambda data: _file("statistic.csv", data, lambda path: newest_stamp(str(path.parent))),
+        ),
+        Target(
+            name="append_mapping",
+            seeds=(f"5,{BIN_NAME}\nmapping.csv,mapping.csv\n".encode(),),
+            run=lambda data: _file("mapping.csv", data, lambda path: newest_stamp(str(path.parent))),
+        ),
+        Target(
+            name="plan",
+            seeds=(_PLAN,),
+            run=lambda data: _file("faults.json", data, _read_plan),
+            errors=(FaultPlanError,),
+        ),
+        Target(
+            name="name_map",
+            seeds=(b'{"NN.Own": ["NN_Dense", "NN_ReLU"]}', b"Torch.foo: Functional.bar  # x\nNN.A: [NN.B, NN.C]\n"),
+            run=lambda data: _file("names.yaml", data, read_names),
+        ),
+        Target(name="layout", seeds=_plans(), run=_copy, errors=(IndexError, ValueError)),
         Target(name="names", seeds=(BIN_NAME.encode(), f"{BIN_NAME}.input.0.ND.Float16.npy".encode()), run=_read_names),
     )
     return {target.name: target for target in found}

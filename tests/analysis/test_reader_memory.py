@@ -1,0 +1,138 @@
+"""Large tables: rows beyond those in memory are the same as those in it, and readers stay within twice the file."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dumpsim
+from dumpsim.analysis import statisticrows
+from dumpsim.codecs import statcsv
+from dumpsim.codecs.stackfile import StackFile
+from dumpsim.core.errors import UnreadableError
+
+HEAD = statcsv.header(["max"])
+
+
+def rows_of(stamps, name='"a, ""{n}""\n"'):
+    return "".join(
+        f'Add,{name.format(n=n)},0,0,{stamp},output,0,8,float32,"(2,)",{n}\n' for n, stamp in enumerate(stamps)
+    )
+
+
+@pytest.mark.parametrize("block", [1, 200, 1 << 20])
+@pytest.mark.parametrize("kept", [0, 3, 100])
+@pytest.mark.parametrize("order", ["file", "shuffled", "one stamp"])
+def test_rows_that_are_read_again_are_the_same(tmp_path, monkeypatch, block, kept, order):
+    monkeypatch.setattr(statisticrows, "_KEPT", kept)
+    monkeypatch.setattr(statisticrows, "_BLOCK", block)
+    stamps = list(range(100, 120))
+    if order == "shuffled":
+        stamps = stamps[7:] + stamps[:7]
+    elif order == "one stamp":
+        stamps = [100] * 20
+    (tmp_path / "statistic.csv").write_text(HEAD + rows_of(stamps))
+    np.save(tmp_path / "Add.a___5____.0.0.112.output.0.DefaultFormat.float32.npy", np.float32([1, 2]))
+    found = [(entry.timestamp, entry.op_name, entry.row.get("max"), entry.path is not None) for entry in
+             dumpsim.open(tmp_path)]  # fmt: skip
+    values = sorted((stamp, f'a, "{n}"\n', float(n)) for n, stamp in enumerate(stamps))
+    joined = [row for row in found if row[3]]
+    assert len(joined) == 1
+    rest = [row[:3] for row in found if not row[3]]
+    assert rest == [value for value in values if order == "one stamp" or value[0] != 112]
+    assert joined[0][2] == (None if order == "one stamp" else float(stamps.index(112)))
+
+
+def test_what_follows_a_damaged_row_is_not_guessed(tmp_path, monkeypatch):
+    monkeypatch.setattr(statisticrows, "_KEPT", 2)
+    (tmp_path / "statistic.csv").write_text(HEAD + rows_of(range(5)) + "Add,x\n" + rows_of(range(5, 9)))
+    told = []
+    assert [entry.timestamp for entry in dumpsim.open(tmp_path).lenient(told.append)] == [0, 1, 2, 3, 4] * 1
+    assert "2 fields for 11 columns" in str(told[0])
+    with pytest.raises(UnreadableError):
+        list(dumpsim.open(tmp_path))
+
+
+def test_stacks_of_a_file(tmp_path):
+    path = tmp_path / "stack.json"
+    stacks = {f'k{n} é"\\': [f"File é {n}\n", "x"] * (n % 3) for n in range(300)}
+    for indent in (None, 4):
+        for ascii_only in (True, False):
+            path.write_text(json.dumps(stacks, indent=indent, ensure_ascii=ascii_only), encoding="utf-8")
+            found = StackFile(path)
+            assert dict(found) == {key: tuple(frames) for key, frames in stacks.items()}
+            assert len(found) == 300
+            assert "k300" not in found
+    path.write_text('{"a": ["1"], "b": [], "a": ["2"]}')
+    assert dict(StackFile(path)) == {"a": ("2",), "b": ()}
+    path.write_text(" \n")
+    assert dict(StackFile(path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "stack.json:1: is not a JSON object"),
+        ('{"a": ["1"],\n"b": [2]}', "stack.json:1: the frames of 'b' are not a list of texts"),
+        ('{"a": ["1"]} x', "more follows the last entry"),
+        ('{"a": ["\\q"]}', "is not JSON: Invalid"),
+        ('{"a" ["1"]}', "no entry is here"),
+        ('{"a": ["' + "x" * (1 << 20) + '"]}', "more than 1048576 bytes"),
+    ],
+)
+def test_what_is_no_stack_file(tmp_path, text, why):
+    (tmp_path / "stack.json").write_text(text)
+    with pytest.raises(UnreadableError) as caught:
+        StackFile(tmp_path / "stack.json")
+    assert why in str(caught.value)
+
+
+PEAK = """
+import resource, sys
+import numpy, dumpsim, dumpsim.cli.app, dumpsim.analysis.dumpset, dumpsim.analysis.histogram, dumpsim.tensor.cast
+from dumpsim.codecs import npy
+from dumpsim.codecs.apidump import read_stack
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    {what}
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024, file=sys.stderr)
+"""
+
+
+def peak(what):
+    """MiB that some code needs beyond what is imported."""
+    done = subprocess.run([sys.executable, "-c", PEAK.format(what=what)], capture_output=True, text=True, check=True)
+    return float(done.stderr.split()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["ls", "show"])
+@pytest.mark.parametrize("row", ["real", "short"])
+def test_statistics_of_many_mib(tmp_path, command, row):
+    text = rows_of(range(1000), "Default/network-TrainOneStepCell/backbone-Net/layer{n}-Dense/MatMul-op{n}")
+    text = text if row == "real" else ',,0,0,0,,0,0,,"()",\n' * 5000
+    count = (10 << 20) // len(text)
+    (tmp_path / "statistic.csv").write_text(HEAD + text * count)
+    assert peak(f"sys.argv = ['dumpsim', {command!r}, {str(tmp_path)!r}]; dumpsim.cli.main()") < 2 * 10 + 64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frames", [["File net.py, line {n}, in construct, \n x = self.fc(x)" * 3] * 4, ["ab"], []])
+def test_a_stack_file_of_28_mib(tmp_path, frames):
+    entry = json.dumps({f"k{n}": [frame.format(n=n) for frame in frames] for n in range(1000)})[1:-1]
+    path = tmp_path / "stack.json"
+    path.write_text("{" + ", ".join([entry] * ((28 << 20) // len(entry))) + "}")
+    assert peak(f"read_stack({str(path)!r})['k5']") < 2 * 28 + 64
+
+
+@pytest.mark.slow
+def test_a_long_npy_header(tmp_path):
+    text = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + "1," * 450_000 + "), }"
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text.encode() + bytes(4))
+    what = f"\n    try: npy.read({str(path)!r})\n    except ValueError as error: assert 'numpy' in str(error)"
+    assert peak(what) < 2 + 64
