@@ -6,6 +6,8 @@ from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.frontends.mindspore import context
 from dumpsim.runtime.session import Session
 
+collect_ignore = ["alexnet_cifar10.py"]  # a script that a test runs: its doctests would import a mindspore
+
 
 @pytest.fixture
 def session(monkeypatch):
