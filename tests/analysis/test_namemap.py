@@ -90,7 +90,7 @@ def test_lines_that_nobody_can_read(tmp_path):
     path.write_text(json.dumps(["NN.a"])[:-1])
     with pytest.raises(BadInputError, match=r"names\.yaml:1"):
         read_names(path)
-    with pytest.raises(BadInputError, match="cannot be read"):
+    with pytest.raises(BadInputError, match="does not exist"):
         read_names(tmp_path / "none.yaml")
 
 
