@@ -29,7 +29,7 @@ ALLOWED = {
     "frontends/mindspore/ops/_channels.py": "appends what the script prints to a file that the script named",
     "core/partname.py": "reads which process is which from /proc",
     # files of dumpsim itself
-    "frontends/mindspore/_absent.py": "reads data of the package",
+    "frontends/mindspore/_vendor.py": "reads data of the package",
     "frontends/apidump/mindspore/calls.py": "reads data of the package",
     "frontends/apidump/pytorch/catalogue.py": "reads data of the package",
     "examples/lenet.py": "reads data of the package",

@@ -109,7 +109,7 @@ def compare(
             print_json(row.as_dict() | {"matched_share": result.matched})
     else:
         if result.shortfall:
-            print(result.shortfall)
+            echo(result.shortfall)
         _print(result.rows, every)
     _summary(result, every or as_json)
     if result.findings:

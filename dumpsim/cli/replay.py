@@ -1,6 +1,5 @@
 """``dumpsim replay``: the operators of one dump, recomputed and ranked."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.cli.compare import Iteration, Jobs, Rank, Scheduler, Step, absent, say
-from dumpsim.cli.output import print_json, print_rows, progress
+from dumpsim.cli.output import echo, print_json, print_rows, progress
 from dumpsim.cli.selection import Json
 
 if TYPE_CHECKING:
@@ -85,4 +84,4 @@ def _summary(result: "Replay") -> None:
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no operators"
     lines.append(f"{done} operator{'s' * (done != 1)} recomputed: {said}")
     for line in lines:
-        print(line, file=sys.stderr)
+        echo(line, err=True)

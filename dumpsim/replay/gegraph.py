@@ -12,6 +12,7 @@ from typing import Any
 from dumpsim.archive.naming import escape
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.regular import read_text
 
 __all__ = ["GeOp", "ge_graphs", "parse"]
 
@@ -85,11 +86,12 @@ def index(paths: tuple[Path, ...]) -> dict[str, GeOp]:
     """Return the operators of several graphs by name as files have it; later stages and graphs come first."""
     found: dict[str, GeOp] = {}
     for path in paths:
-        for op in parse(path.read_text("utf-8", errors="replace"), str(path)):
+        for op in parse(read_text(path, _MAX_GRAPH), str(path)):
             found[escape(op.name)] = op
     return found
 
 
+_MAX_GRAPH = 1 << 29  # bytes
 _TOKEN = re.compile(r'\s*(?:([A-Za-z_]\w*)\s*(:)?|([{}<>])|"((?:[^"\\]|\\.)*)"|([-+.\w]+)|(\S))')
 
 

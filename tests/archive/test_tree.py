@@ -3,11 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dumpsim.archive.longname import store
 from dumpsim.archive.naming import NameRule, escape
 from dumpsim.archive.sink import Sink
 from dumpsim.archive.tree import Tree, newest_stamp, records
 from dumpsim.codecs import mapping, statcsv
+from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 
 
@@ -54,3 +57,22 @@ def test_ranks_are_made_at_the_same_time(tmp_path):
     first.make(f"{tmp_path}/dump/rank_0")
     second.make(f"{tmp_path}/dump/rank_1")
     assert sorted(p.name for p in Path(f"{tmp_path}/dump").iterdir()) == ["rank_0", "rank_1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "newest"),
+    [
+        ("statistic.csv", b'h\xff,\xfe\nAdd,"a,""\n\xff",0,0,7,output,0\n', 7),
+        ("mapping.csv", b"mapping.csv,mapping.csv\nstatistic.csv,statistic.csv\n\xff,\xff.npy\n", 0),
+    ],
+)
+def test_a_foreign_tree_is_continued(tmp_path, name, data, newest):
+    (tmp_path / name).write_bytes(data)
+    assert newest_stamp(str(tmp_path)) == newest
+
+
+@pytest.mark.parametrize("digits", [19, 20, 5000])
+def test_a_stamp_after_which_none_can_follow_is_an_error(tmp_path, digits):
+    (tmp_path / "statistic.csv").write_text(f"Add,a,0,0,{'9' * digits},output,0\n")
+    with pytest.raises(UnreadableError, match=rf"statistic\.csv.*a time stamp of {digits} digits"):
+        newest_stamp(str(tmp_path))
