@@ -1,6 +1,7 @@
 """Two dumps side by side: `dumpsim.compare` and the command of that name."""
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -18,6 +19,7 @@ from dumpsim.analysis.pairing import Accuracy, Pair, idle, pairs_of, together
 from dumpsim.analysis.spread import spread, worth
 from dumpsim.analysis.tolerance import Tolerance, rule
 from dumpsim.analysis.verdict import AGREEING, FINDINGS, Outcome, Task, judge_all, side_of
+from dumpsim.analysis.wholefile import write_named
 from dumpsim.core.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -298,11 +300,18 @@ class Comparison:
         return bool(self.compared) and not self.findings and not unreadable and not self.shortfall
 
     def to_csv(self, path: "str | Path") -> None:
-        """Write all rows, a line each, below their columns' names."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(["" if value is None else value for value in row.as_dict().values()] for row in self.rows)
+        """Write all rows, a line each, below their columns' names, as a whole file.
+
+        Raises
+        ------
+        DumpWriteError
+            Naming the file, which is left as it was.
+        """
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(["" if value is None else value for value in row.as_dict().values()] for row in self.rows)
+        write_named(path, file.getvalue().encode("utf-8", "surrogateescape"))
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A table, one row a tensor (extra ``report``)."""

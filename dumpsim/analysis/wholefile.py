@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import stat
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ from dumpsim.archive.growfile import open_growing
 from dumpsim.archive.part import create
 from dumpsim.core.errors import DumpWriteError
 
-__all__ = ["append_line", "npy_parts", "write_whole"]
+__all__ = ["append_line", "npy_parts", "write_named", "write_whole"]
 
 _AT_ONCE = 16  # parts of one system call
 
@@ -33,8 +34,8 @@ def _header(descr: str, shape: tuple[int, ...]) -> bytes:
     return head.getvalue()
 
 
-def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int = 0o600) -> int:
-    """Write a file by another name and rename it; bytes written.
+def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int | None = 0o600) -> int:
+    """Write a file by another name and rename it; bytes written. Without a mode it gets the one that `open` gives.
 
     Raises
     ------
@@ -44,7 +45,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
     total = 0
     descriptor, temporary = -1, ""
     try:
-        descriptor, temporary = create(os.path.dirname(path), 0o600)
+        descriptor, temporary = create(os.path.dirname(path), 0o666 if mode is None else 0o600)
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         total = sum(view.nbytes for view in views)
         while views:
@@ -53,7 +54,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
                 written -= views.pop(0).nbytes
             if written:
                 views[0] = views[0][written:]
-        if mode != 0o600:
+        if mode is not None and mode != 0o600:
             os.fchmod(descriptor, mode)
         finished, descriptor = descriptor, -1  # a failing close closes all the same
         os.close(finished)
@@ -69,6 +70,29 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int =
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return total
+
+
+def write_named(path: "str | os.PathLike[str]", data: bytes) -> None:
+    """Write a file of the user's choice as a whole.
+
+    A link stays, and what it names is replaced. Into a pipe or a device, as ``/dev/stdout``, data are written directly.
+    A new file gets the permissions that `open` gives, another one keeps its own.
+
+    Raises
+    ------
+    DumpWriteError
+        Naming the file, which is left as it was.
+    """
+    where = os.fspath(path)
+    try:
+        found = os.stat(where) if os.path.exists(where) else None
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            with open(where, "wb") as file:
+                file.write(data)
+            return
+    except OSError as error:
+        raise _failure(where, error) from error
+    write_whole(os.path.realpath(where), [data], mode=None if found is None else stat.S_IMODE(found.st_mode))
 
 
 def append_line(path: str, line: str, *, mode: int = 0o600) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 
 from dumpsim.core.partname import PART, part_name, writer_of
 
@@ -29,6 +30,9 @@ def sweep(directory: str) -> None:
                 continue
             writer = writer_of(entry.name)
             if writer is not None and not is_alive(writer):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                    continue
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
 

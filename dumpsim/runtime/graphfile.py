@@ -1,9 +1,11 @@
 """A text that a compiler saves about a graph, as a whole file."""
 
+import contextlib
 import os
 from pathlib import Path
 
 from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.partname import part_name
 
 __all__ = ["write_text"]
 
@@ -11,17 +13,25 @@ _DIRECTORY_MODE = 0o700
 
 
 def write_text(path: Path, text: str, mode: int) -> None:
-    """Write a new file with this mode, also in the place of an old one that is read-only, and its directories.
+    """Write a file with this mode, also in the place of an old one that is read-only, and its directories.
+
+    It appears under its name when it is complete; until then an old one stays.
 
     Raises
     ------
     DumpWriteError
-        The directory or the file cannot be written.
+        The directory or the file cannot be written; nothing half written is left.
     """
+    part = path.with_name(part_name())
     try:
         path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-            file.write(text)
+        try:
+            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+                file.write(text)
+            part.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
     except OSError as problem:
         raise DumpWriteError(f"the graph could not be saved: {problem.strerror}", where=str(path)) from problem

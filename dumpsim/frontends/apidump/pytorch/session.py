@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import weakref
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from torch import nn
 
 from dumpsim._ext.recorder import Gradient, TensorRecorder
 from dumpsim.codecs.apidump import tail_of
+from dumpsim.core.partname import part_name
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors, words
 from dumpsim.frontends.apidump.pytorch.catalogue import Catalogue
@@ -76,7 +78,7 @@ class Session(ApiSession, TensorRecorder):
         self._layer_files: set[str] = set()
         self._guards = may_drop(net)
         if compare_statedict:
-            _save(net, f"{self.output.rank_directory}/pt_net.pth")
+            _save(net, self.output.rank_directory, "pt_net.pth")
         self._carried = carried
         self._interception = ExactInterception(self, net, carried) if exact else Interception(self)
         self._finalizer = weakref.finalize(self, self._interception.remove)
@@ -251,9 +253,13 @@ def _rank() -> int:
     return int(rank) if rank.isdigit() and os.environ.get("WORLD_SIZE", "1") != "1" else 0
 
 
-def _save(net: nn.Module, path: str) -> None:
+def _save(net: nn.Module, directory: str, name: str) -> None:
     """The parameters, for MindTorch's comparison; readable with ``weights_only``. [spec api_dump 1.2]"""
-    if os.path.lexists(path):
-        os.unlink(path)
-    torch.save(net.state_dict(), path)
-    os.chmod(path, 0o400)
+    part = f"{directory}/{part_name()}"
+    os.mkdir(part, 0o700)
+    try:
+        torch.save(net.state_dict(), f"{part}/{name}")  # under its own name, which stands in the file
+        os.chmod(f"{part}/{name}", 0o400)
+        os.replace(f"{part}/{name}", f"{directory}/{name}")
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -4,12 +4,15 @@ A checkpoint is a protobuf message of repeated ``Value {tag = 1; tensor = 2}`` w
 ``TensorProto {dims = 1 (int64, not packed); tensor_type = 2; tensor_content = 3}``.
 """
 
+import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dumpsim.archive.part import create
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnreadableError, UnsupportedError
 from dumpsim.frontends.mindspore import log as logger
@@ -136,10 +139,15 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
         raise UnsupportedError(f"the settings {sorted(options)}", where="save_checkpoint")
     path = Path(ckpt_file_name if ckpt_file_name.endswith(".ckpt") else f"{ckpt_file_name}.ckpt")
     whole = b"".join(_encoded(name, tensor.asnumpy(), tensor._dtype.title) for name, tensor in _named(save_obj))
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(whole)
-    part.replace(path)
-    path.chmod(0o400)
+    descriptor, part = create(str(path.parent), 0o400)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(whole)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
 
 
 def load_checkpoint(
