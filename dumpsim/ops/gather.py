@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.abstract import Abstract, ScalarType, TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.bounds import OutOfRange, along, legal_vectors, rows, vectors
@@ -71,6 +71,38 @@ def _grad_gather(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
     summed = b.emit("UnsortedSegmentSum", b.emit("Transpose", dout, order), index, shape[place])
     back = (*range(1, place + 1), 0, *range(place + 1, len(shape)))
     return b.emit("Transpose", summed, back), None, None, None
+
+
+def _infer_gather_sparse(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return _infer_gather([*abstracts, ScalarType(dtype=dtype("int64"), value=0)], attrs)
+
+
+def _infer_lookup(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, index = tensor_of("EmbeddingLookup", abstracts[0], "params"), _indices("EmbeddingLookup", abstracts[1])
+    offset = abstracts[2]
+    if not 1 <= len(x.shape) <= 2:
+        raise ScriptValueError(
+            f"For primitive[EmbeddingLookup], the dimension of params must be in [1,2], but got {len(x.shape)}."
+        )
+    if not index.shape:
+        raise ScriptValueError(
+            "For primitive[EmbeddingLookup], the dimension of indices  must be greater than 0 , but got 0."
+        )
+    if isinstance(offset, ScalarType | TensorType) and offset.dtype.name not in _INDEX_TYPES:
+        raise ScriptTypeError(
+            "For primitive[EmbeddingLookup], the input argument[offset] must be a type of {Int32, Int64}, but got "
+            f"{offset.dtype.title}."
+        )
+    return output(x.dtype, (*index.shape, *x.shape[1:]))
+
+
+def _lookup(x: Array, index: Array, offset: int) -> Array:
+    """The rows at ``index - offset``; a row that does not exist is zeros, also for a negative number."""
+    rows_at = index.astype(np.int64) - int(offset)
+    legal = (rows_at >= 0) & (rows_at < x.shape[0])
+    taken = np.take(x, np.where(legal, rows_at, 0), 0)
+    taken[~legal] = 0
+    return taken
 
 
 def _infer_segments(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -279,6 +311,26 @@ OPS = (
         grad=_grad_gather,
         fixed={"batch_dims": lambda abstracts, out, attrs: value_of("Gather", abstracts[3], "batch_dims")},
         prim_func=True,
+    ),
+    OpDef(
+        name="SparseGatherV2",  # its gradient is a sparse tensor
+        operands=("params", "indices", "axis"),
+        infer=_infer_gather_sparse,
+        kernel=_gather,
+        bounds=along(1, 2, "", operand="indices"),
+        fixed={"bprop_return_sparse": True},
+        input_names=["params", "indices", "axis"],
+        output_names=["output"],
+        targets=("Ascend", "GPU"),
+    ),
+    OpDef(
+        name="EmbeddingLookup",  # its gradient is a sparse tensor; no index is out of range [observed 2.10]
+        operands=("params", "indices", "offset"),
+        infer=_infer_lookup,
+        kernel=_lookup,
+        fixed={"bprop_return_sparse": True},
+        input_names=["params", "indices", "offset"],
+        output_names=["output"],
     ),
     OpDef(
         name="UnsortedSegmentSum",

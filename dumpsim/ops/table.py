@@ -66,8 +66,8 @@ MODULES: dict[str, str] = {
     ),
     "extended": "Max Min InplaceMaskedFillTensor ProdExt",
     "gather": (
-        "Gather UnsortedSegmentSum GatherD GatherDGradV2 GatherNd ScatterNd TensorScatterUpdate TensorScatterElements "
-        "OneHot"
+        "Gather SparseGatherV2 EmbeddingLookup UnsortedSegmentSum GatherD GatherDGradV2 GatherNd ScatterNd "
+        "TensorScatterUpdate TensorScatterElements OneHot"
     ),
     "index": "StridedSlice StridedSliceGrad Slice SliceGrad",
     "inverse": "ACos Asin Acosh Asinh Atanh ACosGrad AsinGrad AcoshGrad AsinhGrad",

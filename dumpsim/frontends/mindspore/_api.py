@@ -368,6 +368,7 @@ Xlogy: xlogy | - | xlogy
 Softmax: - | - | - | Softmax2d
 AvgPool: - | - | - | AvgPool1d
 MaxPool: - | - | - | MaxPool1d
+EmbeddingLookup: - | - | - | EmbeddingLookup
 SoftmaxCrossEntropyWithLogits: - | - | - | SoftmaxCrossEntropyWithLogits
 Adam: - | - | - | Adam
 AdamWeightDecay: - | - | - | AdamWeightDecay

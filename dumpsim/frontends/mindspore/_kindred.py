@@ -23,7 +23,6 @@ CTCLoss: nn.CrossEntropyLoss
 Conv1dTranspose: nn.Conv2dTranspose
 Conv3d: nn.Conv2d
 Conv3dTranspose: nn.Conv2dTranspose
-EmbeddingLookup: nn.Embedding
 MultiFieldEmbeddingLookup: nn.Embedding
 Generator: set_seed
 GraphKernel: nn.Cell

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptValueError
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -13,7 +13,7 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingLookup"]
 
 
 class Embedding(Cell):
@@ -87,6 +87,66 @@ class Embedding(Cell):
             f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
             f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
         )
+
+
+class EmbeddingLookup(Cell):
+    """Rows of a table that the host or the device looks up.
+
+    Parameters
+    ----------
+    vocab_size, embedding_size : int
+    param_init : Tensor, str, Initializer or number
+    target : str
+        ``CPU``: the operator EmbeddingLookup of the host, zeros for rows that do not exist; ``DEVICE``: a gather.
+    slice_mode : str
+        Without effect where nothing is parallel.
+    max_norm : float, optional
+        Refused.
+    sparse : bool
+        With ``DEVICE``: by SparseGatherV2, which the CPU does not have, rather than by Gather.
+    dtype : number type
+
+    Examples
+    --------
+    >>> EmbeddingLookup(10, 4).embedding_table.shape
+    (10, 4)
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        param_init: Any = "normal",
+        target: str = "CPU",
+        slice_mode: str = "batch_slice",
+        manual_shapes: Any = None,
+        max_norm: float | None = None,
+        sparse: bool = True,
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__()
+        self.sparse = _check.typed(sparse, "sparse", [bool], self.cls_name)
+        self.vocab_size = _check.positive_int(vocab_size, "vocab_size", self.cls_name)
+        self.target = _check.choice(target, ["CPU", "DEVICE"], "target", self.cls_name)
+        if target == "CPU" and not sparse:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', 'sparse' must be True when 'target' is \"CPU\", but got 'sparse': {sparse} "
+                f"and 'target': {target}"
+            )
+        for name, value in (("manual_shapes", manual_shapes), ("max_norm", max_norm)):
+            if value is not None:
+                raise UnsupportedError(f"{name}={value!r}", where=f"nn.EmbeddingLookup({name})", allowed=("None",))
+        self.slice_mode = slice_mode
+        self.embedding_size = _check.positive_int(embedding_size, "embedding_size", self.cls_name)
+        self.gatherv2 = ops.SparseGatherV2() if sparse else ops.Gather()
+        self.embeddinglookup = ops.EmbeddingLookup().set_device("CPU")
+        table = initializer(param_init, [vocab_size, embedding_size], dtype)
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, indices: Any) -> Any:
+        if self.target == "CPU":
+            return self.embeddinglookup(self.embedding_table, indices, 0)
+        return self.gatherv2(self.embedding_table, indices, 0)
 
 
 def __getattr__(name: str) -> Any:
