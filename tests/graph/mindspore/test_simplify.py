@@ -1,8 +1,10 @@
 """Nodes that change nothing go."""
 
 import numpy as np
+import pytest
 
-from dumpsim.graph.mindspore.simplify import simplify
+from dumpsim.graph.builder import constant
+from dumpsim.graph.mindspore.simplify import product_with_ones, simplify
 
 
 def simplified(net, output):
@@ -33,3 +35,48 @@ def test_product_with_ones_goes_unless_it_broadcasts(net):
     graph = simplified(net, wide)
     assert graph.output is wide
     assert wide.operands[0] is exp
+
+
+@pytest.mark.parametrize(
+    ("shape", "ones", "gone"),
+    [
+        ((2, 1), (2, 1), True),
+        ((2, 3), (1, 3), True),
+        ((2, 3), (2, 1), True),
+        ((2, 1), (1, 3), False),
+        ((-1, 3), (3,), False),  # an open shape may be broadcast
+        ((), (), True),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_product_goes_where_its_shape_is_that_of_the_factor(net, shape, ones, gone, first):
+    x, factor = net.input("x", shape), constant(np.ones(ones, np.float32))
+    assert product_with_ones(*((factor, x) if first else (x, factor))) is (x if gone else None)
+
+
+def test_other_constants_and_other_types_stay(net):
+    x = net.input("x", (3,))
+    assert product_with_ones(x, constant(np.array([1, 1, 2], np.float32))) is None
+    assert product_with_ones(x, constant(np.ones(3, np.float16))) is None  # the product is of another type
+    assert product_with_ones(x, net.input("y", (3,))) is None
+    whole = net.input("n", (3,), "int32")
+    assert product_with_ones(whole, constant(np.ones(3, np.int32))) is None  # floats only
+
+
+def test_a_reshape_of_an_open_shape_stays(net):
+    x = net.input("x", (-1, 3))
+    output = net.op("Reshape", x, (-1, 3))
+    output.abstract = x.abstract
+    assert simplified(net, output).output is output
+
+
+def test_blocks_are_simplified_too(net):
+    x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
+    (middle,) = net.branch(
+        flag, lambda: [net.op("Exp", net.op("Reshape", x, (3,)))], lambda: [net.op("Mul", x, np.ones(3, np.float32))]
+    )
+    then, other = simplified(net, middle).trail[0].blocks
+    assert [node.op_type for node in then.trail] == ["Exp"]
+    assert then.trail[0].operands == [x]
+    assert other.trail == []
+    assert other.output.operands == [x]
