@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import reverse
-from dumpsim.graph.gradient_control import below
+from dumpsim.graph.gradient_control import below, everything
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.pipeline import compile_graph
 from dumpsim.ops.table import find
@@ -113,3 +115,127 @@ def test_a_loop_saves_of_every_round_what_its_gradient_uses(net):
     assert loop.control.variables == ("x",)
     body = loop.blocks[1]
     assert [body.output.operands[at] for at in unwind.control.saved] == [body.parameters[0]]
+
+
+def counted(net, x, w, rounds=3):
+    """x * w^rounds by a loop with a whole number and a variable that nothing needs."""
+    start = {"n": constant(np.int32(0)), "idle": net.op("Exp", x), "x": x}
+
+    def body(inside):
+        return {
+            "n": net.op("Add", inside["n"], np.int32(1)),
+            "idle": net.op("Neg", inside["idle"]),
+            "x": net.op("Mul", inside["x"], w),
+        }
+
+    return net.loop(start, lambda inside: net.op("Less", inside["n"], np.int32(rounds)), body)
+
+
+def test_only_variables_that_reach_the_result_carry_gradients(net, run):
+    x, w = net.input("x", (2,)), net.input("w", (2,))
+    y = counted(net, x, w)["x"]
+    found = gradients(net, y, [x, w])
+    (unwind,) = y.operands[0].control.unwinds
+    assert len(unwind.operands) == 3  # the loop, the gradient of x, the sum for w
+    assert len(unwind.abstract.items) == 2
+    assert [parameter.abstract.shape for parameter in unwind.blocks[0].parameters[:2]] == [(2,), (2,)]
+    start, factor = np.array([1, -2], np.float32), np.array([2, 3], np.float32)
+    ((value, of_x, of_w),) = run(net, [y, *found], [start, factor])
+    np.testing.assert_allclose(value, start * factor**3)
+    np.testing.assert_allclose(of_x, factor**3)
+    np.testing.assert_allclose(of_w, 3 * start * factor**2)
+
+
+def test_what_is_not_asked_for_has_no_sum(net):
+    x, w = net.input("x", (2,)), net.input("w", (2,))
+    y = counted(net, x, w)["x"]
+    (of_x,) = gradients(net, y, [x])
+    (unwind,) = y.operands[0].control.unwinds
+    assert len(unwind.operands) == 2
+    assert of_x.operands[0] is unwind
+
+
+def test_a_variable_that_another_one_takes_up_carries_a_gradient(net, run):
+    """x and y change places: after three rounds the result is twice what y was."""
+    x, y, n = net.input("x", (2,)), net.input("y", (2,)), constant(np.int32(0))
+    after = net.loop(
+        {"n": n, "x": x, "y": y},
+        lambda inside: net.op("Less", inside["n"], np.int32(3)),
+        lambda inside: {
+            "n": net.op("Add", inside["n"], np.int32(1)),
+            "x": net.op("Mul", inside["y"], np.float32(2)),
+            "y": inside["x"],
+        },
+    )["x"]
+    found = gradients(net, after, [x, y])
+    one, two = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    ((value, of_x, of_y),) = run(net, [after, *found], [one, two])
+    np.testing.assert_allclose(value, 4 * two)
+    np.testing.assert_allclose(of_x, [0, 0])
+    np.testing.assert_allclose(of_y, [4, 4])
+
+
+def test_the_gradient_of_a_branch_in_a_loop(net, run):
+    """Twice x while its sum is small, else its square, three times."""
+    x, n = net.input("x", (2,)), constant(np.int32(0))
+
+    def body(inside):
+        small = net.op("Less", net.op("ReduceSum", inside["x"], (), False), np.float32(5))
+        (made,) = net.branch(
+            small,
+            lambda: [net.op("Mul", inside["x"], np.float32(2))],
+            lambda: [net.op("Mul", inside["x"], inside["x"])],
+        )
+        return {"n": net.op("Add", inside["n"], np.int32(1)), "x": made}
+
+    after = net.loop({"n": n, "x": x}, lambda inside: net.op("Less", inside["n"], np.int32(3)), body)["x"]
+    (found,) = gradients(net, after, [x])
+    start = np.array([1, 0.5], np.float32)
+    ((value, slope),) = run(net, [after, found], [start])  # sums 1.5, 3, 6
+    np.testing.assert_allclose(value, (4 * start) ** 2)
+    np.testing.assert_allclose(slope, 32 * start)
+
+
+def test_both_outputs_of_a_branch_have_gradients(net, run):
+    x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
+    a, b = net.branch(flag, lambda: [net.op("Exp", x), net.op("Neg", x)], lambda: [x, net.op("Mul", x, x)])
+    (found,) = gradients(net, net.op("Mul", a, b), [x])
+    start = np.array([1, 2], np.float32)
+    (yes,), (no,) = run(net, [found], [start, np.array(True)], [start, np.array(False)])
+    np.testing.assert_allclose(yes, -np.exp(start) * (1 + start), rtol=1e-6)
+    np.testing.assert_allclose(no, 3 * start**2)
+
+
+def test_whole_numbers_have_no_gradient(net):
+    x, flag, n = net.input("x", (2,)), net.input("flag", (), "bool"), net.input("n", (2,), "int32")
+    (made,) = net.branch(flag, lambda: [net.op("Cast", n, dtype("float32"))], lambda: [net.op("Exp", x)])
+    of_x, of_n = gradients(net, made, [x, n])
+    assert of_x is not None
+    assert of_n is None
+    assert len(made.operands[0].control.backward.abstract.items) == 1
+
+
+def test_what_a_condition_was_compared_from_gets_zeros(net):
+    x = net.input("x", (2,))
+    compared = net.op("ReduceSum", x, (), False)
+    (made,) = net.branch(
+        net.op("Greater", compared, np.float32(0)), lambda: [net.op("Tanh", x)], lambda: [net.op("Neg", x)]
+    )
+    _, of_compared = gradients(net, made, [x, compared])
+    np.testing.assert_array_equal(of_compared.value, 0)
+
+
+def test_the_second_gradient_of_a_loop_is_refused(net):
+    x, w = net.input("x", (2,)), net.input("w", (2,))
+    y = grown(net, x, w)
+    (of_x,) = gradients(net, y, [x])
+    with pytest.raises(UnsupportedError, match="the gradient of the gradient of a loop") as caught:
+        gradients(net, of_x, [w])
+    assert caught.value.code == "DS-GRD-002"
+
+
+def test_everything_goes_into_blocks(net):
+    x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
+    (made,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [net.op("Neg", x)])
+    net.give(net.op("Exp", made))
+    assert [node.op_type for node in everything(net.graph.trail)] == ["Tanh", "Neg", "If", "TupleGetItem", "Exp"]

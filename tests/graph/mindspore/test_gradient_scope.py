@@ -90,3 +90,128 @@ def test_the_scope_of_a_load_is_that_of_the_call_around_the_first_reader():
     nodes[1].scope = "Default/b"
     assert load_scopes(nodes) == {id(w): "Default/a"}
     assert load_scopes(nodes[1:]) == {id(w): "Default/b"}
+
+
+def scopes_of(build):
+    """What `captured` finds, by the scope that the nodes were made in."""
+    nodes, scopes = captured(build)
+    return {node.scope: scopes[id(node)] for node in nodes if node.op_type == "Tanh"}
+
+
+def test_attributes_of_equal_types_tell_primitives_apart():
+    x = Parameter(name="x", abstract=TensorType(dtype=dtype("float32"), shape=(2, 2)))
+    nodes, calls = [], CallStack("root")
+    maker = NodeMaker(find, lambda node: (nodes.append(node), calls.record(node)))
+    output = x
+    for number, beta in enumerate((1.0, 2.0, 1.0)):
+        output = maker.emit("ReduceSum", maker.emit("Tanh", output), (), True)
+        output = maker.emit("Add", x, output)
+        nodes[-3].attrs = {"beta": [beta, {"b": number % 2}]}
+        nodes[-3].scope = f"Default/{number}"
+    scopes = shared_scopes(calls.root, [output], nodes, find)
+    found = [scopes[id(node)] for node in nodes if node.op_type == "Tanh"]
+    assert found == ["Default/2", "Default/1", "Default/2"]
+
+
+def test_nodes_that_the_result_does_not_need_come_last():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        emit("Tanh", x, scope="unused")
+        return emit("Exp", emit("Tanh", x, scope="used"))
+
+    assert scopes_of(build) == {"unused": "used", "used": "used"}
+
+
+def test_operands_join_in_their_order():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(first):
+        def build(calls, emit):
+            left, right = emit("Tanh", x, scope="left"), emit("Tanh", x, scope="right")
+            return emit("Sub", *((left, right) if first == "left" else (right, left)))
+
+        return build
+
+    for first in ("left", "right"):
+        assert set(scopes_of(build(first)).values()) == {first}
+
+
+def test_breadth_comes_before_depth():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        deep = emit("Exp", emit("Exp", emit("Tanh", x, scope="deep")))
+        return emit("Add", deep, emit("Exp", emit("Tanh", x, scope="shallow")))
+
+    assert set(scopes_of(build).values()) == {"shallow"}
+
+
+def test_a_call_is_inlined_behind_the_nodes_of_its_caller():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        own = emit("Exp", emit("Exp", emit("Tanh", x, scope="own")))
+        with calls.calling("f"):
+            called = emit("Tanh", x, scope="called")
+        return emit("Add", called, own)
+
+    assert set(scopes_of(build).values()) == {"own"}
+
+
+def test_a_chain_of_calls_is_inlined_from_the_result():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        value = x
+        for name in ("a", "b", "c"):
+            with calls.calling(name):
+                value = emit("Exp", emit("Tanh", value, scope=name))
+        return value
+
+    assert scopes_of(build) == dict.fromkeys("abc", "c")
+
+
+def test_the_rest_behind_a_branch_of_an_open_condition_comes_first():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        depth = calls.enter("branch")
+        inner = emit("Tanh", x, scope="branch")
+        calls.leave_branch(depth, [inner], fixed=False)
+        return emit("Tanh", inner, scope="rest")
+
+    assert set(scopes_of(build).values()) == {"rest"}
+
+
+def test_a_weight_that_is_read_inside_leaves_the_order():
+    w = Parameter(name="w", abstract=VECTOR, is_weight=True)
+
+    def build(calls, emit):
+        with calls.calling("first"):
+            inner = emit("Mul", emit("Tanh", w, scope="first"), w)
+        with calls.calling("second"):
+            return emit("Mul", emit("Tanh", inner, scope="second"), w)
+
+    assert set(scopes_of(build).values()) == {"second"}
+
+
+def test_a_call_of_which_nothing_is_used_changes_nothing():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        with calls.calling("unused"):
+            emit("Tanh", x, scope="unused")
+        with calls.calling("used"):
+            return emit("Tanh", x, scope="used")
+
+    assert scopes_of(build) == {"unused": "used", "used": "used"}
+
+
+def test_only_weights_are_loaded():
+    x, w = Parameter(name="x", abstract=VECTOR), Parameter(name="w", abstract=VECTOR, is_weight=True)
+    nodes = []
+    maker = NodeMaker(find, nodes.append)
+    maker.emit("Add", x, w)
+    nodes[0].scope = "Default/a"
+    assert load_scopes(nodes) == {id(w): "Default/a"}
