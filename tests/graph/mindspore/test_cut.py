@@ -131,3 +131,32 @@ def test_nodes_move_in_front_of_a_branch_that_they_do_not_need(net, in_loop, wan
     ] == wanted
     behind = nodes[nodes.index(control) + 1 :]
     assert without(behind, control) == [free]
+
+
+def test_a_tuple_of_an_earlier_segment_comes_in_by_its_elements(net):
+    x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
+    pair = net.op("MakeTuple", net.op("Exp", x), net.op("Neg", x))
+    first = net.op("Concat", pair, 0)
+    (middle,) = net.branch(flag, lambda: [net.op("Tanh", first)], lambda: [net.op("Neg", first)])
+    net.give(net.op("Add", middle, net.op("Concat", pair, 0)), pair)
+    pieces = cut(add_monads(net.graph, find))
+    for graph in pieces.graphs:
+        inside = {id(node) for node in graph.nodes()}
+        for node in graph.nodes():
+            assert all(operand is not None for operand in node.operands)
+            assert all(id(o) in inside for o in node.operands if hasattr(o, "op_type"))
+    assert len(pieces.outputs) == 3
+
+
+def test_a_tuple_that_a_branch_takes_is_made_again_of_its_elements(net):
+    x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
+    pair = net.op("MakeTuple", net.op("Exp", x), net.op("Neg", x))
+    (middle,) = net.branch(flag, lambda: [net.op("Concat", pair, 0)], lambda: [net.op("Concat", pair, -1)])
+    net.give(middle)
+    first, *sides = cut(add_monads(net.graph, find)).graphs
+    assert kernels(first) == ["Exp", "Neg"]
+    assert [kernels(side) for side in sides] == [["Concat"], ["Concat"]]
+    for side in sides:
+        (made,) = [o for node in side.nodes() if node.op_type == "Concat" for o in node.operands[:1]]
+        assert made.op_type == "MakeTuple"
+        assert made.operands == side.parameters

@@ -110,6 +110,7 @@ def test_operators_of_constants_are_constants(net, builder):
 def test_what_a_caller_leaves_out_has_its_default(builder):
     column = np.ones((3, 1), np.float32)
     assert builder.emit("Squeeze", column).value.shape == (3,)
+    assert builder.emit("Squeeze", column, (1,)).value.shape == (3,)
 
 
 def test_other_operators_of_constants_are_nodes(net, builder):
