@@ -336,10 +336,11 @@ def cross_entropy(
     if target._dtype.kind == "float":
         if label_smoothing:
             target = add(muls(target, 1.0 - label_smoothing), label_smoothing / input.shape[axis])
-        loss = call("Neg", [sum(mul(logits, target), axis)])
-        if reduction == "mean":
-            return divs(sum(loss), float(max(loss.size, 1)))
-        return sum(loss) if reduction == "sum" else loss
+        loss = mul(logits, target)
+        if weight is not None:
+            loss = mul(loss, reshape(weight, tuple(-1 if at == axis else 1 for at in range(input.ndim))))
+        loss = call("Neg", [sum(loss, axis) if reduction == "none" else sum(loss)])
+        return divs(loss, float(max(input.size // input.shape[axis], 1))) if reduction == "mean" else loss
     return nll_loss(logits, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -367,12 +368,12 @@ def nll_loss(
     target = call("ExpandDims", [target, -1])
     non_pad_mask = call("Equal", [target, Tensor(ignore_index, target.dtype)])
     target = masked_fill(target, non_pad_mask, 0)
-    loss = call("Neg", [call("GatherD", [inputs, -1, target])])
-    smooth_loss = call("Neg", [sum(inputs, -1, True)])
     loss_weights = Tensor(np.ones(target.shape), inputs.dtype)
     if weight is not None:
         loss_weights = call("Gather", [weight, target, 0, 0])
-        loss = mul(loss, loss_weights)
+        inputs = mul(inputs, weight)  # before the sum, so that each class of the smoothing has its own weight
+    loss = call("Neg", [call("GatherD", [inputs, -1, target])])
+    smooth_loss = call("Neg", [sum(inputs, -1, True)])
     loss = masked_fill(loss, non_pad_mask, 0)
     loss_weights = masked_fill(loss_weights, non_pad_mask, 0)
     smooth_loss = masked_fill(smooth_loss, non_pad_mask, 0)
