@@ -175,6 +175,19 @@ def test_an_error_of_another_ranks_task_waits_for_its_owner(devices):
 
 
 @pytest.mark.parametrize("lasting", [True, False])
+def test_a_rank_has_failed_while_its_error_is_lasting_or_not_raised_yet(devices, lasting):
+    scheduler = devices[0].scheduler
+    assert not any(scheduler.failed(rank) for rank in range(5))
+    error = TaskFailure(DeviceError("aicore error")) if lasting else OSError("disk full")
+    devices[2].stream(0).launch(failing("bad", error))
+    devices[1].synchronize()
+    with pytest.raises((DeviceError, OSError)):
+        devices[2].synchronize()
+    assert scheduler.failed(2) == lasting
+    assert not any(scheduler.failed(rank) for rank in (0, 1, 3))
+
+
+@pytest.mark.parametrize("lasting", [True, False])
 def test_who_waits_for_an_event_of_a_failed_rank_gets_an_error_that_names_it(devices, lasting):
     log = []
     cause = DeviceError("aicore error") if lasting else OSError("aicore error")

@@ -119,3 +119,13 @@ def test_large_optimizer_steps_are_those_of_their_parts(name: str, monkeypatch: 
     for ours, expected, before, index in zip(parts, whole, operands, range(len(parts)), strict=True):
         np.testing.assert_array_equal(ours, expected)
         assert (index in definition.updates) == (not np.array_equal(ours, before))
+
+
+@pytest.mark.parametrize("op", ["HSigmoid", "HSwish", "ReLU6", "ReLU"])
+def test_slopes_of_functions_in_pieces_are_those_of_differences_in_each_piece(op: str) -> None:
+    """Far from the corners at 0, 3 and 6, on both sides."""
+    x = np.linspace(-7.25, 7.25, 60)
+    kernel = find(op).kernel
+    expected = (kernel(x + 1e-6) - kernel(x - 1e-6)) / 2e-6
+    name = "ReluGrad" if op == "ReLU" else f"{op}Grad"
+    np.testing.assert_allclose(find(name).kernel(np.full_like(x, 2.0), x), 2 * expected, rtol=1e-6, atol=1e-6)
