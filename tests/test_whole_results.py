@@ -79,7 +79,8 @@ def test_a_checkpoint_that_fails_leaves_nothing(tmp_path):
 
 @pytest.mark.torch
 def test_parameters_that_fail_leave_the_old_file(tmp_path):
-    torch = pytest.importorskip("torch", reason="needs the extra torch")
+    import torch
+
     from dumpsim.frontends.apidump.pytorch.session import _save
 
     old = torch.nn.Linear(2, 2)
