@@ -177,7 +177,7 @@ def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
     """
     with open_regular(path) as file:
         for number, line in enumerate(file.lines(_MAX_LINE), 1):
-            if not line.endswith(b"\n"):
+            if not line.endswith(b"\n") and line[:2] == b'["'[: len(line)]:  # else a pickle, say, which is one "line"
                 warn_unfinished(path, number)
                 return
             if line.strip():
