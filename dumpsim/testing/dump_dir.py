@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dumpsim.core.partname import is_ours
+
 __all__ = ["DumpDir"]
 
 _COMMON = {
@@ -107,7 +109,8 @@ mean 'saved_data'?) [DS-TST-002]
 
     def files(self, pattern: str = "*") -> list[str]:
         """Paths of the files below the root that match, relative to it, sorted."""
-        return sorted(p.relative_to(self.path).as_posix() for p in self.path.rglob(pattern) if p.is_file())
+        found = (path for path in self.path.rglob(pattern) if path.is_file() and not is_ours(path.name))
+        return sorted(path.relative_to(self.path).as_posix() for path in found)
 
 
 def _check(content: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], release: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from dumpsim.core.errors import BadInputError
+from dumpsim.core.partname import is_ours
 from dumpsim.core.regular import open_regular
 
 __all__ = ["TEXT", "NeutralTree"]
@@ -65,6 +66,8 @@ class NeutralTree:
         for folder, folders, files in os.walk(self.path):
             for name in [*files, *(one for one in folders if os.path.islink(os.path.join(folder, one)))]:
                 full = os.path.join(folder, name)
+                if is_ours(name):
+                    continue
                 if not S_ISREG(os.lstat(full).st_mode):
                     raise BadInputError("not a regular file", where=full, code="DS-TST-003")
                 yield Path(full).relative_to(self.path).as_posix()

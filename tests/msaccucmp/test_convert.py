@@ -14,6 +14,7 @@ from dumpproto import messages
 
 import dumpsim
 from dumpsim.analysis.msaccucmp.command import run
+from dumpsim.core.partname import CLAIM
 
 STEM = "Op.name.1.2.1700000000000000"
 
@@ -279,6 +280,7 @@ def test_a_directory_with_good_and_bad_files(tmp_path, dump, capsys):
     broken.write_bytes(broken.read_bytes()[:-4])
     (broken.parent / "mapping.csv").write_text("1,2\n")
     (broken.parent / "below").mkdir()
+    (broken.parent / f"{CLAIM}rank_0").write_text("a process that was killed")
     assert convert(broken.parent, tmp_path / "out") == 11
     assert (tmp_path / "out" / "convert_failed_file_list.txt").read_text() == f"{broken}\n"
     assert len(names(tmp_path / "out")) == 31

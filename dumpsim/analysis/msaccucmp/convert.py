@@ -22,6 +22,7 @@ from dumpsim.analysis.wholefile import append_line, npy_parts, write_whole
 from dumpsim.archive.longname import MAPPING, stored_name
 from dumpsim.codecs import opdebug
 from dumpsim.core.errors import DumpsimError, DumpWriteError, UnreadableError
+from dumpsim.core.partname import is_ours
 
 __all__ = ["TYPES", "Conversion", "convert", "make_output", "overflow_facts"]
 
@@ -116,7 +117,8 @@ def _announce(what: Conversion, journal: Journal) -> None:
 
 def _directory(path: str, what: Conversion, journal: Journal) -> Status:
     """All files of a directory, in parallel; lines of each file stay together, in the order of names."""
-    files = [entry.path for entry in os.scandir(path) if entry.is_file() and entry.name != MAPPING]
+    found = (entry for entry in os.scandir(path) if entry.name != MAPPING and not is_ours(entry.name))
+    files = [entry.path for entry in found if entry.is_file()]
     if not files:
         raise ToolError(Status.INVALID_PARAM, "The dump path is empty.")
     files.sort()

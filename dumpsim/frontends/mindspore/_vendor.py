@@ -1,7 +1,7 @@
 """The names of the real MindSpore 2.10: what each module holds, and where each object is defined.
 
-The record is made by ``tests/record_vendor_names.py`` and read when a script first asks for a name that the front end
-does not define. A row of it is a module; its fields are
+The record is made by ``fixtures/frontends/mindspore/record_vendor_names.py`` and read when a script first asks for a
+name that the front end does not define. A row of it is a module; its fields are
 
 * ``classes``, ``functions``, ``instances``: what the module defines, by base classes, by nothing, by type;
 * ``enums``, ``members``, ``data``, ``sequences``, ``primitives``: what can be made again from the record;
