@@ -15,6 +15,8 @@ from dumpsim.world.context import RankContext, use
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
+collect_ignore = ["plantedbugs.py", "plantednets.py"]  # they need torch and have no doctests
+
 FORBID_SKIPS = "DUMPSIM_FORBID_SKIPS"
 
 

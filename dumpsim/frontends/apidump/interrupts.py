@@ -27,6 +27,7 @@ class Interrupts:
 
     Examples
     --------
+    >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     >>> written = []
     >>> interrupts = Interrupts(lambda: written.append("all"), lambda: None)
     >>> interrupts.install()
@@ -36,7 +37,7 @@ class Interrupts:
     ...     print(written)
     ['all']
     >>> interrupts.restore()
-    >>> signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    >>> signal.signal(signal.SIGINT, before) is signal.default_int_handler
     True
     """
 

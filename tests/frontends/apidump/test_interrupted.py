@@ -21,6 +21,7 @@ SCRIPT = """
     from torch import nn
     from dumpsim import migrator
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background of a shell ignores it
     {before}
     net = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
     migrator.api_dump_init(net, sys.argv[1])
