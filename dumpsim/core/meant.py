@@ -1,4 +1,4 @@
-"""What people mean by words that are spelled nothing like the legal ones: the one table behind "did you mean".
+"""Words that people use for legal values that are spelled differently: the one table behind "did you mean".
 
 `dumpsim.core.errors.nearest` looks here before it compares spellings, so commands, configs, fault plans, functions and
 the pytest plugin all know these words.

@@ -115,7 +115,7 @@ class Tally:
             self.notes.append(text)
 
     def fail(self, text: str) -> None:
-        """Something that was asked for is missing as a whole; the first reason is told, others are counted."""
+        """Something that was asked for is missing as a whole; the first reason is given, the others are counted."""
         if not self.failed:
             self.note(text)
         self.failed = True

@@ -16,7 +16,7 @@ class Interrupts:
     """Flushes before a signal ends the process.
 
     Handlers run in the main thread between two of its instructions. Where it is within ``with interrupts:`` the signal
-    waits until that block has ended, so that `flush` never meets half of what it writes; a second signal waits no more.
+    waits until that block has ended, so that `flush` never meets half of what it writes; a second signal does not wait.
 
     Parameters
     ----------
