@@ -6,9 +6,9 @@ from itertools import count
 
 from dumpsim.core.clock import Clock, VirtualClock
 from dumpsim.core.errors import DeviceError
+from dumpsim.core.gate import Failure
 from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event
-from dumpsim.device.gate import Failure
 from dumpsim.device.memory import Memory
 from dumpsim.device.overflow import StatusRegister, overflow_mode
 from dumpsim.device.queue import HostQueues

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from dumpsim.device.gate import Failure, Waiter
+from dumpsim.core.gate import Failure, Waiter
 
 __all__ = ["Event", "EventGate"]
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dumpsim.core.errors import DeviceError
-from dumpsim.device.gate import Failure, Rendezvous
+from dumpsim.core.gate import Failure
 from dumpsim.device.ready import Ready
+from dumpsim.device.rendezvous import Rendezvous
 from dumpsim.device.stream import Owner, Stream
 
 __all__ = ["Hosts", "Scheduler"]

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.core.gate import Failure
 from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event, EventGate
-from dumpsim.device.gate import Failure
 from dumpsim.device.task import Task, TaskIds, TaskKind
 
 __all__ = ["Owner", "Stream", "TaskFailure"]

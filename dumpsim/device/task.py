@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dumpsim.core.gate import Gate
 from dumpsim.device.event import Event
-from dumpsim.device.gate import Gate
 
 __all__ = ["UNKNOWN_TASK_ID", "Task", "TaskIds", "TaskKind"]
 

@@ -14,7 +14,7 @@ from dumpsim.core.errors import BadInputError, DeviceError, PeerError
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
-from dumpsim.device.gate import Rendezvous
+from dumpsim.device.rendezvous import Rendezvous
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
