@@ -91,6 +91,26 @@ class GraphIndex:
                 return nodes[0]
         return None
 
+    def document(self, node: IrNode) -> IrDoc | None:
+        """The graph that holds a node."""
+        return self._documents_of.get(id(node))
+
+    @cached_property
+    def _documents_of(self) -> dict[int, IrDoc]:
+        return {id(node): doc for doc in self.documents.values() for node in doc.nodes}
+
+    def alike(self, op_type: str, stem: str) -> list[IrNode]:
+        """The nodes of a type whose names, as files have them, are `stem` with ``-op`` and a number."""
+        return self._alike.get((op_type, stem), [])
+
+    @cached_property
+    def _alike(self) -> dict[tuple[str, str], list[IrNode]]:
+        nodes: dict[tuple[str, str], list[IrNode]] = {}
+        for doc in self.documents.values():
+            for node in doc.nodes:
+                nodes.setdefault((node.op_type, escape(node.full_name).rpartition("-op")[0]), []).append(node)
+        return nodes
+
     @cached_property
     def _short(self) -> dict[str, list[tuple[int, IrNode]]]:
         nodes: dict[str, list[tuple[int, IrNode]]] = {}

@@ -12,7 +12,7 @@ from dumpsim.codecs.apidump import LAYER
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.irdoc import SourceLine
 
-__all__ = ["Operator", "Series", "operators", "series", "squeezed"]
+__all__ = ["Operator", "Series", "numbering", "operators", "series", "squeezed"]
 
 # names of fused operators are those of their parts in a row: Default/MatMul-op0Default/BiasAdd-op0 [spec ge 4.6]
 _SEAM = re.compile(r"(?<=-op)(\d+)(?=[A-Za-z])", re.ASCII)
@@ -184,13 +184,29 @@ def series(entries: Iterable[Entry]) -> Iterator[Series]:
         key = (entry.place.step, entry.place.iteration)
         found.setdefault(entry.rank, {}).setdefault(key, []).append(entry)
     for rank, groups in sorted(found.items()):
-        steps = {step for step, _ in groups}
-        by_step = None not in steps and len(steps) >= len({iteration for _, iteration in groups})
+        numbers = numbering(groups)
         numbered: dict[int | None, list[Entry]] = {}
-        for (step, iteration), members in groups.items():
-            numbered.setdefault(step if by_step else iteration, []).extend(members)
-        for number in sorted(numbered, key=lambda n: (n is not None, n or 0)):
+        for key, members in groups.items():
+            numbered.setdefault(numbers[key], []).extend(members)
+        for number in dict.fromkeys(numbers.values()):
             yield Series(rank=rank, iteration=number, operators=tuple(operators(_by_time(numbered[number]))))
+
+
+def numbering(keys: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int | None, int | None], int | None]:
+    """Return the number of the series for each step and iteration of one rank, in the order of the series.
+
+    Examples
+    --------
+    >>> numbering([(None, 2), (None, 0)])
+    {(None, 0): 0, (None, 2): 2}
+    >>> numbering([(1, 0), (0, 0)])
+    {(0, 0): 0, (1, 0): 1}
+    """
+    pairs = list(dict.fromkeys(keys))
+    steps = {step for step, _ in pairs}
+    by_step = None not in steps and len(steps) >= len({iteration for _, iteration in pairs})
+    numbers = {(step, iteration): step if by_step else iteration for step, iteration in pairs}
+    return dict(sorted(numbers.items(), key=lambda pair: (pair[1] is not None, pair[1] or 0)))
 
 
 def _by_time(entries: list[Entry]) -> list[Entry]:

@@ -259,7 +259,12 @@ def _typical(golden: Array) -> float:
     flat = golden.reshape(-1)
     sample = np.abs(_wide(flat[:: max(1, flat.size // _SAMPLE) | 1]))
     sample = sample[np.isfinite(sample) & (sample > 0)]
-    return float(np.median(sample)) if sample.size else 1.0
+    if not sample.size:
+        return 1.0
+    middle = sample.size // 2
+    sample.partition(middle)  # np.median costs several times as much for a small tensor
+    upper = float(sample[middle])
+    return upper if sample.size % 2 else (float(sample[:middle].max()) + upper) / 2
 
 
 def _blocks(own: Array, other: Array) -> Iterator[tuple[Array, Array]]:

@@ -11,7 +11,6 @@ import numpy as np
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.verdict import Side, side_of
-from dumpsim.archive.naming import escape
 from dumpsim.core.abstract import MonadType, TensorType, tensors_of
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, UnsupportedError
@@ -280,18 +279,12 @@ def _fitting(operator: Operator, node: IrNode | None) -> tuple[IrNode | None, bo
     if operator.entries[0].part is not None:
         return node, True
     stem = operator.name.rpartition("-op")[0]
-    nodes = [
-        one
-        for doc in operator.entries[0].graphs.documents.values()
-        for one in doc.nodes
-        if one.op_type == operator.op_type and escape(one.full_name).rpartition("-op")[0] == stem
-    ]
+    nodes = operator.entries[0].graphs.alike(operator.op_type, stem)
     if not nodes or (len(nodes) == 1 and node is not None):
         return node, True
-    fitting = [one for one in nodes if _fits(one, operator)]
-    if node is not None and any(one is node for one in fitting):
+    if node is not None and any(one is node for one in nodes) and _fits(node, operator):
         return node, not stem.startswith("Expand")
-    return (fitting[0] if fitting else None), False
+    return next((one for one in nodes if _fits(one, operator)), None), False
 
 
 def _fits(node: IrNode, operator: Operator) -> bool:
@@ -376,8 +369,7 @@ def attrs_of(definition: OpDef, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(operator: Operator, node: IrNode) -> IrDoc | None:
-    graphs = operator.entries[0].graphs.documents
-    return next((doc for doc in graphs.values() if any(one is node for one in doc.nodes)), None)
+    return operator.entries[0].graphs.document(node)
 
 
 def operands_of(node: IrNode, doc: IrDoc | None) -> list[tuple[Any, Any]]:

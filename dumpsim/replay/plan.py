@@ -1,13 +1,13 @@
 """The runs of operators in a dump, each with what it was given."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.entry import Entry
-from dumpsim.analysis.operator import Operator, Series, series
+from dumpsim.analysis.operator import Operator, Series, numbering, series
+from dumpsim.analysis.place import places
 from dumpsim.analysis.verdict import Side, side_of
 from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 from dumpsim.core.irdoc import IrDoc, NodeRef, Operand, ParamRef
@@ -16,13 +16,14 @@ from dumpsim.replay.gegraph import GeOp, ge_graphs, index
 from dumpsim.replay.given import Unspelled, parse
 from dumpsim.replay.unit import COMPUTE
 
-__all__ = ["Compute", "Planned", "machine_of", "plan", "rule"]
+__all__ = ["API", "Compute", "Planned", "machine_of", "near", "plan", "rule", "whole_graphs"]
 
 _NOT_RUN = frozenset(
     {"Parameter", "Data", "Const", "Constant", "NetOutput", "Opdebug", "RealMakeTuple", "RealTupleGetItem"}
 )
 # MindSpore's CPU back end writes number types with a capital letter [spec observed 0.1]
 _CPU = re.compile(r"\.(Bool|U?Int\d+|B?Float\d+|Complex\d+)\.npy$")
+API = "a call of an API dump, which does not hold its weights and settings"
 _THROUGH = frozenset({"Load", "Depend"})
 
 
@@ -69,7 +70,11 @@ def machine_of(entries: Iterable[Entry]) -> str:
 
 
 def plan(
-    dump: DumpSet, *, machine: str | None = None, compute: Iterable[Compute] = (), graphs: Path | None = None
+    dump: DumpSet,
+    *,
+    machine: str | None = None,
+    compute: Iterable[Compute] = (),
+    ge: Mapping[str, GeOp] | None = None,
 ) -> Iterator[Planned]:
     """Yield the runs of a dump in the order of execution.
 
@@ -79,12 +84,12 @@ def plan(
     machine : str
         See `Call`; by default the names of the files tell.
     compute : iterable of Compute
-    graphs : Path
-        Directory of GE's text graphs; by default one beside the dump or above it.
+    ge : mapping of str to GeOp
+        Operators of GE's text graphs, as `whole_graphs` returns them, which is called by default.
     """
     rules = tuple(compute)
     held: dict[tuple[int, str], tuple[int | None, Side]] = {}
-    ge = _whole_graphs(dump, graphs)
+    ge = whole_graphs(dump) if ge is None else ge
     for group in series(dump):
         sources = _Sources(group)
         own = machine or machine_of(entry for one in group.operators for entry in one.entries)
@@ -92,8 +97,7 @@ def plan(
             if operator.op_type in _NOT_RUN:
                 continue
             if operator.api:
-                said = "a call of an API dump, which does not hold its weights and settings"
-                yield Planned(operator=operator, call=Call(op_type=operator.op_type, reason=said))
+                yield Planned(operator=operator, call=Call(op_type=operator.op_type, reason=API))
                 continue
             kind = next((r.kind for r in reversed(rules) if operator.entries[0].answers(r.pattern)), "")
             call = call_of(operator, machine=own, compute=kind, find_source=sources.of, ge=ge)
@@ -102,9 +106,25 @@ def plan(
         _end(group, held)
 
 
-def _whole_graphs(dump: DumpSet, graphs: Path | None) -> dict[str, GeOp]:
+def near(dump: DumpSet, operator: Operator) -> DumpSet:
+    """Return the part of a dump that shows what an operator was given: its iteration and the one before."""
+    if dump.root.is_file():
+        return dump
+    own = operator.entries[0].place
+    numbers = numbering((place.step, place.iteration) for place in places(dump.root) if place.rank == own.rank)
+    if (own.step, own.iteration) not in numbers:
+        return dump  # of another tree
+    order = list(dict.fromkeys(numbers.values()))
+    mine = order.index(numbers[own.step, own.iteration])
+    wanted = order[max(mine - 1, 0) : mine + 1]
+    test = (lambda place: place.rank == own.rank and numbers[place.step, place.iteration] in wanted,)
+    return replace(dump, near=(*dump.near, *test))
+
+
+def whole_graphs(dump: DumpSet) -> dict[str, GeOp]:
+    """Return the operators of GE's text graphs beside a dump or above it, by name as files have it."""
     try:
-        return index(ge_graphs(graphs or dump.root))
+        return index(ge_graphs(dump.root))
     except UnreadableError as error:
         if dump.broken is None:
             raise
@@ -178,7 +198,7 @@ def _parameters(operator: Operator) -> Iterator[tuple[int, str]]:
     node = first.graphs.node(first.name.op_name, first.graph_id)
     if node is None:
         return
-    doc = next((doc for doc in first.graphs.documents.values() if any(one is node for one in doc.nodes)), None)
+    doc = first.graphs.document(node)
     if doc is None:
         return
     for at, (operand, _) in enumerate(operands_of(node, doc)):

@@ -6,9 +6,10 @@ from pathlib import Path
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.operator import Operator
 from dumpsim.core.evidence import Evidence
-from dumpsim.replay.call import Call, Given, call_of
+from dumpsim.replay.call import Absent, Call, Given, call_of, definition_of
+from dumpsim.replay.gegraph import GeOp
 from dumpsim.replay.judge import judge
-from dumpsim.replay.plan import plan
+from dumpsim.replay.plan import API, machine_of, near, plan, whole_graphs
 
 __all__ = ["Recomputer"]
 
@@ -17,8 +18,8 @@ __all__ = ["Recomputer"]
 class Recomputer:
     """Recomputes operators of dump trees (`dumpsim.core.evidence.Recompute`).
 
-    The runs of a dump are planned when its first operator is asked for, since what one operator was given may be in the
-    files of another.
+    Where an operator's own files and its node in the graph do not show all that it was given, the files of other
+    operators may: then the runs of its iteration and of the one before are planned.
 
     Examples
     --------
@@ -35,13 +36,19 @@ class Recomputer:
     """
 
     factor: float = 1.0
-    _calls: dict[Path, dict[object, Call]] = field(default_factory=dict)
+    _ge: dict[Path, dict[str, GeOp]] = field(default_factory=dict)
+    _calls: dict[Path, tuple[object, dict[object, Call]]] = field(default_factory=dict)  # of one iteration a dump
 
     def __call__(self, dumpset: DumpSet, operator: Operator, *, on: Operator | None = None) -> Evidence:
         """Return the evidence for or against an operator, see `dumpsim.core.evidence.Recompute`."""
-        own = self._call(dumpset, operator)
+        if operator.api:
+            return Evidence.skip(API)
+        whole = DumpSet(root=dumpset.root, broken=dumpset.broken)
+        if whole.root not in self._ge:
+            self._ge[whole.root] = whole_graphs(whole)
+        own = call_of(operator, machine=machine_of(operator.entries), ge=self._ge[whole.root])
         if on is None:
-            return judge(own, factor=self.factor)
+            return judge(own if _complete(own) else self._planned(whole, operator, own), factor=self.factor)
         other = call_of(on, machine=own.machine, compute=own.compute)
         if own.reason or other.reason:
             return Evidence.skip(own.reason or other.reason)
@@ -55,12 +62,23 @@ class Recomputer:
             factor=self.factor,
         )
 
-    def _call(self, dumpset: DumpSet, operator: Operator) -> Call:
-        if dumpset.root not in self._calls:
-            whole = DumpSet(root=dumpset.root, broken=dumpset.broken)
-            self._calls[dumpset.root] = {_key(one.operator): one.call for one in plan(whole)}
-        found = self._calls[dumpset.root].get(_key(operator))
-        return found if found is not None else call_of(operator)
+    def _planned(self, whole: DumpSet, operator: Operator, own: Call) -> Call:
+        """The call with what the files of other operators show."""
+        place = operator.entries[0].place
+        where = place.rank, place.step, place.iteration
+        known, calls = self._calls.get(whole.root, (None, {}))
+        if known != where:
+            runs = plan(near(whole, operator), ge=self._ge[whole.root])
+            calls = {_key(one.operator): one.call for one in runs}
+            self._calls[whole.root] = where, calls
+        return calls.get(_key(operator), own)
+
+
+def _complete(call: Call) -> bool:
+    """Whether no other operator's files can add to a call."""
+    definition = definition_of(call.op_type)
+    overwrites = definition is not None and bool(definition.updates)
+    return bool(call.reason) or not (overwrites or any(isinstance(one, Absent) for one in call.operands))
 
 
 def _key(operator: Operator) -> object:
