@@ -134,6 +134,7 @@ class RankContext(_Table):
         self._output = PrefixedOutput(sys.stdout, prefix) if prefix else None
         self._streams: tuple[TextIO, TextIO] = (cast(TextIO, self._output or sys.stdout), sys.stderr)
         self._state: ProcessState | None = None  # of a rank that is suspended
+        self._resumed: ProcessState | None = None  # of one that runs, as it was then
         self._closers: list[Callable[[], object]] = []
 
     @classmethod
@@ -145,6 +146,8 @@ class RankContext(_Table):
     @property
     def environment(self) -> Mapping[str, str]:
         """The rank's environment variables: `os.environ` itself while the rank runs."""
+        if self._environment is None and self._state is not None:
+            self._environment = self._state.environment
         return os.environ if self._environment is None else self._environment
 
     def _make(self, kind: type[T]) -> T:
@@ -159,8 +162,14 @@ class RankContext(_Table):
         """Make this the current context of the greenlet, thread or task that calls."""
         _CURRENT.set(self)
 
-    def resume(self) -> None:
-        """Install what is global to the process: random states, environment, working directory, standard output."""
+    def resume(self, present: ProcessState | None = None) -> None:
+        """Install what is global to the process: random states, environment, working directory, standard output.
+
+        Parameters
+        ----------
+        present : ProcessState, optional
+            The process's state, where somebody has just taken it.
+        """
         state = self._state
         if state is None:
             if self._environment is None:
@@ -173,13 +182,14 @@ class RankContext(_Table):
                 stdout=stdout,
                 stderr=stderr,
             )
-        state.install()
-        self._state = self._environment = None
+        state.install(present)
+        self._resumed, self._state, self._environment = state, None, None
 
-    def suspend(self) -> None:
-        """Save what is global to the process, before another rank resumes."""
-        self._state = ProcessState.take()
-        self._environment = self._state.environment
+    def suspend(self) -> ProcessState:
+        """Save what is global to the process, before another rank resumes, and return it."""
+        self._state = ProcessState.take(self._resumed)
+        self._resumed = None
+        return self._state
 
     def run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Call `function` as this rank and give the process back as it was.
@@ -188,12 +198,11 @@ class RankContext(_Table):
         """
         outside = ProcessState.take()
         token = _CURRENT.set(self)
-        self.resume()
+        self.resume(outside)
         try:
             return function(*args, **kwargs)
         finally:
-            self.suspend()
-            outside.install()
+            outside.install(self.suspend())
             _CURRENT.reset(token)
 
     # ---------------------------------------------------------------- ending

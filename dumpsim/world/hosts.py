@@ -69,6 +69,7 @@ class RankHosts:
         self._failed: list[int] = []  # in the order of their failures
         self._stopping = False
         self._hub: Any = None
+        self._present: ProcessState | None = None  # the process's, while no rank runs
 
     def add(self, context: RankContext, function: Callable[[], Any]) -> None:
         """Add the program of the next rank."""
@@ -84,7 +85,7 @@ class RankHosts:
             What the first rank that failed has raised, with a note that names the rank; the others are stopped.
         """
         self._hub = getcurrent()
-        outside = ProcessState.take()
+        outside = self._present = ProcessState.take()
         try:
             self._turns()
         finally:
@@ -92,7 +93,8 @@ class RankHosts:
             for rank in sorted(self._waiting):
                 own = self.scheduler.failed(rank)  # then its wait raises that
                 self._continue(rank, True if own else RankStopped(f"rank {rank} is stopped: {self._reason()}"))
-            outside.install()
+            outside.install(self._present)
+            self._present = None
         if self._failed:
             rank = self._blamed()
             error = self._hosts[rank].error
@@ -152,7 +154,7 @@ class RankHosts:
         """Let a rank run until it waits or ends; whether it knows that no task is ready."""
         host = self._hosts[rank]
         self._last = rank
-        host.context.resume()
+        host.context.resume(self._present)
         try:
             if host.greenlet is None:
                 host.greenlet = greenlet(self._main)
@@ -162,7 +164,7 @@ class RankHosts:
                 return bool(host.greenlet.throw(message))
             return bool(host.greenlet.switch(message))
         finally:
-            host.context.suspend()
+            self._present = host.context.suspend()
 
     def _main(self, rank: int) -> bool:
         """The program of a rank from its start to its end, on its own greenlet."""

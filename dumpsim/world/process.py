@@ -1,46 +1,120 @@
 """What is global to a process although each rank has its own: random states, environment, directory, output."""
 
 import os
-import random
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
-__all__ = ["ProcessState"]
+from dumpsim.world.twister import NumpyRandom, PythonRandom, RandomState
+
+__all__ = ["ProcessState", "Variables"]
+
+
+class Variables:
+    """What a process's environment holds.
+
+    Ranks take turns in one order, so that each remembers how its variables differ from those of the rank before it.
+
+    Parameters
+    ----------
+    table : mapping of bytes to bytes
+
+    Examples
+    --------
+    >>> own = Variables.take()
+    >>> Variables({**own.table, b"MINE": b"1"}).install(own)
+    >>> os.environ["MINE"], own.holds()
+    ('1', False)
+    >>> own.install(Variables.take())
+    >>> "MINE" in os.environ, own.holds()
+    (False, True)
+    """
+
+    __slots__ = ("_changes", "_present", "table")
+
+    def __init__(self, table: Mapping[bytes, bytes]) -> None:
+        self.table = table
+        self._present: Variables | None = None  # those that `_changes` changes into these
+        self._changes: tuple[tuple[str, str | None], ...] = ()
+
+    @classmethod
+    def take(cls) -> "Variables":
+        """Return the present ones."""
+        return cls(dict(_table()))
+
+    def holds(self) -> bool:
+        """Whether the process has just these."""
+        return self.table == _table()
+
+    def install(self, present: "Variables") -> None:
+        """Make the process's environment this one; it is `present`."""
+        if present is self:
+            return
+        if present is not self._present:
+            gone = [(os.fsdecode(name), None) for name in present.table.keys() - self.table.keys()]
+            new = [
+                (os.fsdecode(name), os.fsdecode(value)) for name, value in self.table.items() - present.table.items()
+            ]
+            self._present, self._changes = present, (*gone, *new)
+        for name, value in self._changes:
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
     """A snapshot of the process's global state.
 
+    Ranks take turns often and change little of it, so that a snapshot shares with the one before what has not changed,
+    and only what differs is installed.
+
     Attributes
     ----------
-    environment : mapping of str to str
-        What `os.environ` holds.
+    variables : Variables
+        The environment.
     directory : str
         The working directory.
-    python_random, numpy_random : tuple, tuple or None
+    python_random, numpy_random : RandomState or None
         State of the global generators of `random` and `numpy.random`; None where numpy is not loaded.
     stdout, stderr : TextIO
         What `sys` holds.
     """
 
-    environment: Mapping[str, str]
+    variables: Variables
     directory: str
-    python_random: Any
-    numpy_random: Any
+    python_random: RandomState
+    numpy_random: RandomState | None
     stdout: TextIO
     stderr: TextIO
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables as `os.environ` shows them."""
+        return {os.fsdecode(name): os.fsdecode(value) for name, value in self.variables.table.items()}
+
     @classmethod
-    def take(cls) -> "ProcessState":
-        """Return the state as it is now."""
+    def take(cls, before: "ProcessState | None" = None) -> "ProcessState":
+        """Return the state as it is now.
+
+        Parameters
+        ----------
+        before : ProcessState, optional
+            The one that was installed or taken last.
+        """
+        if before is None:
+            variables, python_before, numpy_before = Variables.take(), None, None
+        else:
+            variables, python_before, numpy_before = before.variables, before.python_random, before.numpy_random
+            if not variables.holds():
+                variables = Variables.take()
         return cls(
-            environment=dict(os.environ),
+            variables=variables,
             directory=os.getcwd(),
-            python_random=random.getstate(),
-            numpy_random=_numpy_state(),
+            python_random=PythonRandom.take(python_before),
+            numpy_random=NumpyRandom.take(numpy_before) if "numpy" in sys.modules else None,
             stdout=sys.stdout,
             stderr=sys.stderr,
         )
@@ -50,43 +124,45 @@ class ProcessState:
         cls, *, environment: Mapping[str, str], directory: str, seed: int, stdout: TextIO, stderr: TextIO
     ) -> "ProcessState":
         """Return the state of a process that `dumpsim run` has just started."""
-        import numpy as np  # first here: a process that asks for its rank alone does without
-
         return cls(
-            environment=dict(environment),
+            variables=Variables({os.fsencode(name): os.fsencode(value) for name, value in environment.items()}),
             directory=directory,
-            python_random=random.Random(seed).getstate(),
-            numpy_random=np.random.RandomState(seed).get_state(),
+            python_random=PythonRandom.seeded(seed),
+            numpy_random=NumpyRandom.seeded(seed),
             stdout=stdout,
             stderr=stderr,
         )
 
-    def install(self) -> None:
+    def install(self, present: "ProcessState | None" = None) -> None:
         """Make the process's global state this one.
+
+        Parameters
+        ----------
+        present : ProcessState, optional
+            The process's state, where somebody has just taken it.
 
         Examples
         --------
+        >>> import random
         >>> before = ProcessState.take()
         >>> first = random.random()
         >>> before.install()
         >>> random.random() == first
         True
         """
-        present = dict(os.environ)
-        if present != self.environment:
-            for name in present.keys() - self.environment.keys():
-                del os.environ[name]
-            for name, value in self.environment.items():
-                if present.get(name) != value:
-                    os.environ[name] = value
-        if os.getcwd() != self.directory:
+        present = ProcessState.take() if present is None else present
+        self.variables.install(present.variables)
+        if present.directory != self.directory:
             os.chdir(self.directory)
-        random.setstate(self.python_random)
+        PythonRandom.install(self.python_random, present.python_random)
         if self.numpy_random is not None:
-            sys.modules["numpy"].random.set_state(self.numpy_random)
+            NumpyRandom.install(self.numpy_random, present.numpy_random)
         sys.stdout, sys.stderr = self.stdout, self.stderr
 
 
-def _numpy_state() -> Any:
-    numpy = sys.modules.get("numpy")
-    return None if numpy is None else numpy.random.get_state()
+def _table() -> Mapping[bytes, bytes]:
+    """What `os.environ` holds, by its own table where it has one: to decode all of it takes a hundred times as long."""
+    table: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
+    if table is None:  # a script has put another mapping there
+        return {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
+    return table
