@@ -51,8 +51,9 @@ def _function(
     *more: str,
     floats: bool = True,
     defaults: tuple[Any, ...] = (),
-    names: bool = False,
+    named: str = "",
 ) -> OpDef:
+    """An activation; `named`: the name of the operand, which those not defined by yaml have."""
     return OpDef(
         name=name,
         operands=("x", *more),
@@ -60,9 +61,9 @@ def _function(
         infer=_infer(name, floats),
         kernel=np.errstate(all="ignore")(kernel),
         grad=grad,
-        prim_func=not names,
-        input_names=["x"] if names else (),
-        output_names=["output"] if names else (),
+        prim_func=not named,
+        input_names=[named] if named else (),
+        output_names=["output"] if named else (),
     )
 
 
@@ -286,11 +287,11 @@ OPS = (
     _slope("HSigmoidGrad", lambda dy, x: np.where((x > -3) & (x < 3), dy / 6, np.zeros_like(dy))),
     _function("Elu", _elu, _by_slope("EluGrad", of_output=True), "alpha", defaults=(1.0,)),
     _slope("EluGrad", _elu_grad, "y"),
-    _function("SeLU", _selu, _selu_grad, names=True),
-    _function("Softplus", _softplus, _by_slope("SoftplusGrad", of_output=False), names=True),
+    _function("SeLU", _selu, _selu_grad, named="input_x"),
+    _function("Softplus", _softplus, _by_slope("SoftplusGrad", of_output=False), named="x"),
     _slope("SoftplusGrad", lambda dy, x: dy * _sigmoid(x), names=True),
-    _function("Mish", lambda x: x * np.tanh(_softplus(x)), _grad_mish, names=True),
-    _function("Softsign", lambda x: x / (1 + np.abs(x)), _grad_softsign, names=True),
+    _function("Mish", lambda x: x * np.tanh(_softplus(x)), _grad_mish, named="x"),
+    _function("Softsign", lambda x: x / (1 + np.abs(x)), _grad_softsign, named="x"),
     OpDef(
         name="SoftplusExt",
         operands=("input", "beta", "threshold"),

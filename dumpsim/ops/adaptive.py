@@ -35,9 +35,19 @@ def _infer(name: str, operands: Sequence[str], tensors: Sequence[int], outputs: 
 
 
 def _step(
-    name: str, operands: str, state: int, kernel: Callable[..., None], *, outputs: int | None = None, **attrs: Any
+    name: str,
+    operands: str,
+    state: int,
+    kernel: Callable[..., None],
+    *,
+    outputs: int | None = None,
+    written: str = "",
+    **attrs: Any,
 ) -> OpDef:
-    """An optimizer of `operands`, the first `state` of which it writes; the gradient is called grad or delta."""
+    """An optimizer of `operands`, the first `state` of which it writes; the gradient is called grad or delta.
+
+    Those with the name of an output, `written`, have names of operands among their attributes.
+    """
     named = tuple(operands.split())
     slope = next(at for at, operand in enumerate(named) if operand in ("grad", "gradient", "delta"))
     results = state if outputs is None else outputs
@@ -54,6 +64,8 @@ def _step(
         kernel=run,
         attrs=attrs,
         fixed={"side_effect_mem": True},
+        input_names=list(named) if written else (),
+        output_names=written.split(),
         updates=tuple(range(state)),
         alias={at: at for at in range(results)},
         side_effect="mem",
@@ -168,7 +180,7 @@ def _amsgrad(
 OPS = (
     _step(
         "ApplyRMSProp", "var mean_square moment learning_rate grad rho momentum epsilon", 3, _rms_prop, outputs=1,
-        use_locking=False,
+        written="output", use_locking=False,
     ),
     _step(
         "ApplyCenteredRMSProp",
@@ -178,11 +190,17 @@ OPS = (
     _step("ApplyAdagrad", "var accum lr grad", 2, _adagrad, update_slots=True),
     _step("ApplyAdagradV2", "var accum lr grad", 2, _adagrad_v2, epsilon=1e-6, update_slots=True),
     _step("ApplyAdadelta", "var accum accum_update lr rho epsilon grad", 3, _adadelta),
-    _step("ApplyFtrl", "var accum linear grad lr l1 l2 lr_power", 3, _ftrl, outputs=1, use_locking=False),
+    _step(
+        "ApplyFtrl", "var accum linear grad lr l1 l2 lr_power", 3, _ftrl, outputs=1, written="output",
+        use_locking=False,
+    ),
     _step("ApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad", 3, _adamax),
     _step("ApplyGradientDescent", "var alpha delta", 1, _descent),
     _step("ApplyProximalGradientDescent", "var alpha l1 l2 delta", 1, _proximal_descent),
-    _step("ApplyProximalAdagrad", "var accum lr l1 l2 grad", 2, _proximal_adagrad, use_locking=False),
+    _step(
+        "ApplyProximalAdagrad", "var accum lr l1 l2 grad", 2, _proximal_adagrad, written="var accum",
+        use_locking=False,
+    ),
     _step("ApplyPowerSign", "var m lr logbase sign_decay beta grad", 2, _power_sign),
     _step("ApplyAddSign", "var m lr alpha sign_decay beta grad", 2, _add_sign),
     _step(

@@ -46,8 +46,15 @@ def _infer(name: str, to_float: bool = False) -> Infer:
 
 
 def _binary(
-    name: str, kernel: Callable[..., Any], grad: Grad | None = None, *, stop: bool = False, to_float: bool = False
+    name: str,
+    kernel: Callable[..., Any],
+    grad: Grad | None = None,
+    *,
+    stop: bool = False,
+    to_float: bool = False,
+    named: tuple[str, str, str] | None = None,
 ) -> OpDef:
+    """An operator of two tensors; `named`: the names of operands and output, which those not defined by yaml have."""
     return OpDef(
         name=name,
         operands=("input", "other"),
@@ -55,7 +62,9 @@ def _binary(
         kernel=np.errstate(all="ignore")(kernel),
         grad=grad,
         promotes=(0, 1),
-        prim_func=True,
+        prim_func=named is None,
+        input_names=list(named[:2]) if named else (),
+        output_names=list(named[2:]) if named else (),
         stop=stop,
     )
 
@@ -213,9 +222,9 @@ OPS = (
     _binary("Mul", np.multiply, _grad_mul),
     _binary("Div", _true_divide, _grad_div, to_float=True),
     _binary("RealDiv", _truncating_divide, _grad_quotient("RealDiv")),
-    _binary("DivNoNan", _divide_no_nan, _grad_quotient("DivNoNan")),
+    _binary("DivNoNan", _divide_no_nan, _grad_quotient("DivNoNan"), named=("x1", "x2", "y")),
     _binary("FloorDiv", np.floor_divide, stop=True),
-    _binary("Mod", np.fmod, _grad_modulo),
+    _binary("Mod", np.fmod, _grad_modulo, named=("x", "y", "output")),
     _binary("FloorMod", np.mod, _grad_modulo),
     _binary("Pow", _power, _grad_pow),
     _binary("Maximum", np.maximum, _grad_extreme("Less", "Greater")),

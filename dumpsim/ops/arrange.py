@@ -216,7 +216,7 @@ OPS = (
             kernel=kernel,
             grad=_grad_as(back),
             attrs={"block_size": 2},
-            fixed={"data_format": "NCHW"},
+            fixed={"data_format": "NCHW", "format": "NCHW"},
             input_names=["x"],
             output_names=["y"],
         )

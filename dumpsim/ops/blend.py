@@ -49,11 +49,14 @@ def _pair(
     slopes: Slopes | None = None,
     *,
     result: str | None = None,
+    named: tuple[str, ...] = (),
     prim_func: bool = True,
     attrs: Attrs | None = None,
+    fixed: Attrs | None = None,
     more: tuple[str, ...] = (),
     defaults: tuple[Any, ...] = (),
 ) -> OpDef:
+    """An operator of two tensors; `named`: the names of operands and output, which those not defined by yaml have."""
     return OpDef(
         name=name,
         operands=(*operands, *more),
@@ -64,9 +67,10 @@ def _pair(
         stop=slopes is None,
         promotes=(0, 1),
         attrs=attrs or {},
-        prim_func=prim_func,
-        input_names=[] if prim_func else list(operands),
-        output_names=[] if prim_func else ["output"],
+        fixed=fixed or {},
+        prim_func=prim_func and not named,
+        input_names=list(named[:-1]),
+        output_names=list(named[-1:]),
     )
 
 
@@ -182,7 +186,15 @@ def _one(name: str, kernel: Callable[[Array], Any], grad: Grad | None) -> OpDef:
     def run(x: Any) -> Any:
         return kernel(np.asanyarray(x, np.float32) if np.asanyarray(x).dtype.kind in "iub" else np.asanyarray(x))
 
-    return OpDef(name=name, operands=("input",), infer=infer, kernel=run, grad=grad, stop=grad is None, prim_func=True)
+    return OpDef(
+        name=name,
+        operands=("input",),
+        infer=infer,
+        kernel=run,
+        grad=grad,
+        stop=grad is None,
+        prim_func=name != "Inv",
+    )
 
 
 def _grad_log(base: float) -> Grad:
@@ -222,16 +234,22 @@ def _grad_numbers(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
 
 
 OPS = (
-    _pair("SquaredDifference", ("x", "y"), lambda x, y: np.square(x - y), _square_slopes, prim_func=False),
-    _pair("Xdivy", ("x", "y"), _x_over, _xdivy_slopes, prim_func=False),
+    _pair("SquaredDifference", ("x", "y"), lambda x, y: np.square(x - y), _square_slopes, named=("x", "y", "output")),
+    _pair("Xdivy", ("x", "y"), _x_over, _xdivy_slopes, named=("x", "y", "output")),
     _pair("Xlogy", ("input", "other"), _x_log, _xlogy_slopes),
-    _pair("MulNoNan", ("x", "y"), _multiplied, _no_nan_slopes, prim_func=False),
-    _pair("TruncateDiv", ("x", "y"), _truncated, prim_func=False),
-    _pair("TruncateMod", ("x", "y"), np.fmod, _truncated_slopes, prim_func=False),
-    _pair("Hypot", ("x1", "x2"), np.hypot, _hypot_slopes, prim_func=False),
-    _pair("Fmax", ("x1", "x2"), np.fmax, _larger_slopes("GreaterEqual", "Less"), prim_func=False),
-    _pair("Fmin", ("x1", "x2"), np.fmin, _larger_slopes("LessEqual", "Greater"), prim_func=False),
-    _pair("Heaviside", ("x", "values"), np.heaviside, prim_func=False),
+    _pair("MulNoNan", ("x", "y"), _multiplied, _no_nan_slopes, named=("x", "y", "output")),
+    _pair("TruncateDiv", ("x", "y"), _truncated, named=("x", "y", "output")),
+    _pair("TruncateMod", ("x", "y"), np.fmod, _truncated_slopes, named=("x", "y", "output")),
+    _pair("Hypot", ("x1", "x2"), np.hypot, _hypot_slopes, named=("x1", "x2", "y")),
+    _pair(
+        "Fmax", ("x1", "x2"), np.fmax, _larger_slopes("GreaterEqual", "Less"), named=("x1", "x2", "y"),
+        fixed={"ignore_nan": True},
+    ),
+    _pair(
+        "Fmin", ("x1", "x2"), np.fmin, _larger_slopes("LessEqual", "Greater"), named=("x1", "x2", "y"),
+        fixed={"ignore_nan": True},
+    ),
+    _pair("Heaviside", ("x", "values"), np.heaviside, named=("x", "values", "y")),
     _pair("LeftShift", ("x1", "x2"), np.left_shift),
     _pair("RightShift", ("input_x", "input_y"), np.right_shift),
     _pair("LogAddExp", ("input", "other"), np.logaddexp, _log_add_slopes(np.e)),

@@ -48,7 +48,10 @@ def _unary(
     stop: bool = False,
     result: str | None = None,
     fixed: Mapping[str, Any] | None = None,
+    prim_func: bool = True,
+    named: str | None = None,
 ) -> OpDef:
+    """An operator of one tensor; `named`: the name of the operand, where the primitive has names."""
     return OpDef(
         name=name,
         operands=("input",),
@@ -56,7 +59,9 @@ def _unary(
         kernel=np.errstate(all="ignore")(_floating(kernel) if real else kernel),
         grad=grad,
         fixed=fixed or {},
-        prim_func=True,
+        prim_func=prim_func,
+        input_names=[named] if named else (),
+        output_names=["output"] if named else (),
         stop=stop,
     )
 
@@ -225,7 +230,7 @@ OPS = (
     _unary("Floor", np.floor, real=False, stop=True),
     _unary("Ceil", np.ceil, real=False, stop=True),
     _unary("Trunc", np.trunc, real=False, stop=True),
-    _unary("Rint", np.rint, real=False, stop=True),
+    _unary("Rint", np.rint, real=False, stop=True, prim_func=False, named="x"),
     _unary("Sqrt", np.sqrt, _by_output("SqrtGrad")),
     _unary("Rsqrt", lambda x: _reciprocal(np.sqrt(x)), _by_output("RsqrtGrad")),
     _unary("Reciprocal", _reciprocal, _grad_reciprocal),
@@ -235,7 +240,12 @@ OPS = (
     _unary("Log1p", np.log1p, _grad_log1p),
     _unary("Sin", np.sin, _times(lambda b, x, out: b.emit("Cos", x))),
     _unary("Cos", np.cos, _times(lambda b, x, out: b.emit("Neg", b.emit("Sin", x)))),
-    _unary("Tan", np.tan, _times(lambda b, x, out: b.emit("AddScalar", b.emit("Square", out), 1, 1))),
+    _unary(
+        "Tan",
+        np.tan,
+        _times(lambda b, x, out: b.emit("AddScalar", b.emit("Square", out), 1, 1)),
+        named="input",
+    ),
     _unary("Atan", np.arctan, _by_input("AtanGrad")),
     _unary("Sinh", np.sinh, _times(lambda b, x, out: b.emit("Cosh", x), dout_first=False)),
     _unary("Cosh", np.cosh, _times(lambda b, x, out: b.emit("Sinh", x), dout_first=False)),
@@ -243,7 +253,7 @@ OPS = (
     _unary("Sigmoid", _sigmoid, _by_output("SigmoidGrad")),
     _unary("Erf", erf, _times(_gauss(1.0), dout_first=False)),
     _unary("Erfc", erfc, _times(_gauss(-1.0), dout_first=False)),
-    _unary("IsNan", np.isnan, real=False, stop=True, result="bool"),
+    _unary("IsNan", np.isnan, real=False, stop=True, result="bool", prim_func=False, named="x"),
     _unary("IsInf", np.isinf, real=False, stop=True, result="bool"),
     _unary("IsFinite", np.isfinite, real=False, stop=True, result="bool"),
     OpDef(

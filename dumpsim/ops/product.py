@@ -63,7 +63,7 @@ def _pair(name: str, names: tuple[str, str], letters: str, *, prim_func: bool = 
         grad=_grad(letters),
         prim_func=prim_func,
         input_names=[] if prim_func else list(names),
-        output_names=[] if prim_func else ["output"],
+        output_names=[] if prim_func else ["y"],
     )
 
 

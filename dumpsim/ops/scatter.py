@@ -244,7 +244,11 @@ def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs
         attrs=attrs,
         bounds=bounds,
         fixed={"side_effect_mem": True},
-        input_names=["input_x", "indices", "updates"],
+        input_names=[
+            "input_x" if name in ("ScatterSub", "ScatterNdSub", "ScatterNdUpdate") else "x",
+            "indices",
+            "value" if name == "ScatterNdUpdate" else "updates",
+        ],
         output_names=["y"],
         updates=(0,),
         alias={0: 0},
@@ -282,8 +286,9 @@ OPS = (
             kernel=_nd(change, copies=True),
             bounds=_nd_in_range(f"TensorScatter{how}", how),
             grad=_GRADS[how],
-            input_names=["input_x", "indices", "updates"],
-            output_names=["y"],
+            prim_func=how == "Add",
+            input_names=["input_x", "indices", "updates"] if how != "Add" else (),
+            output_names=["y"] if how != "Add" else (),
         )
         for how, change in _CHANGES.items()
         if how != "Update"
@@ -296,6 +301,8 @@ OPS = (
         bounds=rows(1, lambda x, indices, y, *, axis=0, **attrs: x.shape[axis], ""),
         attrs={"axis": 0, "use_lock": True, "check_index_bound": True},
         fixed={"side_effect_mem": True},
+        input_names=["input_x", "indices", "input_y"],
+        output_names=["output"],
         updates=(0,),
         alias={0: 0},
         side_effect="mem",
@@ -309,6 +316,8 @@ OPS = (
             kernel=_segments(change, start),
             bounds=rows(1, lambda x, index, count: count, "", operand="segment_ids"),
             grad=grad,
+            input_names=["x", "segment_ids", "num_segments"],
+            output_names=["y"],
         )
         for name, change, start, grad in (
             ("UnsortedSegmentMax", np.maximum.at, _lowest, _grad_segments),

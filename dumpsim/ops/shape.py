@@ -366,7 +366,5 @@ OPS = (
         infer=_infer_diagonal_part,
         kernel=_diagonal_part,
         grad=_grad_diagonal_part,
-        input_names=["input_x"],
-        output_names=["output"],
     ),
 )

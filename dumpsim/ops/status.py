@@ -126,5 +126,13 @@ OPS = (
         output_names=["is_finite"],
         targets=("Ascend",),
     ),
-    OpDef(name="FloatStatus", operands=("x",), infer=_infer_float_status, kernel=_float_status, stop=True),
+    OpDef(
+        name="FloatStatus",
+        operands=("x",),
+        infer=_infer_float_status,
+        kernel=_float_status,
+        input_names=["x"],
+        output_names=["output"],
+        stop=True,
+    ),
 )

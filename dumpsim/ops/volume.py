@@ -48,6 +48,17 @@ def _geometry(sizes: Sequence[int], attrs: Attrs) -> list[tuple[int, int, int, i
     return found
 
 
+def _pads(abstracts: Sequence[Abstract], out: Any, attrs: Attrs) -> tuple[int, ...]:
+    """Zeros before and after each dimension."""
+    found: list[int] = []
+    geometry = _geometry(tensor_of("Conv3D", abstracts[0], "x").shape[2:], attrs)
+    for at, (extent, kernel, stride, dilation, before, results) in enumerate(geometry):
+        reach = (results - 1) * stride + (kernel - 1) * dilation + 1
+        same = attrs["pad_mode"] == "same"
+        found += (before, max(reach - extent - before, 0) if same else attrs["pad"][2 * at + 1])
+    return tuple(found)
+
+
 def _places(
     geometry: Sequence[tuple[int, int, int, int, int, int]],
 ) -> Iterator[tuple[Index, Index, Index]]:
@@ -140,7 +151,7 @@ OPS = (
         kernel=_conv,
         grad=_grad,
         attrs=_ATTRS,
-        fixed={"offset_x": 0},
+        fixed={"offset_x": 0, "group": lambda abstracts, out, attrs: attrs["groups"], "pad_list": _pads},
         input_names=["x", "w"],
         output_names=["output"],
         formats=_FORMATS,
