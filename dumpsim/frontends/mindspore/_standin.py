@@ -74,7 +74,8 @@ def vendored(module: str, name: str, own: Callable[[str], Any] | None = None) ->
         return submodule
     entry = _vendor.entries(module).get(name)
     if entry is None:
-        close = nearest(name, sorted(_vendor.names(module)))
+        private = name[:1] == "_"  # hasattr with one, as tools ask for, does not compare thousands of public names
+        close = nearest(name, sorted(known for known in _vendor.names(module) if (known[:1] == "_") is private))
         hint = f" (did you mean {close!r}?)" if close else ""
         raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
     return _value(module, name, entry)

@@ -94,6 +94,10 @@ def test_an_unknown_name_is_an_attribute_error_as_in_python():
     assert not hasattr(ms, "nonsense")
     with pytest.raises(AttributeError, match=r"module 'mindspore.ops' has no attribute 'concatt' \(did you mean"):
         ops.concatt  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute '_constantz' \(did you mean '_constants'\?\)"):
+        ops._constantz  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute '_relu'$"):  # no public name is meant
+        ops._relu  # noqa: B018
     result = run("from mindspore.ops import concatt")
     assert "ImportError: cannot import name 'concatt' from 'dumpsim.frontends.mindspore.ops'" in result.stderr
     result = run("import mindspore.ops.operations.nn_opps")
