@@ -1,0 +1,167 @@
+"""Reductions over ranks: the order of the additions, and what is rounded after each of them. [spec parallel 3.3]"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dumpsim.core.dtype import from_numpy
+from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.device.chip import OverflowMode
+from dumpsim.device.halves import floating, to_single
+from dumpsim.device.overflow import narrow
+
+__all__ = ["ORDERS", "REDUCTIONS", "check_order", "fold"]
+
+Array = npt.NDArray[Any]
+Add = Callable[[Array, Array], Array]
+
+ORDERS = ("rank", "ring", "tree", "fp32acc", "random:SEED")
+_UFUNCS: dict[str, Callable[..., Array]] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+REDUCTIONS = tuple(_UFUNCS)
+
+
+def check_order(order: str, where: str) -> str:
+    """Return `order` if it is one.
+
+    Raises
+    ------
+    BadInputError
+        For any other text.
+
+    Examples
+    --------
+    >>> check_order("random:7", "--reduce-order")
+    'random:7'
+    >>> check_order("rings", "--reduce-order")
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.BadInputError: --reduce-order: 'rings' is not an order of reduction; \
+allowed: rank, ring, tree, fp32acc, random:SEED (did you mean 'ring'?)
+    """
+    kind, _, seed = order.partition(":")
+    if order in ORDERS[:-1] or (kind == "random" and seed.isascii() and seed.isdigit() and len(seed) <= 18):
+        return order
+    raise BadInputError(
+        f"{order!r} is not an order of reduction", where=where, allowed=ORDERS, nearest=nearest(order, ORDERS)
+    )
+
+
+def fold(
+    terms: Sequence[Array],
+    reduce: str,
+    *,
+    order: str = "rank",
+    key: Sequence[int] = (),
+    mode: OverflowMode | None = None,
+    start: int = 0,
+    total: int | None = None,
+) -> Array:
+    """Reduce equal-shaped arrays elementwise, in the number type that they have.
+
+    Parameters
+    ----------
+    terms : sequence of array
+        One for each member, in the order of the group; complex numbers by their sum only.
+    reduce : {"sum", "prod", "max", "min"}
+    order : str
+        ``rank``: from the first member to the last; float16 and bfloat16 are rounded after each operation. ``ring``:
+        the elements are cut into as many chunks as there are members, and chunk c starts at member c + 1. ``tree``:
+        neighbours first, then neighbours of pairs. ``fp32acc``: as ``rank``, but 16-bit floats are rounded once.
+        ``random:SEED``: as ``rank`` in a permutation that seed and `key` decide.
+    key : sequence of int
+        What distinguishes this call from others, for ``random``.
+    mode : OverflowMode, optional
+        What the device makes of a 16-bit float that is too large, after each operation.
+    start, total : int
+        Where `terms` are a part of the flat tensors that are reduced: its first element and the number of all, which
+        decide the chunks of ``ring``.
+
+    Returns
+    -------
+    ndarray
+        May be one of the terms where there is a single one.
+
+    Examples
+    --------
+    >>> terms = [np.array([value], np.float16) for value in (2048, 1, 1)]
+    >>> [int(fold(terms, "sum", order=order)[0]) for order in ("rank", "tree", "ring", "fp32acc")]
+    [2048, 2048, 2050, 2050]
+    """
+    if len(terms) == 1:
+        return terms[0]
+    ufunc = _UFUNCS[reduce]
+    if order == "ring":
+        return _ring(terms, _operation(ufunc, terms[0].dtype, mode), start, total)
+    if order == "tree":
+        return _tree(list(terms), _operation(ufunc, terms[0].dtype, mode))
+    if order == "fp32acc" and _is_half(terms[0].dtype):
+        with np.errstate(all="ignore"):
+            wide = to_single(terms[0])
+            for term in terms[1:]:
+                wide = ufunc(wide, to_single(term))
+        return narrow(wide, from_numpy(terms[0].dtype), mode)[0]
+    if order.startswith("random:"):
+        draws = np.random.default_rng([int(order[len("random:") :]), *key])
+        terms = [terms[at] for at in draws.permutation(len(terms))]
+    return _left(terms, _operation(ufunc, terms[0].dtype, mode))
+
+
+def _is_half(kind: "np.dtype[Any]") -> bool:
+    return kind.itemsize == 2 and floating(np.empty(0, kind))
+
+
+def _operation(ufunc: Callable[..., Array], kind: "np.dtype[Any]", mode: OverflowMode | None) -> Add:
+    """One step of a reduction; the first operand may be overwritten."""
+    if _is_half(kind):
+        target = from_numpy(kind)
+
+        def half(a: Array, b: Array) -> Array:
+            with np.errstate(all="ignore"):
+                return narrow(ufunc(to_single(a), to_single(b)), target, mode)[0]
+
+        return half
+
+    def plain(a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return ufunc(a, b, out=a)
+
+    return plain
+
+
+def _left(terms: Sequence[Array], add: Add) -> Array:
+    total = terms[0].copy()
+    for term in terms[1:]:
+        total = add(total, term)
+    return total
+
+
+def _tree(terms: list[Array], add: Add) -> Array:
+    pairs = [add(terms[at].copy(), terms[at + 1]) for at in range(0, len(terms) - 1, 2)]
+    while len(terms) > 1:
+        terms = pairs + terms[len(pairs) * 2 :]
+        pairs = [add(terms[at], terms[at + 1]) for at in range(0, len(terms) - 1, 2)]
+    return terms[0]
+
+
+def _ring(terms: Sequence[Array], add: Add, start: int, total: int | None) -> Array:
+    count = len(terms)
+    flat = [term.reshape(-1) for term in terms]
+    result = np.empty_like(flat[0])
+    for chunk, begin, end in _chunks(count, start, flat[0].size, flat[0].size if total is None else total):
+        turned = [flat[(chunk + 1 + at) % count][begin:end] for at in range(count)]
+        result[begin:end] = _left(turned, add)
+    return result.reshape(terms[0].shape)
+
+
+def _chunks(count: int, start: int, size: int, total: int) -> Iterator[tuple[int, int, int]]:
+    """Chunk, first and last element in the part that begins at `start`."""
+    width = max(1, -(-total // count))
+    for chunk in range(start // width, -(-(start + size) // width)):
+        yield chunk, max(chunk * width - start, 0), min((chunk + 1) * width - start, size)
