@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dumpsim.core.gate import Gate
 
-__all__ = ["Call", "Communicator", "Group", "Meeting"]
+__all__ = ["Call", "Communicator", "Group", "Meeting", "Terms"]
 
 Array = npt.NDArray[np.generic]
 
@@ -55,6 +55,31 @@ class Call:
     expected: tuple[tuple[str, tuple[int, ...]], ...] = ()
     name: str = ""
     place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a rank's environment and chip say of collectives.
+
+    Attributes
+    ----------
+    connect_ns : int
+        How long a member waits for the others in the first collective of a type in a group. [spec parallel 3.5]
+    exec_ns : int or None
+        How long it waits in the further ones; None: for ever.
+    check : {"all", "first", "off"}
+        Which calls are compared: every one, those that are the first of their type in a group, or none.
+    order : str
+        Of the reductions, see `dumpsim.world.reduction.fold`.
+    saturates : bool
+        Whether a 16-bit float that is too large becomes the largest finite number.
+    """
+
+    connect_ns: int = 150 * 10**9
+    exec_ns: int | None = 1836 * 10**9
+    check: str = "all"
+    order: str = "rank"
+    saturates: bool = False
 
 
 class Meeting(Gate, Protocol):
@@ -129,11 +154,14 @@ class Communicator(Protocol):
     rank, size : int
     local_ranks : tuple of int
         The ranks on the same machine.
+    terms : Terms
+        Set when the rank's device opens; they hold for the calls that follow.
     """
 
     rank: int
     size: int
     local_ranks: tuple[int, ...]
+    terms: Terms
 
     def enter(self) -> None:
         """Wait until all ranks have entered the job; a second call does nothing.

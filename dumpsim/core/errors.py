@@ -194,5 +194,32 @@ class PeerError(DeviceError):
         self.rank = rank
 
 
+class CollectiveError(PeerError):
+    """A collective failed: members called different things, or one of them was late or is gone.
+
+    Parameters
+    ----------
+    what : str
+        HCCL's sentence.
+    rank : int
+        The rank that caused it.
+    code : str
+        HCCL's code, ``EI0002``.
+    where : str, optional
+        The collective and the rank that is told.
+
+    Examples
+    --------
+    >>> error = CollectiveError("rank 1 did not come", rank=1, code="EI0002")
+    >>> error.rank, error.code, str(error)
+    (1, 'EI0002', 'rank 1 did not come [EI0002]')
+    """
+
+    def __init__(self, what: str, *, rank: int, code: str, where: str | None = None) -> None:
+        super().__init__(what, rank=rank, where=where)
+        self.code = code
+        self.args = (self.explain(),)
+
+
 class FaultPlanError(DumpsimError, ValueError):
     """A fault plan that cannot be followed."""

@@ -63,3 +63,13 @@ class Gate(Protocol):
     def waits_for(self) -> str:
         """What is missing, for the deadlock report."""
         ...
+
+    def give_up(self, report: str) -> Failure | None:
+        """Nobody can progress any longer: why its task fails; None: with the scheduler's own error.
+
+        Parameters
+        ----------
+        report : str
+            Who waits for what.
+        """
+        ...

@@ -16,6 +16,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "mindspore": ("seed", "2.7", "2.10"),
     "clock": ("virtual", "wall"),
     "engine": ("numpy", "null"),
+    "collective_check": ("all", "first", "off"),
 }
 
 
@@ -50,6 +51,13 @@ class RunSettings:
         Bring the dump's files and directories to stable storage (fsync).
     quiet : bool
         No summary on stderr.
+    reduce_order : str
+        In which order collectives reduce: ``rank``, ``ring``, ``tree``, ``fp32acc`` or ``random:SEED``.
+    collective_check : str
+        Which collectives are compared between ranks: ``all``, those that are the ``first`` of their type in a group (as
+        HCCL does), or ``off``.
+    schedule : str
+        In which order the ranks of one process take turns: ``rank``, ``reverse`` or ``random:SEED``.
 
     Examples
     --------
@@ -69,6 +77,9 @@ class RunSettings:
     append: bool = False
     durable: bool = False
     quiet: bool = False
+    reduce_order: str = "rank"
+    collective_check: str = "all"
+    schedule: str = "rank"
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():

@@ -83,6 +83,10 @@ class EventGate:
     def abandon(self, failure: Failure) -> None:
         """Nobody waits for one who waits."""
 
+    def give_up(self, report: str) -> Failure | None:
+        """The scheduler's own report says it all."""
+        return None
+
     def waits_for(self) -> str:
         """Names the event and who should record it."""
         if self.event.launched < self.count:

@@ -1,26 +1,31 @@
 """Rendezvous: where the ranks of a group meet, round after round."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from dumpsim.core.errors import BadInputError
 from dumpsim.core.gate import Failure, Waiter
 
-__all__ = ["Rendezvous", "RendezvousGate"]
+__all__ = ["Rendezvous", "RendezvousGate", "numbers"]
 
 T = TypeVar("T")
+
+
+NO_FAILURES: Mapping[int, Failure] = MappingProxyType({})
 
 
 class _Round:
     """One meeting of all members."""
 
-    __slots__ = ("entered", "left_ns", "offers", "opened_ns", "remaining", "result", "waiters")
+    __slots__ = ("entered", "failures", "left_ns", "offers", "opened_ns", "remaining", "result", "waiters")
 
     def __init__(self, members: int) -> None:
         self.offers: dict[int, Callable[[], Any]] = {}
         self.entered: dict[int, int] = {}
         self.waiters: list[Waiter] = []
         self.opened_ns: int | None = None
+        self.failures: Mapping[int, Failure] = NO_FAILURES
         self.result: list[Any] = []  # empty until the first member has computed it
         self.remaining = members
         self.left_ns = 0
@@ -39,6 +44,9 @@ class Rendezvous:
         Ranks.
     name : str
         Of the group, for messages.
+    judge : callable, optional
+        ``judge(number, entered)`` is asked when all have entered a round, with its number and the times of entry by
+        rank; returns why members fail, by rank.
 
     Examples
     --------
@@ -56,9 +64,15 @@ class Rendezvous:
     (250, 250, 34, 34)
     """
 
-    def __init__(self, members: Sequence[int], name: str = "") -> None:
+    def __init__(
+        self,
+        members: Sequence[int],
+        name: str = "",
+        judge: Callable[[int, Mapping[int, int]], Mapping[int, Failure]] | None = None,
+    ) -> None:
         self.members = tuple(members)
         self.name = name
+        self._judge = judge
         self.failure: Failure | None = None
         self._joined = dict.fromkeys(self.members, 0)
         self._rounds: dict[int, _Round] = {}
@@ -81,7 +95,7 @@ class Rendezvous:
         """
         if rank not in self._joined:
             raise BadInputError(
-                f"rank {rank} is not a member", where=f"group {self.name!r}", allowed=[_numbers(self.members)]
+                f"rank {rank} is not a member", where=f"group {self.name!r}", allowed=[numbers(self.members)]
             )
         number = self._joined[rank]
         self._joined[rank] += 1
@@ -107,6 +121,8 @@ class Rendezvous:
             return
         if len(meeting.entered) == len(self.members):
             meeting.opened_ns = max(self._ended_ns, *meeting.entered.values())
+            if self._judge is not None:
+                meeting.failures = self._judge(self._number, meeting.entered)
             self._wake(meeting)
 
     def end(self, time_ns: int) -> None:
@@ -135,8 +151,15 @@ class RendezvousGate:
 
     @property
     def failure(self) -> Failure | None:
-        """The group's failure, where the round had not opened before it."""
-        return self._group.failure if self._round.opened_ns is None else None
+        """Why the member fails: by the judge, or with the group where the round had not opened before."""
+        if self._round.opened_ns is None:
+            return self._group.failure
+        return self._round.failures.get(self.rank)
+
+    @property
+    def opened(self) -> bool:
+        """Whether all members have entered."""
+        return self._round.opened_ns is not None
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
         """The member's task is the first of its stream; the last one to enter opens the round."""
@@ -174,21 +197,33 @@ class RendezvousGate:
         """The member's task was dropped, and with it the member's place in all further rounds."""
         self._group.fail(failure)
 
+    def give_up(self, report: str) -> Failure | None:
+        """The scheduler's own report says it all."""
+        return None
+
+    def missing(self) -> list[int]:
+        """The members that have not entered."""
+        return [rank for rank in self._group.members if rank not in self._round.entered]
+
     def waits_for(self) -> str:
         """Names the members that have not entered, and the round."""
-        missing = [rank for rank in self._group.members if rank not in self._round.entered]
+        missing = self.missing()
         where = f"round {self.number} of group {self._group.name!r}"
         if not missing:
             return f"the rounds before {where}"
-        return f"rank{'s' if len(missing) > 1 else ''} {_numbers(missing)} to enter {where}"
+        return f"rank{'s' if len(missing) > 1 else ''} {numbers(missing)} to enter {where}"
 
 
-def _numbers(ranks: Sequence[int]) -> str:
+def numbers(ranks: Sequence[int]) -> str:
     """Ranks in few words.
+
+    Parameters
+    ----------
+    ranks : sequence of int
 
     Examples
     --------
-    >>> _numbers([0, 2, 3, 4, 7, 8])
+    >>> numbers([0, 2, 3, 4, 7, 8])
     '0, 2-4, 7, 8'
     """
     texts: list[str] = []

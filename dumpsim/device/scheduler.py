@@ -1,15 +1,15 @@
 """The scheduler: which task of which stream runs next, and the report where none can."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from dumpsim.core.errors import DeviceError
+from dumpsim.core.errors import CollectiveError, DeviceError
 from dumpsim.core.gate import Failure
 from dumpsim.device.ready import Ready
-from dumpsim.device.rendezvous import Rendezvous
+from dumpsim.device.rendezvous import Rendezvous, numbers
 from dumpsim.device.stream import Owner, Stream
 
-__all__ = ["Hosts", "Scheduler"]
+__all__ = ["Failing", "Hosts", "Scheduler"]
 
 
 class Hosts(Protocol):
@@ -35,6 +35,17 @@ class Hosts(Protocol):
         ...
 
 
+_IN_FULL = 4  # streams that wait for the same are named one by one up to this number
+
+
+class Failing(Protocol):
+    """What fails with a rank."""
+
+    def fail(self, failure: Failure) -> None:
+        """A rank has failed."""
+        ...
+
+
 class Scheduler:
     """Steps the streams of all devices of all ranks.
 
@@ -52,7 +63,7 @@ class Scheduler:
         self._hosts = hosts
         self._ready = Ready()
         self._blocked: dict[Stream, None] = {}
-        self._groups: dict[int, list[Rendezvous]] = {}
+        self._groups: dict[int, list[Failing]] = {}  # by rank
         self._devices: dict[int, list[Owner]] = {}  # by rank
         self._count = 0
         self._running: Stream | None = None
@@ -71,16 +82,27 @@ class Scheduler:
     def failed(self, rank: int) -> bool:
         """Whether a device of the rank has an error that is the rank's own and was not raised yet, or is lasting."""
         return any(
-            device.errors or (device.stopped is not None and device.stopped.rank == rank)
+            device.errors
+            or any(isinstance(stream.error, CollectiveError) or _fails(stream) for stream in device.streams)
+            or (device.stopped is not None and device.stopped.rank == rank)
             for device in self._devices.get(rank, ())
         )
 
-    def rendezvous(self, members: Sequence[int], name: str = "") -> Rendezvous:
+    def rendezvous(
+        self,
+        members: Sequence[int],
+        name: str = "",
+        judge: Callable[[int, Mapping[int, int]], Mapping[int, Failure]] | None = None,
+    ) -> Rendezvous:
         """Return a new meeting point of these ranks; it fails when one of them does."""
-        group = Rendezvous(members, name)
-        for rank in group.members:
-            self._groups.setdefault(rank, []).append(group)
+        group = Rendezvous(members, name, judge)
+        self.enlist(group.members, group)
         return group
+
+    def enlist(self, ranks: Sequence[int], group: Failing) -> None:
+        """Let `group` fail when one of these ranks does."""
+        for rank in ranks:
+            self._groups.setdefault(rank, []).append(group)
 
     def schedule(self, stream: Stream) -> None:
         """Find the place of a stream whose first task is new, or may have become ready."""
@@ -174,6 +196,8 @@ class Scheduler:
             finally:
                 device.suspended = False
             error = self._deadlock()
+            if self._give_up(blocked, str(error)):
+                return
             failure = Failure(rank=device.rank, time_ns=device.clock.now_ns, error=error, lasting=False)
             device.errors.append(error)
         else:
@@ -183,9 +207,36 @@ class Scheduler:
             stream.drop(failure)
             self.schedule(stream)
 
+    def _give_up(self, blocked: Sequence[Stream], report: str) -> bool:
+        """Fail the tasks whose gates have a reason of their own; whether there is one."""
+        found = False
+        for stream in blocked:
+            gate = stream.tasks[0].gate if stream.tasks else None
+            failure = None if gate is None else gate.give_up(report)
+            if failure is not None:
+                found = True
+                stream.fail_with(failure)
+                self.schedule(stream)
+        return found
+
     def _deadlock(self) -> DeviceError:
         streams = sorted(self._blocked, key=lambda s: (s.device.rank, s.device.device_id, s.stream_id))
-        lines = [stream.waits() for stream in streams]
+        alike: dict[tuple[int, str], list[Stream]] = {}
+        for stream in streams:
+            alike.setdefault((stream.stream_id, stream.waits_for()), []).append(stream)
+        common = [same for same in alike.values() if len(same) > _IN_FULL]
+        in_full = set(streams).difference(*common)
+        lines = [stream.waits() for stream in streams if stream in in_full]  # the odd ones first
+        for same in common:
+            ranks = numbers([stream.device.rank for stream in same])
+            lines.append(f"  ranks {ranks} stream {same[0].stream_id}: {same[0].waits_for()}")
         if self._hosts is not None:
             lines += self._hosts.report()
         return DeviceError("deadlock: no stream can progress and work is left\n" + "\n".join(lines), code="DS-DEV-002")
+
+
+def _fails(stream: Stream) -> bool:
+    """Whether the first task is a collective that cannot be carried out."""
+    gate = stream.tasks[0].gate if stream.tasks else None
+    failure = None if gate is None else gate.failure
+    return failure is not None and isinstance(failure.error, CollectiveError)

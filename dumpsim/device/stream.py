@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from dumpsim.core.clock import Clock
-from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.core.errors import CollectiveError, DeviceError, PeerError
 from dumpsim.core.gate import Failure
 from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event, EventGate
@@ -181,7 +181,7 @@ class Stream:
         task = self.tasks[0]
         gate = task.gate
         if gate is not None and (failure := gate.failure) is not None:
-            self._fail_with(failure)
+            self.fail_with(failure)
             return
         self.tasks.popleft()
         clock = self.clock
@@ -221,10 +221,12 @@ class Stream:
                 task.gate.abandon(failure)
         self.device.fail(failure)
 
-    def _fail_with(self, failure: Failure) -> None:
+    def fail_with(self, failure: Failure) -> None:
         """Stop, because what the first task waits for will never come."""
         task = self.tasks[0]
-        if failure.rank != self.device.rank:
+        if isinstance(failure.error, CollectiveError):  # in the words of this member
+            self.error = failure.error
+        elif failure.rank != self.device.rank:
             self.error = PeerError(
                 f"{task.name} waited for rank {failure.rank}, which has failed: {failure.error}",
                 rank=failure.rank,
@@ -244,10 +246,14 @@ class Stream:
 
     def waits(self) -> str:
         """A line of the deadlock report: what the first task waits for."""
+        return f"  {self.describe()}: {self.waits_for()}"
+
+    def waits_for(self) -> str:
+        """What the first task waits for."""
         task = self.tasks[0]
         missing = task.gate.waits_for() if task.gate is not None else "nothing"
         return (
-            f"  {self.describe()}: task {task.task_id} ({task.kind}, {task.name}) waits for {missing}; "
+            f"task {task.task_id} ({task.kind}, {task.name}) waits for {missing}; "
             f"{len(self.tasks) - 1} tasks queued after it"
         )
 

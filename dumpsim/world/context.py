@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from threading import RLock
 from typing import Any, Final, TextIO, TypeVar, cast
 
+from dumpsim.core.communicator import Communicator
 from dumpsim.core.settings import RunSettings
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.process import ProcessState
@@ -94,6 +95,8 @@ class RankContext(_Table):
         Stands before each line that the rank prints to the standard output.
     world : World, optional
         By default a new one with this rank alone.
+    communicator : Communicator, optional
+        How the rank reaches the others; by default the one of the ranks of `world`.
 
     Attributes
     ----------
@@ -122,8 +125,10 @@ class RankContext(_Table):
         directory: "str | os.PathLike[str] | None" = None,
         prefix: str = "",
         world: World | None = None,
+        communicator: Communicator | None = None,
     ) -> None:
         super().__init__()
+        self._communicator = communicator
         self.rank = rank
         self.size = size
         self.device_id = device_id
@@ -149,6 +154,26 @@ class RankContext(_Table):
         if self._environment is None and self._state is not None:
             self._environment = self._state.environment
         return os.environ if self._environment is None else self._environment
+
+    @property
+    def communicator(self) -> Communicator:
+        """How the rank reaches the others.
+
+        Examples
+        --------
+        >>> context = RankContext(rank=3, size=4)
+        >>> context.communicator.rank, context.communicator.size
+        (3, 4)
+        """
+        if self._communicator is None:
+            from dumpsim.device.scheduler import Scheduler  # first here: most processes ask for their rank alone
+            from dumpsim.world.local import LocalCommunicator, LocalJob
+
+            several = self.world.ranks > 1
+            job = self.world.get(LocalJob) if several else LocalJob()
+            scheduler = self.world.get(Scheduler) if several else None
+            self._communicator = LocalCommunicator(self.rank, self.size, job, scheduler)
+        return self._communicator
 
     def _make(self, kind: type[T]) -> T:
         token = _CURRENT.set(self)

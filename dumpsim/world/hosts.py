@@ -1,5 +1,6 @@
 """The programs of the ranks of one process, which take turns on greenlets."""
 
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -7,12 +8,14 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.core.errors import BadInputError, DeviceError, PeerError, nearest
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.context import RankContext
 from dumpsim.world.process import ProcessState
 
-__all__ = ["RankHosts", "RankStopped"]
+__all__ = ["SCHEDULES", "RankHosts", "RankStopped", "turns"]
+
+SCHEDULES = ("rank", "reverse", "random:SEED")
 
 
 class RankStopped(BaseException):
@@ -20,6 +23,44 @@ class RankStopped(BaseException):
 
     No `Exception`: ``except Exception`` around a training step must not catch it. Its ``finally`` blocks run.
     """
+
+
+def turns(schedule: str) -> Callable[[Sequence[int], int], int]:
+    """Return what chooses the next of the ranks that can run.
+
+    Parameters
+    ----------
+    schedule : {"rank", "reverse", "random:SEED"}
+
+    Returns
+    -------
+    callable
+        ``choose(runnable, last)``, with the sorted ranks and the one that ran last, gives a place in `runnable`.
+
+    Raises
+    ------
+    BadInputError
+        For any other text.
+
+    Examples
+    --------
+    >>> [turns(schedule)([1, 4, 6], 4) for schedule in ("rank", "reverse")]
+    [2, 0]
+    """
+    if schedule == "rank":
+        return lambda runnable, last: bisect_right(runnable, last) % len(runnable)
+    if schedule == "reverse":
+        return lambda runnable, last: (bisect_left(runnable, last) - 1) % len(runnable)
+    kind, _, seed = schedule.partition(":")
+    if kind == "random" and seed.isascii() and seed.isdigit() and len(seed) <= 18:
+        draws = random.Random(int(seed))
+        return lambda runnable, last: draws.randrange(len(runnable))
+    raise BadInputError(
+        f"{schedule!r} is no order of turns",
+        where="schedule",
+        allowed=SCHEDULES,
+        nearest=nearest(schedule, SCHEDULES),
+    )
 
 
 class _Host:
@@ -44,6 +85,11 @@ class RankHosts:
     A program runs until it ends, or waits for something that no ready task will bring. Then the next one that can run
     does, in the order of the ranks from the one that waits. Nothing else decides, so that a launch has one order.
 
+    Parameters
+    ----------
+    schedule : str
+        The order of the turns: ``rank``, ``reverse``, or ``random:SEED``. What a job computes does not depend on it.
+
     Attributes
     ----------
     scheduler : Scheduler
@@ -60,8 +106,9 @@ class RankHosts:
     [0, 10]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, schedule: str = "rank") -> None:
         self.scheduler = Scheduler(self)
+        self._turn = turns(schedule)
         self._hosts: list[_Host] = []
         self._runnable: list[int] = []  # in order
         self._waiting: set[int] = set()
@@ -143,8 +190,7 @@ class RankHosts:
         idle = False  # no task is ready
         while not self._stopping:
             if self._runnable:
-                at = bisect_right(self._runnable, self._last) % len(self._runnable)
-                idle = self._continue(self._runnable.pop(at), True)
+                idle = self._continue(self._runnable.pop(self._turn(self._runnable, self._last)), True)
             elif self._waiting:  # what the last one left may be ready; otherwise the lowest rank reports the deadlock
                 idle = self._continue(min(self._waiting), not idle)
             else:

@@ -50,7 +50,7 @@ def launch(
         Environment variables of all ranks, over those of the process. ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID``
         are set for each rank.
     settings : RunSettings, optional
-        What `dumpsim run` would be told; by default this process's settings.
+        What `dumpsim run` would pass on; by default this process's settings.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def launch(
     shared = {**os.environ, **(environment or {})}
     if settings is not None:
         shared[VARIABLE] = settings.to_text()
-    hosts = RankHosts()
+    hosts = RankHosts(RunSettings.from_environment(shared).schedule)
     world = World(ranks)
     world.put(Scheduler, hosts.scheduler)
     for rank in range(ranks):

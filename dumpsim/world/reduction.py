@@ -1,18 +1,21 @@
 """Reductions over ranks: the order of the additions, and what is rounded after each of them. [spec parallel 3.3]"""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from dumpsim.core.communicator import Terms
 from dumpsim.core.dtype import from_numpy
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.device.chip import OverflowMode
 from dumpsim.device.halves import floating, to_single
 from dumpsim.device.overflow import narrow
 
-__all__ = ["ORDERS", "REDUCTIONS", "check_order", "fold"]
+__all__ = ["ORDERS", "REDUCTIONS", "check_order", "fold", "folder"]
 
 Array = npt.NDArray[Any]
 Add = Callable[[Array, Array], Array]
@@ -111,6 +114,26 @@ def fold(
         draws = np.random.default_rng([int(order[len("random:") :]), *key])
         terms = [terms[at] for at in draws.permutation(len(terms))]
     return _left(terms, _operation(ufunc, terms[0].dtype, mode))
+
+
+def folder(terms: Terms, group: str, index: int) -> Callable[[Sequence[Array], str], Array]:
+    """Return ``fold(terms, reduce)`` for one collective of a group.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of the first member.
+    group : str
+    index : int
+        Number of the collective in the group.
+
+    Examples
+    --------
+    >>> folder(Terms(), "hccl_world_group", 0)([np.array([3]), np.array([4])], "prod")
+    array([12])
+    """
+    mode = OverflowMode.SATURATION if terms.saturates else OverflowMode.INFNAN
+    return partial(fold, order=terms.order, key=(crc32(group.encode()), index), mode=mode)
 
 
 def _is_half(kind: "np.dtype[Any]") -> bool:

@@ -37,6 +37,9 @@ class Barrier:
             def open_ns(self):
                 return None if barrier.missing else barrier.time_ns
 
+            def give_up(self, report):
+                return None
+
             def waits_for(self):
                 return f"ranks {sorted(barrier.missing)}"
 

@@ -1,0 +1,316 @@
+"""What becomes of a collective when all its members have called: whether they agree, and whether one was late.
+
+Every transport asks here, so that the same calls at the same times give the same texts.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.communicator import Call, Terms
+from dumpsim.core.errors import CollectiveError
+from dumpsim.core.gate import Failure
+from dumpsim.world.collective import collective
+from dumpsim.world.terms import CONNECT, EXEC
+
+__all__ = ["Entry", "gone", "judge", "judge_message", "stuck"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A member that has called.
+
+    Attributes
+    ----------
+    rank : int
+        In the world.
+    call : Call
+    time_ns : int
+        When its stream reached the collective.
+    terms : Terms
+    """
+
+    rank: int
+    call: Call
+    time_ns: int
+    terms: Terms
+
+
+# ------------------------------------------------------------------- verdicts
+def judge(entries: Sequence[Entry], *, group: str, index: int | None, first: bool) -> dict[int, Failure]:
+    """Return why the members' tasks fail, by rank; nothing where the collective can be carried out.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        All members, in the order of the group.
+    group : str
+    index : int
+        Number of the collective in the group.
+    first : bool
+        The group's first collective of this type, in which its members connect.
+
+    Examples
+    --------
+    >>> calls = [Call(op="AllReduce", tensors=(("int8", (n,)),), reduce="sum") for n in (2, 2, 3)]
+    >>> entries = [Entry(rank=r, call=c, time_ns=0, terms=Terms()) for r, c in enumerate(calls)]
+    >>> failures = judge(entries, group="hccl_world_group", index=0, first=True)
+    >>> [failure.error.code for failure in failures.values()], failures[0].rank
+    (['EI0005', 'EI0005', 'EI0005'], 2)
+    """
+    entered = max(entry.time_ns for entry in entries)
+    late = [entry for entry in entries if _expired(entry, entered, first=first)]
+    if late:
+        return _time_out(entries, group, index, first=first)
+    checks = {entry.terms.check for entry in entries}
+    if "all" in checks or ("first" in checks and first):
+        return _disagreement(entries, group, index, entered)
+    if len({entry.call.op for entry in entries}) > 1:  # nobody compares the calls, and the records never come
+        return _crossed(entries, group, index, entered)
+    return {}
+
+
+def judge_message(
+    receiver: Entry, sender: Entry, wanted: Sequence[Any], sent: Sequence[Any], *, group: str, first: bool
+) -> Failure | None:
+    """Return why a Receive fails whose message has come; None where it is what was expected, in time.
+
+    Parameters
+    ----------
+    receiver, sender : Entry
+    wanted, sent : sequence of (str, tuple of int)
+        Number types and shapes; nothing is compared where nothing is `wanted`.
+    group : str
+    first : bool
+        The first message of this sender to this receiver.
+    """
+    if _expired(receiver, sender.time_ns, first=first):
+        return _time_out([receiver, sender], group, None, first=first)[receiver.rank]
+    check = receiver.terms.check
+    if wanted and tuple(wanted) != tuple(sent) and (check == "all" or (check == "first" and first)):
+        time_ns = max(receiver.time_ns, sender.time_ns)
+        differs = "data type and shape", tuple(wanted), tuple(sent)
+        return _inconsistent(receiver, sender, sender.rank, differs, _base(receiver, group, None), time_ns)
+    return None
+
+
+def gone(entry: Entry, culprit: int, why: str, *, group: str, index: int | None, first: bool, at_ns: int) -> Failure:
+    """Why a member fails that waits for a rank which has ended, failed or been killed at `at_ns`.
+
+    The device notices it only when the member's time is over. [spec parallel 3.6]
+    """
+    limit = _limit(entry, first=first)
+    until = at_ns if limit is None else max(entry.time_ns + limit, at_ns)
+    code = _code(first=first)
+    text = f"{_WAITED[code]} {culprit}: {why}. {_base(entry, group, index)}"
+    error = CollectiveError(text, rank=culprit, code=code, where=_where(entry))
+    return Failure(rank=culprit, time_ns=until, error=error)
+
+
+def stuck(entry: Entry, missing: Sequence[int], report: str, *, group: str, index: int | None, first: bool) -> Failure:
+    """Why a member fails where nobody can progress any longer.
+
+    Parameters
+    ----------
+    entry : Entry
+    missing : sequence of int
+        Ranks that have not called.
+    report : str
+        Who waits for what: the note of the error.
+    """
+    limit = _limit(entry, first=first)
+    code = _code(first=first)
+    names = ", ".join(map(str, missing))
+    text = f"{_WAITED[code]} {names}, which will never call it. {_base(entry, group, index)}"
+    error = CollectiveError(text, rank=missing[0], code=code, where=_where(entry))
+    error.add_note(report)
+    return Failure(rank=missing[0], time_ns=entry.time_ns + (limit or 0), error=error)
+
+
+# ------------------------------------------------------------------ time-outs
+_WAITED = {
+    "EI0002": "The wait execution of the Notify register times out: no Notify record came from remote rank",
+    "EI0006": "Getting socket times out: no data came in time from remote rank",
+}
+
+
+def _code(*, first: bool) -> str:
+    return "EI0006" if first else "EI0002"
+
+
+def _limit(entry: Entry, *, first: bool) -> int | None:
+    return entry.terms.connect_ns if first else entry.terms.exec_ns
+
+
+def _expired(entry: Entry, opened_ns: int, *, first: bool) -> bool:
+    limit = _limit(entry, first=first)
+    return limit is not None and opened_ns - entry.time_ns > limit
+
+
+def _time_out(entries: Sequence[Entry], group: str, index: int | None, *, first: bool) -> dict[int, Failure]:
+    """Some have given up before the last one came."""
+    last = max(entries, key=lambda entry: entry.time_ns)
+    early = min(entries, key=lambda entry: entry.time_ns)
+    code, variable = _code(first=first), CONNECT if first else EXEC
+    remedy = f"If writing dumps makes rank {last.rank} slow, raise {variable}"
+    failures = {}
+    for entry in entries:
+        limit = _limit(entry, first=first)
+        base = _base(entry, group, index)
+        if limit is not None and _expired(entry, last.time_ns, first=first):
+            late = _seconds(last.time_ns - entry.time_ns)
+            until = entry.time_ns + limit
+            text = (
+                f"{_WAITED[code]} {last.rank} within {_seconds(limit)} s ({variable}): it came {late} s after rank "
+                f"{entry.rank}. {base} {remedy}"
+            )
+        else:
+            late = _seconds(last.time_ns - early.time_ns)
+            until = entry.time_ns
+            text = f"rank {early.rank} has given up: rank {last.rank} came {late} s after it. {base} {remedy}"
+        error = CollectiveError(text, rank=last.rank, code=code, where=_where(entry))
+        failures[entry.rank] = Failure(rank=last.rank, time_ns=until, error=error)
+    return failures
+
+
+def _crossed(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
+    """Members called different collectives, and nobody compares: each waits for records that never come."""
+    _, odd = _sides(entries, lambda call: call.op)
+    failures = {}
+    for entry in entries:
+        other = odd[0] if entry not in odd else next(each for each in entries if each not in odd)
+        text = f"{_WAITED['EI0002']} {other.rank}. {_base(entry, group, index)}"
+        error = CollectiveError(text, rank=odd[0].rank, code="EI0002", where=_where(entry))
+        until = opened_ns if entry.terms.exec_ns is None else entry.time_ns + entry.terms.exec_ns
+        failures[entry.rank] = Failure(rank=odd[0].rank, time_ns=max(until, opened_ns), error=error)
+    return failures
+
+
+# --------------------------------------------------------------- disagreement
+def _aspects(call: Call) -> list[tuple[str, Any]]:
+    """What members must agree on, in the order in which it is compared."""
+    found = collective(call.op)
+    aspects: list[tuple[str, Any]] = [("op", call.op)]
+    if found.same_tensors != "no":
+        aspects.append(("data type", tuple(kind for kind, _ in call.tensors)))
+    if found.same_tensors == "all":
+        aspects.append(("shape", tuple(shape for _, shape in call.tensors)))
+    return aspects + [(name, getattr(call, name)) for name in found.agree]
+
+
+def _sides(entries: Sequence[Entry], key: Callable[[Call], Any]) -> tuple[list[Entry], list[Entry]]:
+    """Those who say what most say (of equal numbers: what the first member says), and the others."""
+    counts = Counter(key(entry.call) for entry in entries)
+    common = max(counts, key=lambda value: counts[value])
+    most = [entry for entry in entries if key(entry.call) == common]
+    return most, [entry for entry in entries if key(entry.call) != common]
+
+
+def _disagreement(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
+    if all(entry.call == entries[0].call for entry in entries):
+        return {}
+    most, odd = _sides(entries, lambda call: tuple(_aspects(call)))
+    if not odd:
+        return _unmatched(entries, group, index, opened_ns)
+    failures = {}
+    for entry in entries:
+        other = odd[0] if entry not in odd else most[0]
+        differs = next(
+            (name, mine, theirs)
+            for (name, mine), (_, theirs) in zip(_aspects(entry.call), _aspects(other.call), strict=False)
+            if mine != theirs
+        )
+        base = _base(entry, group, index)
+        failures[entry.rank] = _inconsistent(entry, other, odd[0].rank, differs, base, opened_ns)
+    return failures
+
+
+def _unmatched(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
+    """Members that state counts: what one sends another one must be what that one expects."""
+    op = entries[0].call.op
+    if op in ("NeighborExchange", "NeighborExchangeV2"):
+        wrong = _wrong_neighbors(entries)
+    elif op in ("AlltoAllV", "AlltoAllVC"):
+        wrong = _wrong_counts(entries)
+    else:
+        return {}
+    if wrong is None:
+        return {}
+    sender, receiver, sent, expected = wrong
+    name = f"count from rank {sender.rank} to rank {receiver.rank}"
+    failures = {}
+    for entry in entries:
+        other, mine, theirs = (receiver, sent, expected) if entry is sender else (sender, expected, sent)
+        base = _base(entry, group, index)
+        failures[entry.rank] = _inconsistent(entry, other, sender.rank, (name, mine, theirs), base, opened_ns)
+    return failures
+
+
+def _wrong_counts(entries: Sequence[Entry]) -> tuple[Entry, Entry, Any, Any] | None:
+    if not all(entry.call.sends and entry.call.receives for entry in entries):
+        return None
+    sent = np.array([entry.call.sends for entry in entries])
+    expected = np.array([entry.call.receives for entry in entries]).T
+    wrong = np.argwhere(sent != expected)
+    if not len(wrong):
+        return None
+    source, target = wrong[0]
+    return entries[source], entries[target], int(sent[source, target]), int(expected[source, target])
+
+
+def _wrong_neighbors(entries: Sequence[Entry]) -> tuple[Entry, Entry, Any, Any] | None:
+    sent: dict[tuple[int, int], list[Any]] = {}
+    for source, sender in enumerate(entries):
+        for target, tensor in zip(sender.call.sends, sender.call.tensors, strict=False):
+            sent.setdefault((source, target), []).append(tensor)
+    for target, receiver in enumerate(entries):
+        shapes = receiver.call.expected or (None,) * len(receiver.call.receives)
+        for source, wanted in zip(receiver.call.receives, shapes, strict=False):
+            queue = sent.get((source, target), [])
+            found = queue.pop(0) if queue else None
+            if found is None or (wanted is not None and found != wanted):
+                return entries[source], receiver, found, wanted
+    left = next((pair for pair, queue in sent.items() if queue), None)
+    if left is not None:
+        return entries[left[0]], entries[left[1]], sent[left][0], None
+    return None
+
+
+def _inconsistent(
+    entry: Entry, other: Entry, culprit: int, differs: tuple[str, Any, Any], base: str, time_ns: int
+) -> Failure:
+    name, mine, theirs = differs
+    text = (
+        "The arguments for collective communication are inconsistent between ranks: "
+        f"parameter {name}, local value {_shown(mine)}, remote value {_shown(theirs)} (rank {other.rank}"
+        f"{_at(other.call)}). {base}"
+    )
+    error = CollectiveError(text, rank=culprit, code="EI0005", where=_where(entry))
+    return Failure(rank=culprit, time_ns=time_ns, error=error)
+
+
+# ---------------------------------------------------------------------- texts
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) == 1:
+        return str(value[0])
+    return "nothing" if value is None else str(value)
+
+
+def _at(call: Call) -> str:
+    return f", {call.place}" if call.place else ""
+
+
+def _where(entry: Entry) -> str:
+    return f"rank {entry.rank}{_at(entry.call)}"
+
+
+def _base(entry: Entry, group: str, index: int | None) -> str:
+    what = "Message" if index is None else f"Collective {index}"
+    return f"{what} of group {group!r}: {entry.call.name or entry.call.op}."
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / 10**9:.15g}"

@@ -1,0 +1,92 @@
+"""Reductions over ranks against numpy, one operation at a time."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dumpsim.core.errors import BadInputError
+from dumpsim.device.chip import OverflowMode
+from dumpsim.world.reduction import check_order, fold
+
+KINDS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8, np.int64]
+ORDERS = ["rank", "ring", "tree", "fp32acc", "random:3"]
+
+
+def terms(kind, count, size=23):
+    draws = np.random.default_rng(count)
+    return [(draws.standard_normal(size) * 50).astype(kind) for _ in range(count)]
+
+
+def same(a, b):
+    return a.dtype == b.dtype and np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_orders(kind, count):
+    each = terms(kind, count)
+    total = each[0]
+    for term in each[1:]:
+        total = (total + term).astype(kind)
+    assert same(fold(each, "sum"), total)
+
+    ring, width = np.empty_like(total), -(-23 // count)
+    for chunk in range(count):
+        part = slice(chunk * width, (chunk + 1) * width)
+        turned = [each[(chunk + 1 + at) % count][part] for at in range(count)]
+        ring[part] = turned[0]
+        for term in turned[1:]:
+            ring[part] = (ring[part] + term).astype(kind)
+    assert same(fold(each, "sum", order="ring"), ring)
+
+    level = each
+    while len(level) > 1:
+        pairs = [(a + b).astype(kind) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = pairs + level[len(pairs) * 2 :]
+    assert same(fold(each, "sum", order="tree"), level[0])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_are_parts_of_the_whole(kind, order):
+    each = terms(kind, 5)
+    whole = fold(each, "sum", order=order)
+    cuts = [0, 5, 6, 20, 23]
+    parts = [
+        fold([term[a:b] for term in each], "sum", order=order, start=a, total=23) for a, b in itertools.pairwise(cuts)
+    ]
+    assert same(np.concatenate(parts), whole)
+
+
+def test_one_rounding_is_nearer_than_many():
+    each = [np.array([value], np.float16) for value in [2048] + [1] * 7]
+    assert [float(fold(each, "sum", order=order)[0]) for order in ("rank", "fp32acc")] == [2048, 2056]
+
+
+def test_a_permutation_belongs_to_its_call():
+    each = terms(np.float16, 7, 200)
+    found = [fold(each, "sum", order=f"random:{seed}", key=(1, call)) for seed in (0, 1) for call in (0, 1)]
+    assert len({part.tobytes() for part in found}) == 4
+    assert same(found[0], fold(each, "sum", order="random:0", key=(1, 0)))
+
+
+def test_too_large_sums():
+    each = [np.array([60000, 1], np.float16)] * 2 + [np.array([-60000, 1], np.float16)]
+    assert fold(each, "sum", mode=OverflowMode.INFNAN).tolist() == [np.inf, 3]
+    assert fold(each, "sum", mode=OverflowMode.SATURATION).tolist() == [5504, 3]
+
+
+def test_terms_stay_as_they_are():
+    each = terms(np.float32, 4)
+    before = [term.copy() for term in each]
+    for order in ORDERS:
+        fold(each, "prod", order=order)
+    assert all(same(a, b) for a, b in zip(each, before, strict=True))
+
+
+@pytest.mark.parametrize("order", ["", "random", "random:", "random:-1", "random:x", "ranks"])
+def test_orders_that_do_not_exist(order):
+    with pytest.raises(BadInputError, match="random:SEED"):
+        check_order(order, "--reduce-order")
