@@ -161,7 +161,7 @@ def _truth(x: Tensor) -> Tensor:
 all, any = reduce_all, reduce_any
 
 
-def argmax(input: Tensor, dim: int | None = -1, keepdim: bool = False, **options: Any) -> Tensor:
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **options: Any) -> Tensor:
     """Place of the largest element along an axis, of all elements where the axis is None."""
     return _place("Argmax", mstype.int64, input, options.pop("axis", dim), _kept(keepdim, options))
 
