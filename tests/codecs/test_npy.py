@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dumpsim.codecs import npy
@@ -25,11 +25,12 @@ def test_the_header_is_the_observed_one():
 
 
 @pytest.mark.parametrize("row", LOADABLE, ids=lambda row: row.name)
+@settings(max_examples=40)
 @given(shape=st.lists(st.integers(0, 4), max_size=5).map(tuple))
 def test_numpy_reads_what_is_written(row, shape, tmp_path_factory):
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(row.numpy)
     head, data = npy.encode(array)
-    path = tmp_path_factory.mktemp("npy") / "a.npy"
+    path = tmp_path_factory.getbasetemp() / f"{row.name}.npy"
     path.write_bytes(head + bytes(data))
     assert len(head) % 64 == 0
     for found in (np.load(path), npy.read(path), npy.read(path, mmap=False)):
@@ -120,7 +121,7 @@ def test_untrusted_files_are_clear_errors(data, tmp_path):
 
 @given(st.binary(max_size=200))
 def test_no_bytes_crash_the_reader(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("fuzz") / "f.npy"
+    path = tmp_path_factory.getbasetemp() / "fuzz.npy"
     path.write_bytes(npy.MAGIC + data)
     with contextlib.suppress(UnreadableError):
         npy.read(path)

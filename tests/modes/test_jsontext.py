@@ -41,7 +41,7 @@ def test_the_rest_of_the_file_is_not_looked_at():
     assert caught.value.rest == "ello"
 
 
-@pytest.mark.parametrize("depth", [600, 200_000])
+@pytest.mark.parametrize("depth", [600, 100_000])
 def test_any_depth_is_read_as_the_library_reads_it(depth):
     """The real library recurses neither in reading nor in freeing."""
     value = parse(b"[" * depth + b"7" + b"]" * depth)

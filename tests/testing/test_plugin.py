@@ -22,7 +22,15 @@ def run(tmp_path, monkeypatch):
         path = tmp_path / "test_inner.py"
         path.write_text(text)
         load = [] if INSTALLED else ["-p", "dumpsim.testing.plugin"]
-        command = [sys.executable, "-m", "pytest", *load, "-q", "-p", "no:cacheprovider", "--strict-markers", str(path)]
+        unused = [
+            "cacheprovider",
+            "hypothesispytest",
+            "benchmark",
+            "anyio",
+            *(["xdist"] if "-n" not in options else []),
+        ]
+        load += [f"-pno:{name}" for name in unused]
+        command = [sys.executable, "-m", "pytest", *load, "-q", "--strict-markers", str(path)]
         done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path, check=False)
         return done.stdout + done.stderr
 
