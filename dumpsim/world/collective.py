@@ -40,8 +40,9 @@ class Collective:
         ``shares(calls, tensors, fold) -> one sequence of arrays for each member``; None for those between two members.
     agree : tuple of str
         Fields of `Call` that must be equal for all members.
-    same_tensors : {"all", "types", "no"}
-        Whether number types and shapes of the members' tensors must be equal, number types alone, or neither.
+    same_tensors : {"all", "types", "root"}
+        Whether number types and shapes of the members' tensors must be equal, or number types alone; ``root``: only the
+        root brings one, of which the others expect a part.
     reduces, rooted : bool
         It has a reduction, a root.
     """
@@ -100,15 +101,6 @@ def _all_to_all_v(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold)
     return [[np.concatenate([theirs[at] for theirs in pieces])] for at in range(len(tensors))]
 
 
-def _neighbors(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> list[Tensors]:
-    sent: dict[tuple[int, int], list[Array]] = {}
-    for source, (call, mine) in enumerate(zip(calls, tensors, strict=True)):
-        for target, tensor in zip(call.sends, mine, strict=True):
-            sent.setdefault((source, target), []).append(tensor)
-    waiting = {pair: iter(found) for pair, found in sent.items()}
-    return [[next(waiting[source, at]) for source in call.receives] for at, call in enumerate(calls)]
-
-
 def _scatter(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> list[Tensors]:
     (whole,) = tensors[calls[0].root]
     return [[part] for part in np.split(whole, len(tensors))]
@@ -134,14 +126,16 @@ _TABLE = (
     Collective(name="AlltoAll", command=10, shares=_all_to_all, agree=("axes",)),
     Collective(name="AlltoAllV", command=8, shares=_all_to_all_v, same_tensors="types"),
     Collective(name="AlltoAllVC", command=9, shares=_all_to_all_v, same_tensors="types"),
-    Collective(name="NeighborExchange", command=8, shares=_neighbors, same_tensors="no"),
-    Collective(name="NeighborExchangeV2", command=8, shares=_neighbors, same_tensors="no"),
-    Collective(name="CollectiveScatter", command=12, shares=_scatter, agree=("root",), rooted=True),
+    Collective(name="NeighborExchange", command=8, shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="NeighborExchangeV2", command=8, shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="NeighborExchangeV2Grad", command=8, shares=_all_to_all_v, same_tensors="types"),
+    Collective(
+        name="CollectiveScatter", command=12, shares=_scatter, agree=("root",), same_tensors="root", rooted=True
+    ),
     Collective(name="CollectiveGather", command=11, shares=_gather, agree=("root",), rooted=True),
     Collective(name="Barrier", command=-1, shares=_nothing),
     Collective(name="Send", command=4, shares=None),
     Collective(name="Receive", command=5, shares=None),
-    Collective(name="BatchISendIRecv", command=13, shares=None),
 )
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType({each.name: each for each in _TABLE})
 
@@ -195,12 +189,9 @@ def check_call(call: Call, size: int) -> Collective:
             allowed=REDUCTIONS,
             nearest=nearest(call.reduce, REDUCTIONS),
         )
-    neighbors = found.shares in (_neighbors, None)
-    places = [call.root] if found.rooted or call.op in ("Send", "Receive") else []
-    for place in [*places, *(call.sends if neighbors else ()), *(call.receives if neighbors else ())]:
-        if not 0 <= place < size:
-            raise BadInputError(f"{place} is no place in the group", where=where, allowed=[f"0 to {size - 1}"])
-    if found.name in ("AlltoAllV", "AlltoAllVC", "ReduceScatterV", "AllGatherV"):
+    if (found.rooted or found.shares is None) and not 0 <= call.root < size:
+        raise BadInputError(f"{call.root} is no place in the group", where=where, allowed=[f"0 to {size - 1}"])
+    if call.sends or call.receives:
         _check_counts(call, size, where)
     if call.op in ("ReduceScatter", "CollectiveScatter") and call.tensors:
         shape = call.tensors[0][1]
@@ -248,7 +239,7 @@ def results(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> li
     assert shares is not None, found.name
     kinds = {kind for call in calls for kind, _ in call.tensors}
     agreed = all(call.tensors == calls[0].tensors for call in calls)
-    if agreed or found.same_tensors == "no" or (found.same_tensors == "types" and len(kinds) == 1):
+    if agreed or found.same_tensors == "root" or (found.same_tensors == "types" and len(kinds) == 1):
         given = shares(calls, tensors, fold)
     else:
         given = [

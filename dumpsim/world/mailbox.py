@@ -1,4 +1,4 @@
-"""Messages from one member of a group to another one: Send, Receive and BatchISendIRecv. [spec parallel 3.7]"""
+"""Messages from one member of a group to another one: Send and Receive. [spec parallel 3.7]"""
 
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -194,8 +194,10 @@ def _aspects(call: Call) -> list[tuple[str, Any]]:
     """What members must agree on, in the order in which it is compared."""
     found = collective(call.op)
     aspects: list[tuple[str, Any]] = [("op", call.op)]
-    if found.same_tensors != "no":
-        aspects.append(("data type", tuple(kind for kind, _ in call.tensors)))
+    if found.same_tensors == "root":  # the root's tensor, or what is the same of a part of it
+        kinds = [(kind, shape[1:]) for kind, shape in call.tensors or call.expected]
+        return [*aspects, ("root", call.root), ("data type and shape of a part", tuple(kinds))]
+    aspects.append(("data type", tuple(kind for kind, _ in call.tensors)))
     if found.same_tensors == "all":
         aspects.append(("shape", tuple(shape for _, shape in call.tensors)))
     return aspects + [(name, getattr(call, name)) for name in found.agree]
@@ -230,13 +232,7 @@ def _disagreement(entries: Sequence[Entry], group: str, index: int | None, opene
 
 def _unmatched(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
     """Members that state counts: what one sends another one must be what that one expects."""
-    op = entries[0].call.op
-    if op in ("NeighborExchange", "NeighborExchangeV2"):
-        wrong = _wrong_neighbors(entries)
-    elif op in ("AlltoAllV", "AlltoAllVC"):
-        wrong = _wrong_counts(entries)
-    else:
-        return {}
+    wrong = _wrong_counts(entries)
     if wrong is None:
         return {}
     sender, receiver, sent, expected = wrong
@@ -250,7 +246,7 @@ def _unmatched(entries: Sequence[Entry], group: str, index: int | None, opened_n
 
 
 def _wrong_counts(entries: Sequence[Entry]) -> tuple[Entry, Entry, Any, Any] | None:
-    if not all(entry.call.sends and entry.call.receives for entry in entries):
+    if not all(entry.call.sends and entry.call.receives for entry in entries):  # one side of them says it all
         return None
     sent = np.array([entry.call.sends for entry in entries])
     expected = np.array([entry.call.receives for entry in entries]).T
@@ -259,24 +255,6 @@ def _wrong_counts(entries: Sequence[Entry]) -> tuple[Entry, Entry, Any, Any] | N
         return None
     source, target = wrong[0]
     return entries[source], entries[target], int(sent[source, target]), int(expected[source, target])
-
-
-def _wrong_neighbors(entries: Sequence[Entry]) -> tuple[Entry, Entry, Any, Any] | None:
-    sent: dict[tuple[int, int], list[Any]] = {}
-    for source, sender in enumerate(entries):
-        for target, tensor in zip(sender.call.sends, sender.call.tensors, strict=False):
-            sent.setdefault((source, target), []).append(tensor)
-    for target, receiver in enumerate(entries):
-        shapes = receiver.call.expected or (None,) * len(receiver.call.receives)
-        for source, wanted in zip(receiver.call.receives, shapes, strict=False):
-            queue = sent.get((source, target), [])
-            found = queue.pop(0) if queue else None
-            if found is None or (wanted is not None and found != wanted):
-                return entries[source], receiver, found, wanted
-    left = next((pair for pair, queue in sent.items() if queue), None)
-    if left is not None:
-        return entries[left[0]], entries[left[1]], sent[left][0], None
-    return None
 
 
 def _inconsistent(

@@ -111,22 +111,26 @@ def test_all_to_all():
         np.testing.assert_array_equal(got, np.concatenate([each[rank] for each in sent]))
 
 
-def test_neighbors():
-    shapes = [(2, 2), (3,)]
+def test_counts_that_do_not_match():
+    def main():
+        counts = (1, 2) if current().rank else (2, 1)
+        machine().run("hccl_world_group", "AlltoAllV", part(0, 3), sends=counts, receives=(2, 2))
 
-    def bring(rank):
-        return [part(rank, shapes[0]), part(rank + 10, shapes[1])]
+    found, _ = failures(main, ranks=2)
+    assert "parameter count from rank 0 to rank 1, local value 1, remote value 2 (rank 1)" in str(found[0])
+    assert "local value 2, remote value 1 (rank 0)" in str(found[1])
 
-    found = collect(
-        "NeighborExchange",
-        bring,
-        size=3,
-        sends=lambda rank: ((rank + 1) % 3, (rank + 2) % 3),
-        receives=lambda rank: ((rank + 1) % 3, (rank + 2) % 3),
-    )
-    for rank, (later, earlier) in enumerate(found):
-        np.testing.assert_array_equal(later, bring((rank + 1) % 3)[1])
-        np.testing.assert_array_equal(earlier, bring((rank + 2) % 3)[0])
+
+def test_the_root_alone_brings_a_tensor():
+    def main():
+        rank = current().rank
+        mine = [part(rank)] if rank == 1 else []
+        expected = () if mine else (("float32", (2, 3)),)
+        (got,) = machine().run("hccl_world_group", "CollectiveScatter", *mine, root=1, expected=expected)
+        return got
+
+    for rank, got in enumerate(launch(main, ranks=2)):
+        np.testing.assert_array_equal(got, part(1)[2 * rank : 2 * rank + 2])
 
 
 def test_results_are_shared_and_read_only():
@@ -162,12 +166,10 @@ def test_messages_in_any_order_of_turns(schedule):
         got = [
             m.run(group, "Receive", root=(rank - 1) % 3, tag=turn, expected=(("int32", (3,)),))[0][0] for turn in (1, 0)
         ]
-        sends, receives = ((rank + 1) % 3,), ((rank - 1) % 3,)
-        (both,) = m.run(group, "BatchISendIRecv", np.array([rank], np.int32), sends=sends, receives=receives)
-        return [*(int(value) for value in got), int(both[0])], m.device.clock.now_ns
+        return [int(value) for value in got], m.device.clock.now_ns
 
     found = launch(main, ranks=3, settings=RunSettings(schedule=schedule))
-    assert [got for got, _ in found] == [[12, 2, 2], [10, 0, 0], [11, 1, 1]]
+    assert [got for got, _ in found] == [[12, 2], [10, 0], [11, 1]]
     assert [time for _, time in found] == [time for _, time in launch(main, ranks=3)]
 
 
