@@ -3,7 +3,7 @@
 These are the types that MindSpore's IR prints behind every node. [spec mindspore 8.3]
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.dtype import DType
@@ -36,6 +36,8 @@ class TensorType:
         The Parameter is written by an operator of its graph (printed as ``is_inplace``).
     constant : bool
         The value is known at compile time (printed as ``value=...``).
+    value : tuple or int, optional
+        The whole numbers of a small constant, for operators whose output shape follows from them; no part of the type.
     """
 
     dtype: DType
@@ -43,6 +45,7 @@ class TensorType:
     ref_key: str | None = None
     inplace: bool = False
     constant: bool = False
+    value: Any = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> int:

@@ -19,6 +19,7 @@ from dumpsim.core.errors import BadInputError
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.rules import numbers_of
 
 __all__ = ["NodeMaker", "constant"]
 
@@ -38,7 +39,8 @@ def constant(value: Any) -> Constant:
 
 def _abstract(value: Any) -> Abstract:
     if isinstance(value, (np.ndarray, np.generic)):
-        return TensorType(dtype=from_numpy(value.dtype), shape=np.shape(value), constant=True)
+        numbers = numbers_of(np.asarray(value))
+        return TensorType(dtype=from_numpy(value.dtype), shape=np.shape(value), constant=True, value=numbers)
     if value is None:
         return NoneType()
     if isinstance(value, bool):

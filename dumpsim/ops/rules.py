@@ -15,6 +15,7 @@ __all__ = [
     "ints_of",
     "is_constant",
     "kept_shape",
+    "numbers_of",
     "output",
     "pair_of",
     "same_dtype",
@@ -26,6 +27,7 @@ __all__ = [
     "vector",
 ]
 
+_FEW = 64  # numbers of a constant that a rule may ask for
 FLOATS = ("bfloat16", "float16", "float32", "float64")
 
 Infer = Callable[[Sequence[Abstract], Mapping[str, Any]], Abstract]
@@ -60,9 +62,7 @@ def tensor_of(op: str, abstract: Abstract, name: str, kinds: Sequence[str] = ())
         what = type(abstract).__name__.removesuffix("Type")
         raise ScriptTypeError(f"For primitive[{op}], the input argument[{name}] must be a tensor, but got {what}.")
     if kinds and abstract.dtype.name not in kinds and abstract.dtype.kind not in kinds:
-        legal = ", ".join(
-            f"Tensor[{dtype(k).title}]" if k not in ("float", "int", "uint", "bool") else k for k in kinds
-        )
+        legal = ", ".join(f"Tensor[{dtype(k).title}]" if k not in ("float", "int", "uint") else k for k in kinds)
         raise ScriptTypeError(
             f"For primitive[{op}], the input argument[{name}] must be a type of {{{legal}}}, but got "
             f"Tensor[{abstract.dtype.title}]."
@@ -127,6 +127,24 @@ def ints_of(op: str, abstract: Abstract, name: str) -> tuple[int, ...]:
     if isinstance(value, tuple | list) and all(isinstance(v, int) for v in value):
         return tuple(value)
     raise ScriptTypeError(f"For '{op}', the input '{name}' must be an int or a tuple of int, but got {value!r}.")
+
+
+def numbers_of(array: Any) -> Any:
+    """The value of `TensorType` for a constant: nested tuples of a few whole numbers, None for any other array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers_of(np.array([[1, 2], [3, 4]])), numbers_of(np.zeros(2))
+    (((1, 2), (3, 4)), None)
+    """
+    if array.dtype.kind not in "iu" or array.size > _FEW:
+        return None
+    return _nested(array.tolist())
+
+
+def _nested(value: Any) -> Any:
+    return tuple(map(_nested, value)) if isinstance(value, list) else value
 
 
 def pair_of(value: Any) -> tuple[int, int]:

@@ -157,61 +157,6 @@ def _grad_reverse(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     return b.emit("ReverseV2", dout, constant(operands[1])), None
 
 
-def _pad_widths(attrs: Attrs) -> list[tuple[int, int]]:
-    return [(int(before), int(after)) for before, after in attrs["paddings"]]
-
-
-def _infer_pad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    x, widths = tensor_of("Pad", abstracts[0], "x"), _pad_widths(attrs)
-    if len(widths) != len(x.shape):
-        raise ScriptValueError(
-            f"For 'Pad', the length of 'paddings' must be the rank of 'x' {len(x.shape)}, but got {len(widths)}."
-        )
-    return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)))
-
-
-def _grad_pad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    return (b.emit("Slice", dout, tuple(before for before, _ in _pad_widths(attrs)), shape_of(operands[0])),)
-
-
-def _pairs(shape: Sequence[int], paddings: Sequence[int]) -> list[tuple[int, int]]:
-    """Widths per axis of a list that starts with the last axis."""
-    numbers = [int(n) for n in paddings]
-    if len(numbers) % 2 or len(numbers) > 2 * len(shape):
-        raise ScriptValueError(f"For 'PadV3', 'paddings' {numbers} do not fit a tensor of rank {len(shape)}.")
-    pairs = [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
-    return [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
-
-
-def _infer_pad_any(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    x = tensor_of("PadV3", abstracts[0], "x")
-    pairs = _pairs(x.shape, ints_of("PadV3", abstracts[1], "paddings"))
-    return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True)))
-
-
-_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "circular": "wrap"}
-
-
-def _pad_any(
-    x: Array, paddings: Sequence[int], value: Any = 0, *, mode: str = "constant", paddings_contiguous: bool = True
-) -> Any:
-    pairs = _pairs(x.shape, paddings)
-    cut = tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
-    widths = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    fill = {"constant_values": np.asarray(0 if value is None else value, x.dtype)} if mode == "constant" else {}
-    return np.pad(x[cut], widths, _MODES[mode], **fill)  # type: ignore[call-overload]
-
-
-def _grad_pad_any(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    if attrs["mode"] != "constant":
-        raise ScriptValueError(
-            f"For 'PadV3', the gradient of mode {attrs['mode']!r} is not emulated.", allowed=("constant",)
-        )
-    back = tuple(-int(n) for n in constant(operands[1]))
-    zero = np.zeros((), dout.abstract.dtype.numpy)
-    return b.emit("PadV3", dout, back, zero, **attrs), *(None for _ in operands[1:])
-
-
 def _infer_tri(name: str) -> Any:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
@@ -311,27 +256,6 @@ OPS = (
         kernel=lambda x, axis: np.flip(x, axis),
         grad=_grad_reverse,
         prim_func=True,
-    ),
-    OpDef(
-        name="Pad",
-        operands=("x",),
-        infer=_infer_pad,
-        kernel=lambda x, *, paddings: np.pad(x, [tuple(p) for p in paddings]),
-        grad=_grad_pad,
-        attrs={"paddings": ()},
-        input_names=["x"],
-        output_names=["y"],
-    ),
-    OpDef(
-        name="PadV3",
-        operands=("x", "paddings", "constant_value"),
-        defaults=(None,),
-        infer=_infer_pad_any,
-        kernel=_pad_any,
-        grad=_grad_pad_any,
-        attrs={"mode": "constant", "paddings_contiguous": True},
-        input_names=["x", "paddings", "constant_value"],
-        output_names=["y"],
     ),
     OpDef(
         name="Triu",

@@ -81,6 +81,7 @@ MODULES: dict[str, str] = {
     "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad RmsNorm RmsNormGrad",
     "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
     "order": "TopK Sort Unique CumSum CumProd",
+    "padding": "Pad PadV3 MirrorPad MirrorPadGrad",
     "pool": (
         "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad MaxPoolWithArgmaxV2 "
         "MaxPoolGradWithArgmaxV2"
@@ -95,9 +96,7 @@ MODULES: dict[str, str] = {
         "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceAll ReduceAny Argmax Argmin ArgMaxWithValue "
         "ArgMinWithValue"
     ),
-    "shape": (
-        "Reshape Flatten ExpandDims Squeeze Transpose BroadcastTo Tile ReverseV2 Pad PadV3 Triu Tril Diag DiagPart"
-    ),
+    "shape": "Reshape Flatten ExpandDims Squeeze Transpose BroadcastTo Tile ReverseV2 Triu Tril Diag DiagPart",
     "status": (
         "NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2 AllFinite "
         "FloatStatus"

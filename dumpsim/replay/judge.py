@@ -24,6 +24,7 @@ from dumpsim.core.dtype import DTYPES, DType, dtype, from_numpy
 from dumpsim.core.errors import DtypeError, DumpsimError, UnreadableError
 from dumpsim.core.evidence import Evidence
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.rules import numbers_of
 from dumpsim.replay.bounded import Bounded
 from dumpsim.replay.call import Absent, Call, Given, arrange, attrs_of, definition_of, settled
 from dumpsim.replay.given import Unspelled
@@ -347,7 +348,7 @@ def _abstract(value: Any, wide: bool = False) -> Abstract:
     if isinstance(value, np.ndarray):
         if wide and value.dtype.kind in "fV":
             return TensorType(dtype=DTYPES["float32"], shape=value.shape)
-        return TensorType(dtype=from_numpy(value.dtype), shape=value.shape)
+        return TensorType(dtype=from_numpy(value.dtype), shape=value.shape, value=numbers_of(value))
     if isinstance(value, DType):
         return TypeType(value=value)
     if value is None:

@@ -19,6 +19,7 @@ from dumpsim.core.errors import CaptureError
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.graph.graph import Constant, Value
+from dumpsim.ops.rules import numbers_of
 
 __all__ = [
     "abstract_of",
@@ -96,7 +97,8 @@ def abstract_of(value: Any) -> Abstract:
 def constant_of(value: Any) -> Constant:
     """A graph constant of a Python value; tensors become constant tensors that hold their array."""
     if is_tensor(value):
-        abstract = TensorType(dtype=value._dtype, shape=tuple(value._shape), constant=True)
+        numbers = numbers_of(value._array)
+        abstract = TensorType(dtype=value._dtype, shape=tuple(value._shape), constant=True, value=numbers)
         return Constant(value=value._array, abstract=abstract)
     return Constant(value=tuple(value) if isinstance(value, list) else value, abstract=abstract_of(value))
 

@@ -1,7 +1,9 @@
-"""``mindspore.nn.layer.basic``: dense layers, dropout, flatten."""
+"""``mindspore.nn.layer.basic``: dense layers, dropout, flatten, padding."""
 
 import math
 from typing import Any
+
+import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
@@ -19,7 +21,7 @@ from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.nn.layer.activation import get_activation
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
-__all__ = ["Dense", "Dropout", "Flatten", "Identity", "OneHot"]
+__all__ = ["Dense", "Dropout", "Flatten", "Identity", "OneHot", "Pad"]
 
 
 class Dense(Cell):
@@ -195,6 +197,39 @@ class OneHot(Cell):
 
     def construct(self, indices: Any) -> Any:
         return self.onehot(indices, self.depth, self.on_value, self.off_value)
+
+
+class Pad(Cell):
+    """Zeros or mirror images around a tensor.
+
+    Parameters
+    ----------
+    paddings : tuple
+        How many elements before and after each axis, of at most four.
+    mode : str
+        ``CONSTANT``, or as `ops.MirrorPad` has it.
+    """
+
+    def __init__(self, paddings: tuple[tuple[int, int], ...], mode: str = "CONSTANT") -> None:
+        super().__init__()
+        if mode not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
+            allowed = ["CONSTANT", "REFLECT", "SYMMETRIC"]
+            raise ScriptValueError(f"For 'Pad', the 'mode' must be str and must be in '{allowed}', but got '{mode}'.")
+        if not isinstance(paddings, tuple):
+            raise ScriptTypeError(
+                f"For 'Pad', the type of 'paddings' must be tuple, but got {type(paddings).__name__}."
+            )
+        if any(len(pair) != 2 for pair in paddings):
+            raise ScriptValueError(f"For 'Pad', the dimension of 'paddings' must be (n, 2), but got {paddings}.")
+        if len(paddings) > 4:
+            raise ScriptValueError(f"For 'Pad', only 'paddings' up to 4 dims is supported, but got {len(paddings)}.")
+        self.mode = mode
+        constant = mode == "CONSTANT"
+        self.paddings = paddings if constant else Tensor(np.array(paddings), mstype.int64)
+        self.pad = ops.Pad(paddings) if constant else ops.MirrorPad(mode=mode)
+
+    def construct(self, x: Any) -> Any:
+        return self.pad(x) if self.mode == "CONSTANT" else self.pad(x, self.paddings)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,14 +1,18 @@
-"""Primitives whose constructors work on their settings: windows, normalisation."""
+"""Primitives whose constructors work on their settings: windows, padding, normalisation."""
 
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops._signatures import data_format as _format_number
 from dumpsim.frontends.mindspore.ops.operations import _own
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
+from dumpsim.ops.rules import numbers_of
 
-__all__ = ["AvgPool", "BatchNorm", "Conv2D", "Conv3D", "MaxPool"]
+__all__ = ["AvgPool", "BatchNorm", "Conv2D", "Conv3D", "MaxPool", "MirrorPad", "Pad"]
 
 
 def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
@@ -214,6 +218,54 @@ class AvgPool(_Pool):
         # the IR prints the numbers of the enums: PAD 0, SAME 1, VALID 2 [observed 2.10]
         padding = {"SAME": 1, "VALID": 2}[self.pad_mode]
         return self._run([x, self.kernel_size, self.strides, padding, _format_number(self.format)])
+
+
+class Pad(Primitive):
+    """Zeros around a tensor.
+
+    Parameters
+    ----------
+    paddings : tuple
+        How many before and after each axis.
+    """
+
+    def __init__(self, paddings: tuple[tuple[int, int], ...]) -> None:
+        super().__init__("Pad")
+        if not isinstance(paddings, tuple):
+            raise ScriptTypeError(
+                f"For 'Pad', the type of 'paddings' should be 'tuple', but got type '{type(paddings).__name__}'."
+            )
+        self.paddings = paddings
+        self._given = {"paddings": paddings}
+
+    def __call__(self, x: Any) -> Any:
+        return self._run([x], self._given)
+
+
+class MirrorPad(Primitive):
+    """Mirror images of a tensor around it.
+
+    Parameters
+    ----------
+    mode : str
+        ``REFLECT``, in which the outermost element is not repeated, or ``SYMMETRIC``.
+    """
+
+    def __init__(self, mode: str = "REFLECT") -> None:
+        super().__init__("MirrorPad")
+        self.mode = _choice("mode", mode, ("REFLECT", "SYMMETRIC"), self.name)
+        self._given = {"mode": mode}
+
+    def __call__(self, input_x: Any, paddings: Any) -> Any:
+        for name, value in (("input_x", input_x), ("paddings", paddings)):
+            if not isinstance(value, Tensor):
+                raise ScriptTypeError(
+                    f"For Primitive[MirrorPad], the type of input argument[{name}] must be Tensor but got "
+                    f"{type(value).__name__}."
+                )
+        if paddings._array is not None and paddings.dtype in (mstype.int32, mstype.int64) and capturing() is None:
+            paddings = numbers_of(paddings._array)  # what decides the shape of a result
+        return self._run([input_x, paddings], self._given)
 
 
 class BatchNorm(Primitive):

@@ -1,0 +1,206 @@
+"""Tensors with more elements around them: zeros, copies of the edge, mirrors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.ops.gradient import shape_of
+from dumpsim.ops.opdef import GradBuilder, OpDef
+from dumpsim.ops.rules import constant, ints_of, output, tensor_of, value_of
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+
+# number types of mirrors [observed 2.10]
+_MIRRORED = (
+    *("bool", "complex128", "complex64", "float16", "float32", "float64"),
+    *("int16", "int32", "int64", "int8", "uint16", "uint8"),
+)
+
+
+def _pad_widths(attrs: Attrs) -> list[tuple[int, int]]:
+    paddings = attrs["paddings"]
+    columns = next((len(pair) for pair in paddings if len(pair) != 2), 2)
+    if columns != 2:
+        raise ScriptValueError(
+            f"For 'Pad', the shape of 'paddings' must be ({len(paddings)}, 2), but got paddings.shape[1] = {columns}"
+        )
+    return [(int(before), int(after)) for before, after in paddings]
+
+
+def _infer_pad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x, widths = tensor_of("Pad", abstracts[0], "x"), _pad_widths(attrs)
+    if len(widths) != len(x.shape):
+        raise ScriptValueError(
+            "For 'Pad', the length of 'paddings' must be equal to the rank of 'input_x', "
+            f"but got {len(widths)} vs {len(x.shape)}"
+        )
+    for axis, (before, after) in enumerate(widths):
+        if min(before, after) < 0:
+            raise ScriptValueError(
+                "For 'Pad', all elements of 'paddings' must be >= 0, "
+                f"but got paddings[{axis}][0] = {before}, paddings[{axis}][1] = {after}"
+            )
+    return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)))
+
+
+def _grad_pad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return (b.emit("Slice", dout, tuple(before for before, _ in _pad_widths(attrs)), shape_of(operands[0])),)
+
+
+def _pairs(shape: Sequence[int], paddings: Sequence[int]) -> list[tuple[int, int]]:
+    """Widths per axis of a list that starts with the last axis."""
+    numbers = [int(n) for n in paddings]
+    if len(numbers) % 2 or len(numbers) > 2 * len(shape):
+        raise ScriptValueError(f"For 'PadV3', 'paddings' {numbers} do not fit a tensor of rank {len(shape)}.")
+    pairs = [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
+    return [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
+
+
+def _infer_pad_any(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("PadV3", abstracts[0], "x")
+    pairs = _pairs(x.shape, ints_of("PadV3", abstracts[1], "paddings"))
+    return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True)))
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "circular": "wrap"}
+
+
+def _pad_any(
+    x: Array, paddings: Sequence[int], value: Any = 0, *, mode: str = "constant", paddings_contiguous: bool = True
+) -> Any:
+    pairs = _pairs(x.shape, paddings)
+    cut = tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
+    widths = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    fill = {"constant_values": np.asarray(0 if value is None else value, x.dtype)} if mode == "constant" else {}
+    return np.pad(x[cut], widths, _MODES[mode], **fill)  # type: ignore[call-overload]
+
+
+def _grad_pad_any(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    if attrs["mode"] != "constant":
+        raise ScriptValueError(
+            f"For 'PadV3', the gradient of mode {attrs['mode']!r} is not emulated.", allowed=("constant",)
+        )
+    back = tuple(-int(n) for n in constant(operands[1]))
+    zero = np.zeros((), dout.abstract.dtype.numpy)
+    return b.emit("PadV3", dout, back, zero, **attrs), *(None for _ in operands[1:])
+
+
+def _mirrored(op: str, paddings: Abstract, attrs: Attrs) -> list[tuple[int, int]]:
+    """The widths of a mirror, each one before and after an axis.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+        With the texts of MindSpore 2.10. [observed 2.10]
+    """
+    if isinstance(paddings, TensorType):
+        tensor_of(op, paddings, "paddings", ("int32", "int64"))
+        if paddings.value is None:
+            raise ScriptTypeError(f"For '{op}', 'paddings' must be a constant: its values decide the shape.")
+        shape, rows = paddings.shape, paddings.value
+    else:
+        rows = value_of(op, paddings, "paddings")
+        shape = np.shape(rows)
+    if len(shape) != 2:
+        raise ScriptValueError(f"For '{op}', paddings must be equal to 2 dims, but got {len(shape)}")
+    if shape[1] != 2:
+        raise ScriptValueError(f"For '{op}', paddings must be a matrix with 2 columns, but got {shape[1]}")
+    if any(n < 0 for row in rows for n in row):
+        raise ScriptValueError(f"For '{op}', all elements of paddings must be >= 0.")
+    return [(before, after) for before, after in rows]
+
+
+def _infer_mirror(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    x = tensor_of("MirrorPad", abstracts[0], "input_x", _MIRRORED)
+    widths = _mirrored("MirrorPad", abstracts[1], attrs)
+    if len(widths) != len(x.shape):
+        raise ScriptValueError(f"For 'MirrorPad', paddings.shape[0] must equal to input's rank, but got {len(widths)}")
+    least, said = (1, "not less than") if attrs["mode"] == "REFLECT" else (0, "greater than")
+    for n, (before, after) in zip(x.shape, widths, strict=True):
+        if max(before, after) > n - least:
+            raise ScriptValueError(
+                "For 'MirrorPad', paddings must be no greater than the dimension size: "
+                f"[{before}], [{after}] {said} [{n}]"
+            )
+    return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)))
+
+
+def _mirror(x: Array, paddings: Any, *, mode: str) -> Any:
+    widths = [(int(before), int(after)) for before, after in paddings]
+    return np.pad(x, widths, mode.lower())  # type: ignore[call-overload]
+
+
+def _grad_mirror(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("MirrorPadGrad", dout, operands[1], **attrs), None
+
+
+def _infer_fold(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    dy = tensor_of("MirrorPadGrad", abstracts[0], "dy", _MIRRORED)
+    widths = _mirrored("MirrorPadGrad", abstracts[1], attrs)
+    return output(dy.dtype, (n - before - after for n, (before, after) in zip(dy.shape, widths, strict=True)))
+
+
+def _fold(dy: Array, paddings: Any, *, mode: str) -> Any:
+    """Add what lies in each mirror to the elements that it shows."""
+    edge = 1 if mode == "REFLECT" else 0  # the outermost element is the axis of the mirror
+    total = dy
+    for axis, (before, after) in enumerate(paddings):
+        wide = np.moveaxis(total, axis, 0)
+        n = wide.shape[0] - before - after
+        core = wide[before : before + n].copy()
+        core[edge : edge + before] += wide[:before][::-1]
+        core[n - edge - after : n - edge] += wide[before + n :][::-1]
+        total = np.moveaxis(core, 0, axis)
+    return total
+
+
+OPS = (
+    OpDef(
+        name="Pad",
+        operands=("x",),
+        infer=_infer_pad,
+        kernel=lambda x, *, paddings: np.pad(x, [tuple(p) for p in paddings]),
+        grad=_grad_pad,
+        attrs={"paddings": ()},
+        input_names=["x"],
+        output_names=["y"],
+    ),
+    OpDef(
+        name="PadV3",
+        operands=("x", "paddings", "constant_value"),
+        defaults=(None,),
+        infer=_infer_pad_any,
+        kernel=_pad_any,
+        grad=_grad_pad_any,
+        attrs={"mode": "constant", "paddings_contiguous": True},
+        input_names=["x", "paddings", "constant_value"],
+        output_names=["y"],
+    ),
+    OpDef(
+        name="MirrorPad",
+        operands=("input_x", "paddings"),
+        infer=_infer_mirror,
+        kernel=_mirror,
+        grad=_grad_mirror,
+        attrs={"mode": "REFLECT"},
+        input_names=["x", "paddings"],
+        output_names=["y"],
+        engine="aicpu",
+    ),
+    OpDef(
+        name="MirrorPadGrad",
+        operands=("dy", "paddings"),
+        infer=_infer_fold,
+        kernel=_fold,
+        attrs={"mode": "REFLECT"},
+        input_names=["dy", "paddings"],
+        output_names=["output"],
+        engine="aicpu",
+    ),
+)
