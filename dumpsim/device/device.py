@@ -1,7 +1,7 @@
 """A device: one chip with its memory, streams, events, clock and overflow register."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from dumpsim.core.clock import Clock, VirtualClock
@@ -145,10 +145,15 @@ class Device:
             self.stopped = self.stopped or failure
             self.scheduler.fail(self.rank, failure)
 
-    def synchronize(self) -> None:
+    def synchronize(self, streams: Sequence[Stream] | None = None) -> None:
         """Wait until all streams are empty, and hand over what kernels posted to the host.
 
         Where no task is ready, other ranks of the process run meanwhile.
+
+        Parameters
+        ----------
+        streams : sequence of Stream, optional
+            Wait for these alone.
 
         Raises
         ------
@@ -158,7 +163,7 @@ class Device:
             Where a task waited for another rank, which has failed.
         """
         try:
-            self.scheduler.wait(self)
+            self.scheduler.wait(self, streams)
         finally:
             self.queues.deliver()
         if self.errors:

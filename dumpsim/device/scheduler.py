@@ -133,8 +133,14 @@ class Scheduler:
         for group in self._groups.get(rank, ()):
             group.fail(failure)
 
-    def wait(self, device: Owner) -> None:
+    def wait(self, device: Owner, streams: Sequence[Stream] | None = None) -> None:
         """Run tasks, of all ranks in their order, until the device's streams are empty or a task of it has raised.
+
+        Parameters
+        ----------
+        device : Owner
+        streams : sequence of Stream, optional
+            Those of the device that have to be empty, by default all of them.
 
         Raises
         ------
@@ -143,7 +149,7 @@ class Scheduler:
         """
         if self._running is not None:  # asked by a task's own work: the outer loop goes on anyway
             return
-        while device.busy and not device.errors:
+        while (device.busy if streams is None else any(s.busy for s in streams)) and not device.errors:
             if self._ready.times:
                 self._run(device)
             else:

@@ -80,7 +80,8 @@ class OpDef:
         parts (use `dumpsim.ops.gradient.part`). None as the rule: the operator has no gradient, which is an error
         that names it; `stop` says that the gradient is zero.
     attrs : mapping
-        Attributes with their defaults: keyword arguments of the kernel, and primitive attributes of the IR text.
+        Attributes with their defaults: keyword arguments of the kernel, and primitive attributes of the IR text, which
+        leaves out those whose names begin with an underscore.
     fixed : mapping
         Primitive attributes that the IR text shows and no kernel takes (``side_effect_mem``); a callable
         ``(abstracts, output, attrs) -> value`` for those that follow from the operands (``pad_list``). See

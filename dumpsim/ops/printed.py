@@ -51,7 +51,9 @@ def attributes(
     """
     if backward and definition.name in _BARE:
         return {name: attrs[name] for name in definition.attrs if name in given}
-    shown: dict[str, Any] = {name: attrs.get(name, default) for name, default in definition.attrs.items()}
+    shown: dict[str, Any] = {
+        name: attrs.get(name, default) for name, default in definition.attrs.items() if not name.startswith("_")
+    }
     for name, value in definition.fixed.items():
         shown[name] = value(operands, output, shown) if callable(value) else value
     for name, names in (("input_names", definition.input_names), ("output_names", definition.output_names)):

@@ -42,7 +42,10 @@ MODULES: dict[str, str] = {
     "assign": "Assign AssignAdd AssignSub",
     "attention": "FlashAttentionScore FlashAttentionScoreGrad RotaryPositionEmbedding RotaryPositionEmbeddingGrad",
     "bits": "BitwiseAnd BitwiseOr BitwiseXor Invert",
-    "collective": "AllReduce AllGather ReduceScatter Broadcast",
+    "collective": (
+        "AllReduce AllGather ReduceScatter Broadcast Reduce AllGatherV ReduceScatterV CollectiveScatter "
+        "CollectiveGather Barrier"
+    ),
     "compare": (
         "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalXor LogicalNot Select "
         "MaskedFill"
@@ -63,6 +66,10 @@ MODULES: dict[str, str] = {
     "elementwise": (
         "Neg Abs Square Sign Floor Ceil Trunc Rint Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Atan Sinh "
         "Cosh Tanh Sigmoid Erf Erfc IsNan IsInf IsFinite Round SqrtGrad RsqrtGrad TanhGrad SigmoidGrad AtanGrad Cast"
+    ),
+    "exchange": (
+        "AlltoAll AlltoAllV AlltoAllVC NeighborExchange NeighborExchangeV2 NeighborExchangeV2Grad Send Receive "
+        "BatchISendIRecv"
     ),
     "extended": "Max Min InplaceMaskedFillTensor ProdExt",
     "gather": (

@@ -133,7 +133,6 @@ _SHAPES = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2, "Conv3DBackpropI
 # attributes that MindSpore's CPU kernels do not heed [2.10 observed]
 _IGNORED: Mapping[str, Mapping[str, Any]] = {"ApplyMomentum": {"use_nesterov": False}}
 _BY_OUTPUT = frozenset({"dtype", "output_type"})
-_COLLECTIVE = frozenset({"AllReduce", "AllGather", "ReduceScatter", "Broadcast"})
 
 
 _FROM_GE = {ge: own for own, ge in GE_TYPES.items() if own != "Dense"}
@@ -173,7 +172,7 @@ def refusal(op_type: str) -> str:
     definition = definition_of(op_type)
     if definition is None:
         return "unknown operator type"
-    if definition.name in _COLLECTIVE:
+    if definition.engine == "hccl":
         return "needs the tensors of other ranks"
     if definition.random:
         return "draws random numbers"

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.communicator import Group
 from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.core.events import TensorRef
 from dumpsim.device.device import COMPUTE_STREAM, Device
+from dumpsim.device.event import Event
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import FILL
 from dumpsim.device.overflow import narrow
@@ -20,20 +22,60 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import leaves_of
 from dumpsim.ops.bounds import OutOfRange
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.collective import Attendance, Operator, attend, caller
 from dumpsim.runtime.compute import AICORE_EXCEPTION, compute, skip, stopping_index
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
-from dumpsim.runtime.result import finite
+from dumpsim.runtime.result import finite, spoil
 from dumpsim.runtime.slot import Array
 from dumpsim.runtime.unknown import HostArray, Unknown
 
-__all__ = ["run_op"]
+__all__ = ["Pending", "launch_op"]
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 
 
-def run_op(
+class Pending:
+    """An operator of PYNATIVE that was launched.
+
+    Parameters
+    ----------
+    device : Device
+    results : list
+        Filled when the operator's task has run.
+    event : Event, optional
+        Recorded behind it, where it works beside the compute stream.
+    """
+
+    def __init__(self, device: Device, results: list[HostArray], event: Event | None = None) -> None:
+        self._device = device
+        self._results = results
+        self._event = event
+
+    @property
+    def done(self) -> bool:
+        """Whether the operator has run."""
+        if self._event is None:
+            return not self._device.stream(COMPUTE_STREAM).busy
+        return self._event.recorded > 0
+
+    def wait(self) -> list[HostArray]:
+        """Return the operator's outputs once they are there; what is launched later runs behind it.
+
+        Raises
+        ------
+        DeviceError
+            Where the device stopped.
+        """
+        stream = self._device.stream(COMPUTE_STREAM)
+        if self._event is not None:
+            stream.wait(self._event)
+        self._device.synchronize([stream])
+        return self._results
+
+
+def launch_op(
     device: Device,
     engine: Engine,
     definition: OpDef,
@@ -46,8 +88,9 @@ def run_op(
     injector: Injector | None,
     observers: Observers,
     failing: Callable[[], object] | None = None,
-) -> list[HostArray]:
-    """Launch one operator as a task and wait for it; the tensors of PYNATIVE are host arrays.
+    group: Group | None = None,
+) -> Pending:
+    """Launch one operator as a task; the tensors of PYNATIVE are host arrays.
 
     Parameters
     ----------
@@ -65,11 +108,13 @@ def run_op(
         They are told of a kernel that the hardware stopped, and of no other.
     failing : callable, optional
         Called before they are told, so that those can begin to listen who listen to nothing else.
+    group : Group, optional
+        Of a collective of several ranks, whose task works on the group's stream.
 
     Returns
     -------
-    list of ndarray
-        The output tensors, tuples flattened; none shares memory with an operand.
+    Pending
+        It has the output tensors, tuples flattened; none shares memory with an operand.
     """
     leaves = list(leaves_of(output))
     results: list[HostArray] = []
@@ -106,6 +151,13 @@ def run_op(
                 Unknown(full_name, leaf.dtype.numpy, shape) for leaf, shape in zip(leaves, shapes, strict=True)
             )
             return
+        if gate is not None:
+            made: list[Any] = list(gate.outputs())
+            for fault in faults:
+                if fault.kind == "overflow":
+                    spoil(full_name, made, fault)
+            results.extend(made)
+            return
         values = [_operand(operand, cube, device, at in definition.updates) for at, operand in enumerate(operands)]
         index = stopping_index(device, definition, values, attrs, full_name=full_name)
         if index is not None:
@@ -131,13 +183,33 @@ def run_op(
         if overflow and finite([value for at, value in enumerate(values) if at not in definition.updates]):
             device.status.set()
 
+    stream = device.stream(COMPUTE_STREAM)
+    kind = TaskKind.of_engine(definition.engine)
+    gate: Attendance | None = None
+    if group is not None:
+        tensors = list(_arrays(operands))
+        operator = Operator(
+            type=definition.name,
+            attrs=attrs,
+            tensors=tuple((from_numpy(array.dtype).name, array.shape) for array in tensors),
+            outputs=tuple((leaf.dtype.name, getattr(leaf, "shape", ())) for leaf in leaves),
+            host=tuple(operand for operand in operands[1:] if isinstance(operand, tuple)),
+            name=full_name,
+            place=caller(),
+        )
+        gate = attend(group, operator, lambda: tensors, injector)
+        begin, done = device.event(), device.event()
+        stream.record(begin)
+        apart = device.stream(COMPUTE_STREAM + 1 + group.number)
+        apart.wait(begin)
+        apart.launch(Task(kind=kind, name=full_name, work=work, cost_ns=gate.cost_ns, gate=gate))
+        apart.record(done)
+        return Pending(device, results, done)
     nbytes = sum(array.nbytes for array in _arrays(operands))
     flops = sum(leaf.size for leaf in leaves if isinstance(leaf, TensorType))
     cost = device.chip.prices.kernel_ns(flops, nbytes)
-    kind = TaskKind.of_engine(definition.engine)
-    device.stream(COMPUTE_STREAM).launch(Task(kind=kind, name=full_name, work=work, cost_ns=cost))
-    device.synchronize()
-    return results
+    stream.launch(Task(kind=kind, name=full_name, work=work, cost_ns=cost))
+    return Pending(device, results)
 
 
 def _matrix_dtype(device: Device, definition: OpDef) -> DType | None:

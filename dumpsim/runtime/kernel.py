@@ -15,11 +15,12 @@ from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Node
 from dumpsim.ops.bounds import OutOfRange
 from dumpsim.runtime.binding import Binding
+from dumpsim.runtime.collective import Attendance
 from dumpsim.runtime.compute import AICORE_EXCEPTION, compute, skip, stopping_index
 from dumpsim.runtime.engine.engine import Computed, Engine
-from dumpsim.runtime.observe import Observers
+from dumpsim.runtime.observe import Observers, Wanted
 from dumpsim.runtime.plan import Argument, Call, HostValue
-from dumpsim.runtime.result import finite
+from dumpsim.runtime.result import finite, spoil
 from dumpsim.runtime.slot import Slot
 
 __all__ = ["Kernels", "aicore_error"]
@@ -60,11 +61,33 @@ class Kernels:
         self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
+        self._told: dict[int, tuple[Wanted, list[Callable[[], None]]]] = {}  # by task: whose inputs taps have seen
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
         """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the address that a target names."""
         self._injector = injector
         self._locate = locate
+        self._told.clear()
+
+    @property
+    def injector(self) -> Injector | None:
+        """The fault plan that is followed."""
+        return self._injector
+
+    def inputs(self, binding: Binding, call: Call, task: Task) -> Task | None:
+        """Work in front of a collective: its inputs are shown before the rank meets the others; None: nobody looks."""
+        if not self.observers.taps:
+            return None
+
+        def work(own: Task) -> None:
+            later: list[Callable[[], None]] = []
+            wanted = self.observers.task(binding, call, task, later.append)
+            if wanted is not None:
+                wanted[1]["time_ns"] = own.end_ns
+                self.observers.before(wanted)
+                self._told[id(task)] = wanted, later
+
+        return Task(kind=TaskKind.CALLBACK, name=f"inputs of {call.node.full_name}", work=work)
 
     def run(self, binding: Binding, call: Call, task: Task) -> None:
         """The work of one task."""
@@ -73,13 +96,10 @@ class Kernels:
         if self._injector is not None:
             faults = self._injector.launch(call.node.op_type, call.node.full_name, call.definition.name)
             self._refuse(call, faults)
-        skipped = self._skips(call.node)
+        skipped = self.skips(call.node)
         for slot in call.births:
             binding.begin(slot, untouched=skipped)
-        later: list[Callable[[], None]] = []
-        wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
-        if wanted is not None:
-            self.observers.before(wanted)
+        wanted, later = self._tell(binding, call, task)
         code, index = next((fault.code for fault in faults if fault.kind == "aicore_error"), None), None
         if code is None and call.definition.bounds is not None and not skipped and self.engine.values:
             operands = [_operand(binding, argument) for argument in call.arguments]
@@ -96,7 +116,10 @@ class Kernels:
                 for deferred in later:
                     deferred()
             raise TaskFailure(error)
-        status = 0 if skipped else self._compute(binding, call, faults)
+        if isinstance(task.gate, Attendance):
+            status = self._share(binding, call, task.gate, faults)
+        else:
+            status = 0 if skipped else self._compute(binding, call, faults)
         if status:
             device.status.set()
         for fault in faults:
@@ -113,6 +136,29 @@ class Kernels:
             device.stream(task.stream_id).follow(behind)
         else:
             self._bury(binding, call)
+
+    def _tell(self, binding: Binding, call: Call, task: Task) -> tuple[Wanted | None, list[Callable[[], None]]]:
+        """Tell that a kernel is about to run; who wants to know what it did, and what they put behind it."""
+        told = self._told.pop(id(task), None)
+        if told is not None:
+            told[0][1]["time_ns"] = task.end_ns
+            return told
+        later: list[Callable[[], None]] = []
+        wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
+        if wanted is not None:
+            self.observers.before(wanted)
+        return wanted, later
+
+    def _share(self, binding: Binding, call: Call, gate: Attendance, faults: Sequence[Any]) -> int:
+        """Store what a collective gave this rank; returns AI Core's status word, which it does not touch."""
+        if self.engine.values:
+            results: list[Any] = list(gate.outputs())
+            for fault in faults:
+                if fault.kind == "overflow":
+                    spoil(call.node.full_name, results, fault)
+            for slot, values in zip(call.outputs, results, strict=False):
+                binding.put(slot, values)
+        return 0
 
     def _compute(self, binding: Binding, call: Call, faults: Sequence[Any]) -> int:
         """Run the kernel; returns AI Core's status word."""
@@ -156,7 +202,7 @@ class Kernels:
             return 0
         return status
 
-    def _skips(self, node: Node) -> bool:
+    def skips(self, node: Node) -> bool:
         """Whether ``MS_KERNEL_LAUNCH_SKIP`` names the kernel. [spec mindspore 1.5]"""
         skipped = self._skipped
         return bool(skipped) and (

@@ -7,18 +7,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dumpsim.core.communicator import Group
 from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.event import Event
 from dumpsim.device.injector import matches
+from dumpsim.device.stream import Stream
 from dumpsim.device.task import Task, TaskIds, TaskKind
 from dumpsim.graph.program import KernelGraph
 from dumpsim.runtime.binding import Binding
+from dumpsim.runtime.collective import Attendance, Operator, attend, is_shared, place_of
 from dumpsim.runtime.kernel import Kernels
-from dumpsim.runtime.plan import Call, GraphPlan, is_dynamic
+from dumpsim.runtime.plan import Call, GraphPlan, HostValue, is_dynamic, slots_of
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
+from dumpsim.world.context import RankContext, current
 
 __all__ = ["Lifetime", "LoadedGraph", "Shapes"]
 
@@ -88,6 +92,7 @@ class LoadedGraph:
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
         self._launched: Binding | None = None  # of the run whose results nobody has collected
+        self._streams: set[int] = set()  # where that run has put its tasks
         self._device = device
         self._plan_of = partial(plan_of, kernel_graph)
         self._weights = weights
@@ -220,7 +225,7 @@ class LoadedGraph:
         binding, self._launched = self._launched, None
         if binding is None:
             raise DeviceError("nothing was launched", where=self._owner)
-        self._device.synchronize()
+        self._device.synchronize([stream for stream in self._device.streams if stream.stream_id in self._streams])
         return [self._result(binding, slot) for slot in binding.plan.results]
 
     def _enqueue(self, binding: Binding) -> None:
@@ -229,29 +234,63 @@ class LoadedGraph:
         ids = TaskIds() if self.kernel_graph.model_id else None
         if ids is not None:
             self._kernels.observers.data(binding, device.clock.now_ns)
+        self._streams = {COMPUTE_STREAM}
+        context = current()
         if not self.kernel_graph.launches:
             for call in binding.plan.calls:
-                device.stream(COMPUTE_STREAM).launch(self._task(binding, call), ids)
+                self._launch(binding, call, device.stream(COMPUTE_STREAM), self._group(call, context), ids)
             return
         calls = {id(call.node): call for call in binding.plan.calls}
         events: dict[int, Event] = {}
         for launch in self.kernel_graph.launches:
-            stream = device.stream(launch.stream)
+            kernel = calls.get(id(launch.node))
+            group = None if kernel is None else self._group(kernel, context)
+            # a model has numbered the streams of its groups itself
+            number = launch.stream if group is None or ids is not None else COMPUTE_STREAM + 1 + group.number
+            self._streams.add(number)
+            stream = device.stream(number)
             if launch.record is not None:
                 events[launch.record] = device.event()
                 stream.record(events[launch.record], ids)
             elif launch.wait is not None:
                 stream.wait(events[launch.wait], ids)
-            elif id(launch.node) in calls:
-                stream.launch(self._task(binding, calls[id(launch.node)]), ids)
+            elif kernel is not None:
+                self._launch(binding, kernel, stream, group, ids)
 
-    def _task(self, binding: Binding, call: Call) -> Task:
-        return Task(
+    @staticmethod
+    def _group(call: Call, context: RankContext) -> Group | None:
+        """The group of a collective of several ranks; None for every other kernel."""
+        return context.communicator.group(call.attrs["group"]) if is_shared(call.definition, context.size) else None
+
+    def _launch(self, binding: Binding, call: Call, stream: Stream, group: Group | None, ids: TaskIds | None) -> None:
+        """Put a kernel on a stream."""
+        task = Task(
             kind=TaskKind.of_engine(call.engine),
             name=call.node.full_name,
             work=partial(self._kernels.run, binding, call),
             cost_ns=call.cost_ns,
         )
+        if group is not None and not self._kernels.skips(call.node):
+            task.gate = gate = self._attend(binding, call, group)
+            task.cost_ns = gate.cost_ns
+            inputs = self._kernels.inputs(binding, call, task)
+            if inputs is not None:
+                stream.launch(inputs, TaskIds())  # the numbers of the others do not depend on who looks
+        stream.launch(task, ids)
+
+    def _attend(self, binding: Binding, call: Call, group: Group) -> Attendance:
+        """Join the group of a collective."""
+        slots = [slot for argument in call.arguments for slot in slots_of(argument)]
+        operator = Operator(
+            type=call.definition.name,
+            attrs=call.attrs,
+            tensors=tuple((slot.device_dtype.name, binding.shape(slot)) for slot in slots),
+            outputs=tuple((slot.device_dtype.name, binding.shape(slot)) for slot in call.outputs),
+            host=tuple(argument.value for argument in call.arguments[1:] if isinstance(argument, HostValue)),
+            name=call.node.full_name,
+            place=place_of(call.node),
+        )
+        return attend(group, operator, lambda: [binding.array(slot) for slot in slots], self._kernels.injector)
 
     def _result(self, binding: Binding, slot: Slot) -> HostArray:
         self._device.clock.advance(self._device.chip.prices.copy_duration_ns(binding.nbytes(slot)))

@@ -22,7 +22,7 @@ from dumpsim.runtime.buildinfo import with_build_info
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
 from dumpsim.runtime.slot import PLAIN, Array, Slot
 
-__all__ = ["Observers", "bytes_ref", "host_array", "host_ref"]
+__all__ = ["Observers", "Wanted", "bytes_ref", "host_array", "host_ref"]
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 _BYTE = dtype("uint8")

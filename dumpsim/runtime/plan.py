@@ -407,7 +407,8 @@ class _Planner:
             return
         found = (self._argument(value) for value in node.operands)
         arguments = tuple(argument for argument in found if argument is not None)
-        outputs, stored = self._outputs(node, definition, arguments)
+        sends = definition.engine == "hccl" and bool(definition.alias)  # its output is its operand: nothing arrives
+        outputs, stored = ((), ()) if sends else self._outputs(node, definition, arguments)
         flops = self._flops(node, definition, outputs)
         self.calls[id(node)] = Call(
             node=node,
@@ -421,7 +422,7 @@ class _Planner:
             flops=flops,
             stream=self.streams.get(id(node), 0),
         )
-        self.known[id(node)] = _shaped(self._abstract(node), iter(outputs))
+        self.known[id(node)] = arguments[0] if sends else _shaped(self._abstract(node), iter(outputs))
 
     def _no_compute(self, node: Node, definition: OpDef) -> None:
         """A task that computes nothing: its output is the operand's memory. [spec observed 1.2]"""

@@ -32,7 +32,8 @@ from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph, mindspore_pipelin
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
-from dumpsim.runtime.eager import run_op
+from dumpsim.runtime.collective import is_shared
+from dumpsim.runtime.eager import Pending, launch_op
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.engine.table import engine as engine_of
 from dumpsim.runtime.executor import Executor
@@ -47,6 +48,7 @@ from dumpsim.runtime.programs import Programs
 from dumpsim.runtime.storage import Replicas, Weights
 from dumpsim.runtime.unknown import HostArray, Unknown
 from dumpsim.world.context import current
+from dumpsim.world.terms import terms_of
 
 if TYPE_CHECKING:
     from dumpsim.device.faults import FaultPlan
@@ -245,6 +247,9 @@ class Session:
                 queues=self.queues,
             )
             self._device.trace = self._trace
+            context = current()
+            if context.size > 1:
+                context.communicator.terms = terms_of(self.environment, self.chip, self.settings)
             if self._injector is not None and self._injector.memory_limit is not None:
                 self._device.memory.limit = min(self._device.memory.limit, self._injector.memory_limit)
             self._weights = Weights(self._device, self._world.get(Replicas) if self._world.ranks > 1 else None)
@@ -431,7 +436,7 @@ class Session:
         output: Abstract | None = None,
         failing: Callable[[], object] | None = None,
     ) -> list[HostArray]:
-        """Run one operator at once (PYNATIVE): one task on the compute stream.
+        """Run one operator at once (PYNATIVE): one task on the compute stream, or on that of its group.
 
         Parameters
         ----------
@@ -448,8 +453,27 @@ class Session:
         Returns
         -------
         list of ndarray
-            Output tensors, tuples flattened.
+            Output tensors, tuples flattened. Those of a collective are read-only, and other ranks may share them.
         """
+        return self.start_op(definition, operands, attrs, output=output, failing=failing).wait()
+
+    def start_op(
+        self,
+        definition: OpDef,
+        operands: Sequence[Any],
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        output: Abstract | None = None,
+        failing: Callable[[], object] | None = None,
+    ) -> Pending:
+        """Start one operator, see `run_op`; a collective of several ranks runs while others are launched.
+
+        Returns
+        -------
+        Pending
+            `Pending.wait` gives the outputs. Until then the operands must not be written.
+        """
+        shared = is_shared(definition, current().size)
         keywords = {**definition.attrs, **(attrs or {})}
         if output is None:
             output = definition.infer([_abstract(operand) for operand in operands], keywords)
@@ -461,7 +485,7 @@ class Session:
                 operands = list(operands)
                 for at in definition.updates:
                     operands[at] = self._weights.writable(operands[at])
-            results = run_op(
+            pending = launch_op(
                 device,
                 self.engine,
                 definition,
@@ -473,10 +497,14 @@ class Session:
                 injector=self._injector,
                 observers=self.observers,
                 failing=failing,
+                group=current().communicator.group(keywords["group"]) if shared else None,
             )
+            if shared:
+                return pending
+            pending.wait()
             if definition.updates and self._weights is not None:
                 self._weights.touch()
-        return results
+        return pending
 
     def at_close(self, action: Callable[[], object]) -> None:
         """Call `action` when the session is closed; the last one that was given is called first."""

@@ -58,7 +58,8 @@ class _Merger:
             return False
         if node.op_type in STRUCTURAL:
             return node.op_type in ("TupleGetItem", "MakeTuple")
-        return not self.find(node.op_type).random
+        definition = self.find(node.op_type)
+        return not definition.random and definition.engine != "hccl"  # all ranks of a group have to call as often
 
     def _key(self, node: Node) -> Any:
         operands = tuple(self._value_key(operand) for operand in node.operands)

@@ -1,0 +1,317 @@
+"""What a collective asks of its group, brings to it, and makes of what it gets. [spec parallel 3.1]"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.communicator import Call, Group, Meeting
+from dumpsim.core.dtype import dtype
+from dumpsim.core.gate import Failure, Waiter
+from dumpsim.device.injector import Injector
+from dumpsim.graph.graph import Node
+from dumpsim.ops.halo import DIRECTIONS, Region, borders, halo
+from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.slot import Array
+
+__all__ = ["Attendance", "Kind", "Operator", "attend", "caller", "is_shared", "place_of"]
+
+Attrs = Mapping[str, Any]
+Kind = tuple[str, tuple[int, ...]]
+Offer = Callable[[], Sequence[Array]]
+Finish = Callable[[Sequence[Array]], list[Array]]
+
+_NEIGHBORS = ("NeighborExchangeV2", "NeighborExchangeV2Grad")
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def is_shared(definition: OpDef, ranks: int) -> bool:
+    """Whether an operator runs in several ranks together, in a job of that size."""
+    return ranks > 1 and definition.engine == "hccl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """An operator of several ranks, as one of them runs it.
+
+    Attributes
+    ----------
+    type : str
+        MindSpore's type.
+    attrs : mapping
+        Attributes with their defaults; ranks in them are places in the group.
+    tensors, outputs : tuple of (str, tuple of int)
+        Number types and shapes of what it takes and gives, tuples flattened.
+    host : tuple
+        Operands behind the first one: counts of elements.
+    name, place : str
+        See `Call`.
+    """
+
+    type: str
+    attrs: Attrs
+    tensors: tuple[Kind, ...]
+    outputs: tuple[Kind, ...]
+    host: tuple[Any, ...] = ()
+    name: str = ""
+    place: str = ""
+
+    def call(self, group: Group) -> Call:
+        """What it asks of its group."""
+        fields: dict[str, Any] = {"op": self.type, "tensors": self.tensors, "name": self.name, "place": self.place}
+        return Call(**{**fields, **self._fields(group)})
+
+    def _fields(self, group: Group) -> dict[str, Any]:
+        """What the operator's attributes and host operands say."""
+        attrs = self.attrs
+        match self.type:
+            case "AllReduce" | "ReduceScatter":
+                return self._reduced()
+            case "Reduce":
+                return {"root": attrs["dest_rank"], **self._reduced()}
+            case "ReduceScatterV":
+                return {"sends": _counts(self.host[0]), **self._reduced()}
+            case "Broadcast":
+                return {"root": attrs["root_rank"]}
+            case "CollectiveScatter":
+                return {"root": attrs["src_rank"]}
+            case "CollectiveGather":
+                return {"root": attrs["dest_rank"]}
+            case "AllGatherV":
+                return {"receives": _counts(self.host[0])}
+            case "AlltoAll":
+                return {"axes": tuple(attrs[name] for name in ("split_count", "split_dim", "concat_dim"))}
+            case "AlltoAllV":
+                sends, receives = (_counts(counts, attrs["block_size"]) for counts in self.host)
+                return {"sends": sends, "receives": receives}
+            case "AlltoAllVC":
+                size = len(group.members)
+                matrix = np.reshape(self.host[0], (size, size)) * attrs["block_size"]
+                matrix = matrix.T if attrs["transpose"] else matrix
+                return {"sends": _counts(matrix[group.rank]), "receives": _counts(matrix[:, group.rank])}
+            case "Send":
+                return {"root": attrs["dest_rank"], "tag": attrs["sr_tag"]}
+            case "Receive":
+                return {"root": attrs["src_rank"], "tag": attrs["sr_tag"], "tensors": (), "expected": self.outputs}
+            case "BatchISendIRecv":
+                sent, ranks = attrs["op_types"], attrs["remote_ranks"]
+                return {
+                    "sends": tuple(rank for rank, op in zip(ranks, sent, strict=True) if op == "isend"),
+                    "receives": tuple(rank for rank, op in zip(ranks, sent, strict=True) if op != "isend"),
+                    "expected": tuple(kind for kind, op in zip(self.outputs, sent, strict=True) if op != "isend"),
+                }
+            case "NeighborExchange":
+                ends = {"sends": _counts(attrs["send_rank_ids"]), "receives": _counts(attrs["recv_rank_ids"])}
+                return {**ends, "expected": self.outputs}
+            case op if op in _NEIGHBORS:
+                return self._image().fields()
+            case _:
+                return {}
+
+    def _reduced(self) -> dict[str, Any]:
+        """The reduction; truth values are reduced as the bytes that they are."""
+        tensors = tuple(("int8" if kind == "bool" else kind, shape) for kind, shape in self.tensors)
+        return {"reduce": self.attrs["op"], "tensors": tensors}
+
+    def _image(self) -> "_Image":
+        (kind, shape), (_, enlarged) = self.tensors[0], self.outputs[0]
+        if self.type == "NeighborExchangeV2Grad":
+            return _Image(kind=kind, shape=enlarged, attrs=self.attrs, backward=True)
+        return _Image(kind=kind, shape=shape, attrs=self.attrs, backward=False)
+
+    def brought(self, arrays: Sequence[Any]) -> list[Array]:
+        """What it brings to the group, of its tensors; C-contiguous."""
+        if self.type == "Receive":
+            return []
+        if self.type in _NEIGHBORS:
+            return self._image().pieces(arrays[0])
+        held = [np.ascontiguousarray(array).reshape(np.shape(array)) for array in arrays]
+        if "op" in self.attrs:
+            return [array.view(np.int8) if array.dtype == np.bool_ else array for array in held]
+        return held
+
+    def made(self, given: Sequence[Array], arrays: Sequence[Any]) -> list[Array]:
+        """Its outputs, of what it got from the group and its tensors; zeros where it got nothing."""
+        if self.type == "Send":
+            return [np.array(array) for array in arrays[: len(self.outputs)]]
+        if self.type in _NEIGHBORS:
+            return [self._image().joined(arrays[0], given)]
+        if self.type == "BatchISendIRecv":
+            came = iter(given)
+            sent = [op == "isend" for op in self.attrs["op_types"]]
+            return [_shaped(None if own else next(came), kind) for own, kind in zip(sent, self.outputs, strict=True)]
+        return [_shaped(given[at] if at < len(given) else None, kind) for at, kind in enumerate(self.outputs)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Image:
+    """An image whose borders go to neighbours, and what comes from them: around it, or back onto its borders."""
+
+    kind: str
+    shape: tuple[int, ...]
+    attrs: Attrs
+    backward: bool
+
+    def _ends(self) -> tuple[list[int], list[int]]:
+        """The directions in which pieces go, and from which they come, in the order in which they travel."""
+        targets, sources = self.attrs["send_rank_ids"], self.attrs["recv_rank_ids"]
+        # pieces of one pair travel in the order of the sender's directions
+        into = sorted(range(DIRECTIONS), key=lambda d: (d + DIRECTIONS // 2) % DIRECTIONS)
+        return [d for d in range(DIRECTIONS) if targets[d] >= 0], [d for d in into if sources[d] >= 0]
+
+    def _regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+        """Where pieces are taken from, and where they go, by direction."""
+        rows, columns = self.shape[2:]
+        sent, received = self.attrs["send_lens"], self.attrs["recv_lens"]
+        if self.backward:
+            return halo(rows, columns, sent), borders(rows, columns, received)
+        return borders(rows, columns, sent), halo(rows, columns, received)
+
+    def fields(self) -> dict[str, Any]:
+        """What the call says of the neighbours."""
+        (out, into), (regions, goals) = self._ends(), self._regions()
+        return {
+            "op": "NeighborExchangeV2",
+            "tensors": tuple((self.kind, self._extents(regions[d])) for d in out),
+            "expected": tuple((self.kind, self._extents(goals[d])) for d in into),
+            "sends": _counts(self.attrs["send_rank_ids"][d] for d in out),
+            "receives": _counts(self.attrs["recv_rank_ids"][d] for d in into),
+        }
+
+    def _extents(self, region: Region) -> tuple[int, ...]:
+        rows, columns = region
+        return (*self.shape[:2], rows.stop - rows.start, columns.stop - columns.start)
+
+    def pieces(self, array: Array) -> list[Array]:
+        """What goes to neighbours."""
+        (out, _), (regions, _) = self._ends(), self._regions()
+        return [np.ascontiguousarray(array[:, :, regions[d][0], regions[d][1]]) for d in out]
+
+    def joined(self, array: Array, given: Sequence[Array]) -> Array:
+        """The enlarged image, or the gradient of the one that was enlarged."""
+        (_, into), (_, goals) = self._ends(), self._regions()
+        top, bottom, left, right = self.attrs["send_lens"] if self.backward else self.attrs["recv_lens"]
+        rows, columns = self.shape[2:]
+        middle = (slice(None), slice(None), slice(top, top + rows), slice(left, left + columns))
+        if self.backward:
+            image = np.array(array[middle])
+        else:
+            image = np.zeros((*self.shape[:2], rows + top + bottom, columns + left + right), array.dtype)
+            image[middle] = array
+        for direction, piece in zip(into, given, strict=True):
+            goal = image[:, :, goals[direction][0], goals[direction][1]]
+            goal[...] = goal + piece if self.backward else piece
+        return image
+
+
+def _counts(numbers: Any, factor: int = 1) -> tuple[int, ...]:
+    return tuple(int(number) * factor for number in numbers)
+
+
+def _shaped(array: Array | None, kind: Kind) -> Array:
+    """What arrived, as an output; zeros where nothing did."""
+    name, shape = kind
+    if array is None or array.size != prod(shape):
+        return np.zeros(shape, dtype(name).numpy)
+    return (array != 0 if name == "bool" and array.dtype != np.bool_ else array).reshape(shape)
+
+
+class Attendance:
+    """The gate of a collective's task: its meeting, and what becomes of the results.
+
+    Parameters
+    ----------
+    meeting : Meeting
+    finish : callable
+        Makes the operator's outputs of what the meeting gave.
+    cost_ns : int
+        Duration from the arrival of the last member.
+    """
+
+    __slots__ = ("_finish", "_meeting", "cost_ns")
+
+    def __init__(self, meeting: Meeting, finish: Finish, cost_ns: int) -> None:
+        self._meeting = meeting
+        self._finish = finish
+        self.cost_ns = cost_ns
+
+    @property
+    def tag(self) -> str:
+        """The tag of the meeting, the same for all members."""
+        return self._meeting.tag
+
+    def outputs(self) -> list[Array]:
+        """The operator's outputs, tuples flattened; read-only arrays, which other ranks may share."""
+        return self._finish(self._meeting.results())
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the collective cannot be carried out."""
+        return self._meeting.failure
+
+    def enter(self, waiter: Waiter, time_ns: int) -> None:
+        """The task is the first of its stream."""
+        self._meeting.enter(waiter, time_ns)
+
+    def open_ns(self) -> int | None:
+        """Time from which the task may run, None while it may not."""
+        return self._meeting.open_ns()
+
+    def leave(self, time_ns: int) -> None:
+        """The task has run and ended then."""
+        self._meeting.leave(time_ns)
+
+    def abandon(self, failure: Failure) -> None:
+        """The task was dropped."""
+        self._meeting.abandon(failure)
+
+    def waits_for(self) -> str:
+        """What is missing."""
+        return self._meeting.waits_for()
+
+    def give_up(self, report: str) -> Failure | None:
+        """Nobody can progress any longer: why the task fails."""
+        return self._meeting.give_up(report)
+
+
+def attend(
+    group: Group, operator: Operator, operands: Callable[[], Sequence[Any]], injector: Injector | None = None
+) -> Attendance:
+    """Join a group for an operator; the one place where ranks do so.
+
+    Parameters
+    ----------
+    group : Group
+    operator : Operator
+    operands : callable
+        Gives the operator's tensors as arrays, tuples flattened. It is called when the task of this member or of
+        another one runs.
+    injector : Injector, optional
+        The fault plan.
+
+    Raises
+    ------
+    BadInputError
+        For a call that no group can carry out.
+    """
+    call = operator.call(group)
+    meeting = group.join(call, lambda: operator.brought(operands()))
+    return Attendance(meeting, lambda given: operator.made(given, operands()), group.cost_ns(call))
+
+
+def place_of(node: Node) -> str:
+    """The line of the script that made a node."""
+    sources = node.text.sources if node.text is not None else ()
+    return f"{sources[0].path}:{sources[0].line}" if sources else ""
+
+
+def caller() -> str:
+    """The line of the script that runs an operator: the innermost frame outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
