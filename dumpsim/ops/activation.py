@@ -55,6 +55,7 @@ def _function(
 ) -> OpDef:
     """An activation; `named`: the name of the operand, which those not defined by yaml have."""
     return OpDef(
+        batched=True,
         name=name,
         operands=("x", *more),
         defaults=defaults,
@@ -71,6 +72,7 @@ def _slope(
     name: str, kernel: Callable[..., Any], second: str = "x", grad: Grad | None = None, names: bool = False
 ) -> OpDef:
     return OpDef(
+        batched=True,
         name=name,
         operands=("dy", second),
         infer=_infer_grad(name, "dy", second),
@@ -274,6 +276,7 @@ OPS = (
     _function("GeLU", _gelu, _grad_gelu),
     OpDef(
         name="GeLUGrad",
+        batched=True,
         operands=("dy", "x", "y"),
         infer=_infer_grad("GeLUGrad"),
         kernel=np.errstate(all="ignore")(_gelu_grad),

@@ -56,6 +56,7 @@ def _binary(
 ) -> OpDef:
     """An operator of two tensors; `named`: the names of operands and output, which those not defined by yaml have."""
     return OpDef(
+        batched=True,
         name=name,
         operands=("input", "other"),
         infer=_infer(name, to_float),
@@ -232,6 +233,7 @@ OPS = (
     _binary("Atan2", np.arctan2, _grad_atan2),
     OpDef(
         name="AddN",
+        batched=True,
         operands=("inputs",),
         infer=_infer_sum("AddN"),
         kernel=np.errstate(all="ignore")(_sum),

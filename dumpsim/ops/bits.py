@@ -29,6 +29,7 @@ def _infer_invert(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Ab
 
 def _bitwise(name: str, kernel: Callable[..., Any]) -> OpDef:
     return OpDef(
+        batched=True,
         name=name,
         operands=("x1", "x2"),
         infer=_infer(name),
@@ -46,6 +47,7 @@ OPS = (
     _bitwise("BitwiseXor", np.bitwise_xor),
     OpDef(
         name="Invert",
+        batched=True,
         operands=("x",),
         infer=_infer_invert,
         kernel=np.invert,

@@ -28,6 +28,7 @@ def _infer(name: str, operands: tuple[str, str], one_type: bool) -> Infer:
 
 def _comparison(name: str, kernel: Callable[..., Any]) -> OpDef:
     return OpDef(
+        batched=True,
         name=name,
         operands=("input", "other"),
         infer=_infer(name, ("input", "other"), one_type=True),
@@ -40,6 +41,7 @@ def _comparison(name: str, kernel: Callable[..., Any]) -> OpDef:
 
 def _logic(name: str, kernel: Callable[..., Any]) -> OpDef:
     return OpDef(
+        batched=True,
         name=name,
         operands=("x", "y"),
         infer=_infer(name, ("x", "y"), one_type=False),
@@ -122,9 +124,18 @@ OPS = (
     _logic("LogicalAnd", np.logical_and),
     _logic("LogicalOr", np.logical_or),
     _logic("LogicalXor", np.logical_xor),
-    OpDef(name="LogicalNot", operands=("input",), infer=_infer_not, kernel=np.logical_not, prim_func=True, stop=True),
+    OpDef(
+        name="LogicalNot",
+        operands=("input",),
+        infer=_infer_not,
+        kernel=np.logical_not,
+        prim_func=True,
+        stop=True,
+        batched=True,
+    ),
     OpDef(
         name="Select",
+        batched=True,
         operands=("condition", "input", "other"),
         infer=_infer_select,
         kernel=np.where,

@@ -53,6 +53,7 @@ def _unary(
 ) -> OpDef:
     """An operator of one tensor; `named`: the name of the operand, where the primitive has names."""
     return OpDef(
+        batched=True,
         name=name,
         operands=("input",),
         infer=_infer(name, real, result),
@@ -169,6 +170,7 @@ def _slope(
     name: str, kernel: Callable[..., Any], operands: tuple[str, str] = ("y", "dy"), grad: Grad | None = None
 ) -> OpDef:
     return OpDef(
+        batched=True,
         name=name,
         operands=operands,
         infer=_infer_pair(name),
@@ -258,6 +260,7 @@ OPS = (
     _unary("IsFinite", np.isfinite, real=False, stop=True, result="bool"),
     OpDef(
         name="Round",
+        batched=True,
         operands=("input", "decimals"),
         defaults=(0,),
         infer=_infer_round,
@@ -272,6 +275,7 @@ OPS = (
     _slope("AtanGrad", lambda x, dout: dout / (1 + x * x), ("x", "dout")),
     OpDef(
         name="Cast",
+        batched=True,
         operands=("input", "dtype"),
         infer=_infer_cast,
         kernel=_cast,

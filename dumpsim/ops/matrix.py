@@ -104,6 +104,7 @@ def _flops(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> int:
 
 def _product(name: str, infer: Callable[..., Abstract]) -> OpDef:
     return OpDef(
+        batched=True,
         name=name,
         operands=("x", "y", "transpose_a", "transpose_b"),
         defaults=(False, False),

@@ -126,6 +126,9 @@ class OpDef:
     bounds : callable or None
         Of an operator that takes indices: ``bounds(*operands, **attrs)``, the first one that is out of range, see
         `dumpsim.ops.bounds`. The kernel itself reads zeros at such indices and writes nothing there.
+    batched : bool
+        The kernel may take the operands of several ranks at once: each stacked on a leading axis, with axes of extent 1
+        behind it where others have more axes. Its result is stacked too, with the bits that it would have rank by rank.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None
@@ -157,5 +160,6 @@ class OpDef:
     formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     largest: Largest | None = None
     bounds: "Bounds | None" = None
+    batched: bool = False
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None

@@ -1,0 +1,197 @@
+"""Tensors of many ranks: stacked on a leading axis in groups, and kernels that compute them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import DeviceError
+from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.engine.engine import Computed, Engine
+from dumpsim.runtime.slot import Array
+
+__all__ = ["GROUP", "Stack", "Value", "compute_stack", "of_rank", "sizes"]
+
+GROUP = 1024  # ranks that are stacked in one array
+
+
+class Stack:
+    """A tensor of which each rank has values of its own.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray
+        The ranks in order, in groups: the leading axis of each part.
+
+    Examples
+    --------
+    >>> stack = Stack([np.arange(6).reshape(3, 2), np.array([[8, 9]])])
+    >>> len(stack), stack[2], stack[3]
+    (4, array([4, 5]), array([8, 9]))
+    """
+
+    __slots__ = ("_first", "parts")
+
+    def __init__(self, parts: Sequence[Array]) -> None:
+        self.parts = tuple(parts)
+        self._first = len(self.parts[0])  # all groups but the last one are equally large
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    def __getitem__(self, rank: int) -> Array:
+        value: Array = self.parts[rank // self._first][rank % self._first, ...]  # an array, of no axes too
+        return value
+
+    def __iter__(self) -> Iterator[Array]:
+        for part in self.parts:
+            yield from (part[place, ...] for place in range(len(part)))
+
+    def reshape(self, shape: tuple[int, ...]) -> "Stack":
+        """Return the tensor with another shape in each rank."""
+        return Stack([part.reshape(len(part), *shape) for part in self.parts])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all ranks."""
+        return sum(part.nbytes for part in self.parts)
+
+
+Value = Array | Stack  # an array: all ranks have the same
+
+
+def sizes(ranks: int, group: int = GROUP) -> list[int]:
+    """Return how many ranks each group has.
+
+    Examples
+    --------
+    >>> sizes(2500)
+    [1024, 1024, 452]
+    """
+    return [min(group, ranks - first) for first in range(0, ranks, group)]
+
+
+def of_rank(value: Any, rank: int) -> Any:
+    """What a rank has of an operand."""
+    if isinstance(value, Stack):
+        return value[rank]
+    return tuple(of_rank(item, rank) for item in value) if isinstance(value, tuple) else value
+
+
+def compute_stack(
+    engine: Engine,
+    definition: OpDef,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+    shapes: Sequence[tuple[int, ...]],
+) -> Computed:
+    """Compute one kernel for all ranks.
+
+    Parameters
+    ----------
+    engine : Engine
+    definition : OpDef
+        Where it is not `OpDef.batched`, its kernel runs once for each rank.
+    operands : sequence
+        As `Engine.compute` takes them, with a `Stack` where ranks have values of their own.
+    attrs : mapping
+    shapes : sequence of tuple of int
+        Of the results in one rank.
+
+    Returns
+    -------
+    Computed
+        Arrays where no operand is a stack, else stacks.
+    """
+    stacks = list(_stacks(operands))
+    if not stacks:
+        return engine.compute(definition, operands, attrs)
+    counts = [len(part) for part in stacks[0].parts]
+    compute = _at_once if definition.batched else _one_by_one
+    groups = [compute(engine, definition, operands, attrs, shapes, group, count) for group, count in enumerate(counts)]
+    results = [Stack([group.results[at] for group in groups]) for at in range(len(groups[0].results))]
+    updated = {at: Stack([group.updated[at] for group in groups]) for at in groups[0].updated}
+    return Computed(results, updated)
+
+
+def _at_once(
+    engine: Engine,
+    definition: OpDef,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+    shapes: Sequence[tuple[int, ...]],
+    group: int,
+    count: int,
+) -> Computed:
+    """The ranks of a group by one call of the kernel."""
+    axes = max(len(shape) for shape in _shapes(operands))
+    results = engine.compute(definition, [_grouped(operand, group, axes) for operand in operands], attrs).results
+    if len(results) != len(shapes):
+        raise DeviceError(f"the kernel gave {len(results)} results for {len(shapes)} outputs", where=definition.name)
+    return Computed([np.asarray(r).reshape(count, *shape) for r, shape in zip(results, shapes, strict=True)], {})
+
+
+def _one_by_one(
+    engine: Engine,
+    definition: OpDef,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+    shapes: Sequence[tuple[int, ...]],
+    group: int,
+    count: int,
+) -> Computed:
+    """The ranks of a group by one call of the kernel each."""
+    results: list[Array] = []
+    updated: dict[int, Array] = {}
+    for place in range(count):
+        mine = [_placed(operand, group, place) for operand in operands]
+        for at in definition.updates:
+            mine[at] = mine[at].copy()
+        computed = engine.compute(definition, mine, attrs)
+        if not place:
+            results = [_room(value, count) for value in computed.results]
+            updated = {at: _room(value, count) for at, value in computed.updated.items()}
+        for kept, value in zip(results, computed.results, strict=True):
+            kept[place] = value
+        for at, value in computed.updated.items():
+            updated[at][place] = value
+    return Computed(list(results), updated)
+
+
+def _room(value: Any, count: int) -> Array:
+    array = np.asarray(value)
+    return np.empty((count, *array.shape), array.dtype)
+
+
+def _stacks(operands: Sequence[Any]) -> Iterator[Stack]:
+    for operand in operands:
+        if isinstance(operand, Stack):
+            yield operand
+        elif isinstance(operand, tuple):
+            yield from _stacks(operand)
+
+
+def _shapes(operands: Sequence[Any]) -> Iterator[tuple[int, ...]]:
+    """Shapes of the tensors in one rank."""
+    for operand in operands:
+        if isinstance(operand, Stack):
+            yield operand.parts[0].shape[1:]
+        elif isinstance(operand, np.ndarray):
+            yield operand.shape
+        elif isinstance(operand, tuple):
+            yield from _shapes(operand)
+
+
+def _grouped(operand: Any, group: int, axes: int) -> Any:
+    """An operand of a group; a tensor that has fewer axes than others gets some behind the leading one."""
+    if isinstance(operand, Stack):
+        part = operand.parts[group]
+        return part.reshape(len(part), *(1,) * (axes + 1 - part.ndim), *part.shape[1:])
+    return tuple(_grouped(item, group, axes) for item in operand) if isinstance(operand, tuple) else operand
+
+
+def _placed(operand: Any, group: int, place: int) -> Any:
+    """An operand of one rank of a group."""
+    if isinstance(operand, Stack):
+        return operand.parts[group][place, ...]
+    return tuple(_placed(item, group, place) for item in operand) if isinstance(operand, tuple) else operand
