@@ -100,20 +100,20 @@ def fold(
     if len(terms) == 1:
         return terms[0]
     ufunc = _UFUNCS[reduce]
-    if order == "ring":
-        return _ring(terms, _operation(ufunc, terms[0].dtype, mode), start, total)
-    if order == "tree":
-        return _tree(list(terms), _operation(ufunc, terms[0].dtype, mode))
-    if order == "fp32acc" and _is_half(terms[0].dtype):
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        if order == "ring":
+            return _ring(terms, _operation(ufunc, terms[0].dtype, mode), start, total)
+        if order == "tree":
+            return _tree(list(terms), _operation(ufunc, terms[0].dtype, mode))
+        if order == "fp32acc" and _is_half(terms[0].dtype):
             wide = to_single(terms[0])
             for term in terms[1:]:
                 wide = ufunc(wide, to_single(term))
-        return narrow(wide, from_numpy(terms[0].dtype), mode)[0]
-    if order.startswith("random:"):
-        draws = np.random.default_rng([int(order[len("random:") :]), *key])
-        terms = [terms[at] for at in draws.permutation(len(terms))]
-    return _left(terms, _operation(ufunc, terms[0].dtype, mode))
+            return narrow(wide, from_numpy(terms[0].dtype), mode)[0]
+        if order.startswith("random:"):
+            draws = np.random.default_rng([int(order[len("random:") :]), *key])
+            terms = [terms[at] for at in draws.permutation(len(terms))]
+        return _left(terms, _operation(ufunc, terms[0].dtype, mode))
 
 
 def folder(terms: Terms, group: str, index: int) -> Callable[[Sequence[Array], str], Array]:
@@ -146,14 +146,12 @@ def _operation(ufunc: Callable[..., Array], kind: "np.dtype[Any]", mode: Overflo
         target = from_numpy(kind)
 
         def half(a: Array, b: Array) -> Array:
-            with np.errstate(all="ignore"):
-                return narrow(ufunc(to_single(a), to_single(b)), target, mode)[0]
+            return narrow(ufunc(to_single(a), to_single(b)), target, mode)[0]
 
         return half
 
     def plain(a: Array, b: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return ufunc(a, b, out=a)
+        return ufunc(a, b, out=a)
 
     return plain
 
