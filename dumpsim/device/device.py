@@ -75,6 +75,7 @@ class Device:
         "number",
         "overflow",
         "queues",
+        "raised",
         "rank",
         "schedule",
         "scheduler",
@@ -114,6 +115,7 @@ class Device:
         self.suspended = False
         self.errors: list[BaseException] = []
         self.stopped: Failure | None = None
+        self.raised: BaseException | None = None  # what has stopped it, once the program was told
         self.trace: Callable[[Task], None] | None = None
         self._events = 0
         self.next_serial: Callable[[], int] = count().__next__
@@ -170,4 +172,5 @@ class Device:
             raise self.errors.pop(0)
         for stream in self.streams:
             if stream.error is not None:
+                self.raised = stream.error
                 raise stream.error

@@ -75,9 +75,14 @@ class Scheduler:
         return self._count - 1
 
     def finish(self, rank: int) -> None:
-        """Wait for the devices of a rank that ends."""
+        """Wait for the devices of a rank that ends; what its program has caught is not raised again."""
         for device in self._devices.get(rank, ()):
-            device.synchronize()
+            caught = device.raised
+            try:
+                device.synchronize()
+            except Exception as error:
+                if error is not caught:
+                    raise
 
     def failed(self, rank: int) -> bool:
         """Whether a device of the rank has an error that is the rank's own and was not raised yet, or is lasting."""

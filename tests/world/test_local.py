@@ -227,6 +227,15 @@ def test_different_calls(mine, theirs, words):
     assert isinstance(raised, CollectiveError)
 
 
+def test_an_error_that_every_rank_catches_ends_no_rank():
+    def main():
+        with pytest.raises(CollectiveError, match="parameter reduce"):
+            machine().run("hccl_world_group", "AllReduce", part(0), reduce=("sum", "max")[current().rank])
+        return current().rank
+
+    assert launch(main, ranks=2) == [0, 1]
+
+
 def test_different_shapes_and_types():
     def main():
         machine().run(
