@@ -268,6 +268,18 @@ MEANINGS: dict[str, Meaning] = {
     "DS-TST-001": _M("The marker npu has a setting or a value that does not exist.", "pytest --markers lists them."),
     "DS-TST-002": _M("dump_dir.configure was given a field that no dump config has, or a value that is no JSON."),
     "DS-TST-003": _M("The fixture golden was given something that it cannot compare."),
+    "DS-TST-004": _M(
+        "The marker ranks or the fixture world is used in a way that does not exist.",
+        "@pytest.mark.ranks(4) runs a test on four ranks; world.run(function, 4) runs one function on them.",
+    ),
+    "DS-TST-005": _M(
+        "A rank of a test waits for ranks that will not come.",
+        "All ranks of a test have to make the same calls of world.barrier, world.gather and golden, in one order.",
+    ),
+    "DS-TST-006": _M(
+        "A worker of pytest-xdist that is a rank has ended, or runs another test than the other ranks.",
+        "Under --dumpsim-ranks=xdist every worker has to collect the same tests in the same order.",
+    ),
 }
 
 # codes of the vendor's runtime that scripts see in error texts [spec parallel 4.5]

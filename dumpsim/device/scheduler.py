@@ -68,6 +68,11 @@ class Scheduler:
         self._count = 0
         self._running: Stream | None = None
 
+    @property
+    def hosts(self) -> Hosts | None:
+        """The programs of the ranks that share this scheduler; None where a rank is alone in its process."""
+        return self._hosts
+
     def add(self, device: Owner) -> int:
         """Take a new device and return its number."""
         self._devices.setdefault(device.rank, []).append(device)

@@ -8,10 +8,14 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.errors import BadInputError
 from dumpsim.testing.neutral import NeutralTree
 from dumpsim.testing.treediff import Tolerance, tree_differences
+
+if TYPE_CHECKING:
+    from dumpsim.testing.rankworld import RankWorld
 
 __all__ = ["Golden", "place"]
 
@@ -34,12 +38,18 @@ class Golden:
         Directories of this machine, by the name that stands for them in golden trees.
     test : str
         The test's id, for messages.
+    world : RankWorld, optional
+        The ranks of the test.
 
     Notes
     -----
     In a golden tree ``<dump>``, ``<tmp_path>``, ``<rootdir>`` and ``<dumpsim>`` stand for the directories of the
     machine that wrote it, in text files and in graphs. Each test writes a directory of its own, as a whole, so tests
     may run in parallel; a golden tree that is up to date is not touched.
+
+    In a test that runs on ranks a call waits until every other rank has made it or has ended. Ranks that give the same
+    directory, such as ``dump_dir`` with its ``rank_N``, compare one tree: the lowest rank does it for all. Ranks that
+    give directories of their own compare them with ``rank_N`` of the golden tree.
 
     Examples
     --------
@@ -56,13 +66,20 @@ class Golden:
     """
 
     def __init__(
-        self, directory: Path, *, update: bool = False, roots: Mapping[str, str] | None = None, test: str = ""
+        self,
+        directory: Path,
+        *,
+        update: bool = False,
+        roots: Mapping[str, str] | None = None,
+        test: str = "",
+        world: "RankWorld | None" = None,
     ) -> None:
         self.directory = directory
         self.update = update
         self._roots = dict(roots or {})
         self._test = test
-        self._used: set[str] = set()
+        self._world = world
+        self._used: set[tuple[int, str]] = set()  # rank and name
 
     def __repr__(self) -> str:
         found = sorted(path.name for path in self.directory.glob("*")) if self.directory.is_dir() else []
@@ -101,15 +118,33 @@ class Golden:
             For a dump that is empty or no directory, and for a name that the test has used before.
         """
         __tracebackhide__ = True
+
+        target = self.directory / _plain(name)
+        compare = {"rtol": rtol, "atol": atol, "stamps": stamps}
+        world = self._world
+        if world is None or world.members is None:
+            self._claim(name, 0)
+            self._compare(dump, target, compare, ignore)
+            return
+        self._claim(name, world.rank)
+        part, first = _share(world, dump, name)
+        if first == world.rank:
+            self._compare(dump, target / part if part else target, compare, ignore)
+        world.meet("the end of golden()")  # where the comparison fails, the others are stopped here
+
+    def _compare(
+        self, dump: "str | os.PathLike[str]", target: Path, compare: Mapping[str, Any], ignore: Sequence[str]
+    ) -> None:
+        """Write the tree, or fail the test with what differs."""
+        __tracebackhide__ = True
         import pytest
 
-        self._claim(name)
         if self.update:
-            self.write(dump, name, ignore=ignore)
+            self._write(dump, target, ignore)
             return
-        found = self.differences(dump, name, rtol=rtol, atol=atol, stamps=stamps, ignore=ignore)
+        found = self._differences(dump, target, Tolerance(**compare), ignore)
         if found:
-            pytest.fail(self._message(found, name), pytrace=False)
+            pytest.fail(self._message(found, target), pytrace=False)
 
     def differences(
         self,
@@ -122,16 +157,23 @@ class Golden:
         ignore: Sequence[str] = (),
     ) -> list[str]:
         """Return what differs, one text a difference."""
-        tree, target = self._tree(dump, ignore), self.directory / _plain(name)
+        tolerance = Tolerance(rtol=rtol, atol=atol, stamps=stamps)
+        return self._differences(dump, self.directory / _plain(name), tolerance, ignore)
+
+    def _differences(
+        self, dump: "str | os.PathLike[str]", target: Path, tolerance: Tolerance, ignore: Sequence[str]
+    ) -> list[str]:
+        tree = self._tree(dump, ignore)
         if not target.is_dir():
             return [f"there is no golden tree {target}"]
-        return tree_differences(
-            tree, NeutralTree(target, ignore=ignore), Tolerance(rtol=rtol, atol=atol, stamps=stamps)
-        )
+        return tree_differences(tree, NeutralTree(target, ignore=ignore), tolerance)
 
     def write(self, dump: "str | os.PathLike[str]", name: str = "dump", *, ignore: Sequence[str] = ()) -> bool:
         """Make the golden tree this dump; return whether anything changed."""
-        tree, target = self._tree(dump, ignore), self.directory / _plain(name)
+        return self._write(dump, self.directory / _plain(name), ignore)
+
+    def _write(self, dump: "str | os.PathLike[str]", target: Path, ignore: Sequence[str]) -> bool:
+        tree = self._tree(dump, ignore)
         try:
             if target.is_dir() and not tree_differences(tree, NeutralTree(target, ignore=ignore), Tolerance()):
                 return False
@@ -147,15 +189,15 @@ class Golden:
             shutil.rmtree(part, ignore_errors=True)
         return True
 
-    def _claim(self, name: str) -> None:
-        if _plain(name) in self._used:
+    def _claim(self, name: str, rank: int) -> None:
+        if (rank, _plain(name)) in self._used:
             raise BadInputError(
                 f"the test has compared a tree {name!r} already",
                 where="golden",
                 allowed=("another name: golden(dump_dir, 'second')",),
                 code="DS-TST-003",
             )
-        self._used.add(_plain(name))
+        self._used.add((rank, _plain(name)))
 
     def _tree(self, dump: "str | os.PathLike[str]", ignore: Sequence[str]) -> NeutralTree:
         """The dump without paths of this machine."""
@@ -168,9 +210,9 @@ class Golden:
             raise BadInputError("holds no files: nothing was dumped", where=str(path), code="DS-TST-003")
         return tree
 
-    def _message(self, found: Sequence[str], name: str) -> str:
+    def _message(self, found: Sequence[str], target: Path) -> str:
         count = f"{len(found)} difference{'s' * (len(found) != 1)}"
-        lines = [f"{count} from the golden tree {self.directory / _plain(name)} (golden -> dump):"]
+        lines = [f"{count} from the golden tree {target} (golden -> dump):"]
         for text in found[:_SHOWN]:
             head, *rest = text.split("\n")
             lines.append(f"  {head}")
@@ -181,6 +223,15 @@ class Golden:
             lines.append(f"  and {len(found) - _SHOWN} more")
         lines.append(f"to make this dump the golden tree: pytest --update-golden {self._test!r}")
         return "\n".join(lines)
+
+
+def _share(world: "RankWorld", dump: "str | os.PathLike[str]", name: str) -> tuple[str, int]:
+    """Which part of the golden tree this rank's directory is, and which rank compares it."""
+    path = os.path.abspath(dump)
+    came = world.meet("golden()", (name, path))
+    paths = {other for given, other in came.values() if given == name}
+    first = min(rank for rank, given in came.items() if given == (name, path))
+    return (f"rank_{first}" if len(paths) > 1 else ""), first
 
 
 def place(directory: Path, file: Path, test: str) -> Path:

@@ -1,10 +1,10 @@
-"""The pytest plugin: fixtures ``npu``, ``dump_dir``, ``faults`` and ``golden``.
+"""The pytest plugin: fixtures ``npu``, ``world``, ``dump_dir``, ``faults`` and ``golden``, and tests on many ranks.
 
 It is loaded at the start of every pytest run on the machine, so it imports nothing but pytest until a fixture is used.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from dumpsim.testing.dump_dir import DumpDir
     from dumpsim.testing.faults import Faults
     from dumpsim.testing.golden import Golden
+    from dumpsim.testing.rankworld import RankWorld
 
-__all__ = ["dump_dir", "faults", "golden", "npu", "pytest_addoption", "pytest_configure"]
+__all__ = ["dump_dir", "faults", "golden", "npu", "pytest_addoption", "pytest_configure", "world"]
 
 _MARKERS = (
     "npu(device=None, chip=None, mindspore='seed', clock='virtual', seed=0, ..., environment={}): "
     "what the emulated device of the fixture npu is (fields of RunSettings)",
     "faults(*faults, strict=True): faults of the device of the fixture npu, as JSON objects of a fault plan",
+    "ranks(*sizes): run the test on that many emulated ranks; several sizes: once for each of them",
 )
+_WORLD: "pytest.StashKey[RankWorld]" = pytest.StashKey()
 _WHEN = ("fixtures", "session")
 _HINT = (
     "The fixture npu makes `import mindspore` work inside tests. Import it there, or set the ini option\n"
@@ -71,6 +74,79 @@ def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None]":
         report.sections.append(("dumpsim", _HINT))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> None:
+    """Give tests with the marker ranks the fixture world."""
+    if not collector.istestfunction(obj, name):
+        return
+    marked = [mark for mark in getattr(obj, "pytestmark", ()) if mark.name in ("ranks", "usefixtures")]
+    if any(mark.name == "usefixtures" and "world" in mark.args for mark in marked):
+        return
+    if collector.get_closest_marker("ranks") or any(mark.name == "ranks" for mark in marked):
+        pytest.mark.usefixtures("world")(obj)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each size where the marker ranks has several."""
+    marker = metafunc.definition.get_closest_marker("ranks")
+    if marker is None or len(marker.args) < 2:
+        return
+    from dumpsim.core.errors import BadInputError
+    from dumpsim.testing.ranks import sizes
+
+    try:
+        found = sizes(marker)
+    except BadInputError:
+        return  # the fixture raises it
+    metafunc.parametrize("world", found, indirect=True, ids=[f"ranks{size}" for size in found])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse what cannot run on ranks, rather than run it once."""
+    if item.get_closest_marker("ranks") and isinstance(item, pytest.Function):
+        from dumpsim.core.errors import BadInputError
+        from dumpsim.testing.ranks import check, marker_of
+
+        wrong = None
+        try:
+            check(marker_of(item), item)
+        except BadInputError as error:
+            wrong = str(error)
+        if wrong is not None:
+            pytest.fail(wrong, pytrace=False)
+        if "world" not in item.fixturenames:  # the marker is that of a parameter
+            item.fixturenames = ["world", *item.fixturenames]
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> "Generator[None, object, object]":
+    """Run the body of a test with the marker ranks on each of them."""
+    test = _rank_test(pyfuncitem)
+    if test is None:
+        return (yield)
+    plain = pyfuncitem.obj
+    pyfuncitem.obj = test.body(plain)
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = plain  # tracebacks begin at the test function
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
+    """Add what became of each rank."""
+    report = yield
+    world = item.stash.get(_WORLD, None)
+    if world is not None and call.when == "call":
+        from dumpsim.testing.ranktest import describe
+
+        describe(report, item, world.jobs, call.excinfo)
+    return report
+
+
 @pytest.fixture
 def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
     """A fresh emulated device for this test: the current `Session` of a rank of its own, closed at the end.
@@ -100,8 +176,9 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
     from dumpsim.world.context import RankContext, use
 
     settings, environment = _settings(request.node)
-    wanted = [fault for marker in request.node.iter_markers("faults") for fault in marker.args]
-    strict = all(_strict(marker) for marker in request.node.iter_markers("faults"))
+    wanted, strict = _faults(request.node)
+    if request.node.get_closest_marker("ranks"):
+        wanted = []  # for the devices of the ranks, not for this one of the fixtures
     with aliased(), restored(), use(RankContext.from_environment()) as rank:
         session = Session(settings, environment={**os.environ, **environment})
         injector = _inject(session, wanted) if wanted else None
@@ -111,6 +188,56 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
         yield session
     if injector is not None and strict:
         _refuse_unused(injector)
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[RankWorld]":
+    """The ranks of this test: ``world.rank``, ``world.size``, ``world.barrier()``, ``world.gather(value)``.
+
+    Under ``@pytest.mark.ranks(4)`` the body of the test runs on four ranks of this process, which take turns, so that
+    every run has the same order; ``@pytest.mark.ranks(1, 2, 4)`` makes three tests of it. Without the marker the body
+    runs once, and ``world.run(function, 4)`` runs a function on ranks. As with `npu`, ``import mindspore`` finds the
+    emulation, and the marker ``npu`` chooses the settings of every rank.
+
+    Fixtures are set up once, outside of the ranks, and all ranks share what they return: also ``tmp_path`` and
+    ``dump_dir``, where each rank dumps to its ``rank_N``. Each rank has its own environment variables (with
+    ``RANK_ID`` and ``RANK_SIZE``), working directory, seeded generators of `random` and `numpy.random`, standard
+    output with ``capsys``, and device with ``npu`` and ``faults``. ``golden`` compares the tree once, when all ranks
+    have come to it. `monkeypatch` changes attributes for all ranks; environment variables and the working directory
+    change for the rank that calls it.
+
+    The first rank that fails fails the test, with its traceback; the others are stopped where they wait. A rank that
+    skips ends by itself.
+
+    Examples
+    --------
+    ::
+
+        @pytest.mark.ranks(4)
+        def test_sum(world):
+            from mindspore import Tensor, communication, ops
+
+            communication.init()
+            total = ops.AllReduce()(Tensor([float(world.rank)]))
+            assert total == 6
+    """
+    from dumpsim.testing.imports import aliased
+    from dumpsim.testing.localranks import LocalRanks
+    from dumpsim.testing.ranks import asked, marker_of, misspelt
+    from dumpsim.testing.ranktest import kept_environment
+    from dumpsim.testing.rankworld import RankWorld
+
+    marker = marker_of(request.node)
+    size = None if marker is None else asked(marker, request.node)
+    settings, environment = _settings(request.node)
+
+    def make(ranks: int) -> LocalRanks:
+        return LocalRanks(ranks, settings=settings, environment=environment)
+
+    with aliased(), kept_environment():
+        made = RankWorld(tmp_path, make, marked=size, misspelt=misspelt(request.node))
+        request.node.stash[_WORLD] = made
+        yield made
 
 
 @pytest.fixture
@@ -128,15 +255,25 @@ def faults(npu: "Session") -> "Iterator[Faults]":
 
 
 @pytest.fixture
-def dump_dir(npu: "Session", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "DumpDir":
+def dump_dir(
+    request: pytest.FixtureRequest, npu: "Session", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> "DumpDir":
     """A dump root of this test; ``dump_dir.configure(saved_data="full")`` writes a config that the device obeys."""
     from dumpsim.testing.dump_dir import DumpDir
 
-    def set_variable(name: str, value: str) -> None:
-        monkeypatch.setenv(name, value)
-        npu.environment[name] = value
+    world = _world(request)
 
-    return DumpDir(tmp_path / "dump", set_variable, release=npu.settings.mindspore)
+    def set_variable(name: str, value: str) -> None:
+        from dumpsim.runtime.session import Session
+
+        if world is None or world.members is None:
+            monkeypatch.setenv(name, value)
+            npu.environment[name] = value
+        else:  # both are the rank's own, and end with it
+            os.environ[name] = Session.current().environment[name] = value
+
+    directory = tmp_path if world is None else world.directory
+    return DumpDir(directory / "dump", set_variable, release=npu.settings.mindspore)
 
 
 @pytest.fixture
@@ -149,12 +286,38 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> "Golden":
     from dumpsim.testing.golden import Golden, place
 
     directory = request.path.parent / request.config.getini("dumpsim_golden")
+    world = _world(request)
     return Golden(
         place(directory, request.path, request.node.nodeid),
         update=request.config.getoption("update_golden"),
-        roots={"rootdir": str(request.config.rootpath), "tmp_path": str(tmp_path)},
+        roots={
+            "rootdir": str(request.config.rootpath),
+            "tmp_path": str(tmp_path if world is None else world.directory),
+        },
         test=request.node.nodeid,
+        world=world,
     )
+
+
+def _world(request: pytest.FixtureRequest) -> "RankWorld | None":
+    """The fixture world of a test that has it, directly or by the marker ranks."""
+    return request.getfixturevalue("world") if "world" in request.fixturenames else None
+
+
+def _rank_test(item: pytest.Function) -> Any:
+    """What runs the body of a test with the marker ranks; None for another one."""
+    world = item.stash.get(_WORLD, None)
+    if world is None or world.marked is None:
+        return None
+    from dumpsim.testing.ranktest import RankTest
+
+    wanted, strict = _faults(item)
+    plan = None
+    if wanted:
+        from dumpsim.device.faults import make_plan
+
+        plan = make_plan(wanted)
+    return RankTest(item, world, plan=plan, strict=strict)
 
 
 def _settings(node: Any) -> "tuple[RunSettings, dict[str, str]]":
@@ -198,6 +361,13 @@ def _settings(node: Any) -> "tuple[RunSettings, dict[str, str]]":
             code=error.code or "DS-TST-001",
         ) from None
     return settings, environment
+
+
+def _faults(node: Any) -> "tuple[list[Mapping[str, Any]], bool]":
+    """The faults of a test's markers, and whether they must strike."""
+    markers = list(node.iter_markers("faults"))
+    strict = [_strict(marker) for marker in markers]
+    return [fault for marker in markers for fault in marker.args], all(strict)
 
 
 def _strict(marker: Any) -> bool:

@@ -90,8 +90,5 @@ def launch(
         own = {"RANK_ID": str(rank), "RANK_SIZE": str(ranks), "DEVICE_ID": str(rank)}
         context = RankContext(rank=rank, size=ranks, device_id=rank, environment={**shared, **own}, world=world)
         hosts.add(context, partial(function, *args))
-    try:
-        results: list[T] = hosts.run()
-    finally:
-        world.close()
+    results: list[T] = hosts.run()
     return results

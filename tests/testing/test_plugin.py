@@ -3,38 +3,9 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
-INSTALLED = any(point.value == "dumpsim.testing.plugin" for point in entry_points(group="pytest11"))
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Run pytest on one test file; returns its output."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-
-    def run_file(text, *options):
-        path = tmp_path / "test_inner.py"
-        path.write_text(text)
-        load = [] if INSTALLED else ["-p", "dumpsim.testing.plugin"]
-        unused = [
-            "cacheprovider",
-            "hypothesispytest",
-            "benchmark",
-            "anyio",
-            *(["xdist"] if "-n" not in options else []),
-        ]
-        load += [f"-pno:{name}" for name in unused]
-        command = [sys.executable, "-m", "pytest", *load, "-q", "--strict-markers", str(path)]
-        done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path, check=False)
-        return done.stdout + done.stderr
-
-    return run_file
 
 
 def test_each_test_has_a_device_of_its_own(run):

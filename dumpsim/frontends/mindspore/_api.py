@@ -74,7 +74,7 @@ Acosh: acosh | - | acosh arccosh
 Asin: asin | - | asin arcsin
 Asinh: asinh | - | asinh arcsinh
 Atan: atan | - | atan arctan
-Atanh: atanh arctanh | - | atanh arctanh
+Atanh: atanh | - | atanh arctanh
 Ceil: ceil | ceil | ceil
 Cos: cos | cos | cos
 Cosh: cosh | - | cosh
@@ -201,7 +201,6 @@ StandardNormal: standard_normal
 -: randn | - | randn
 -: rand | - | rand
 -: randint
--: tuple_to_array
 """,
         "network": """
 ReLU: relu | - | nn.functional.relu nn.ReLU | ReLU
@@ -252,7 +251,6 @@ AssignSub: assign_sub
 -: identity | - | nn.Identity | Identity
 -: partial
 -: scalar_to_tensor
--: is_tensor
 Depend: depend
 StopGradient: stop_gradient
 """,

@@ -1,0 +1,100 @@
+"""What became of each rank of a test, and the sections of the test's report that say so."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dumpsim.testing.ranks import named
+
+__all__ = ["Outcome", "output_sections", "rank_sections"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """How one rank of a test has ended.
+
+    Attributes
+    ----------
+    rank : int
+    state : str
+        ``not started``, ``passed``, ``skipped``, ``failed``, ``stopped``.
+    reason : str
+        One line: why it was skipped or stopped, or what it has raised.
+    error : BaseException, optional
+        What it has raised, where that was raised in this process.
+    traceback : str
+        The traceback as pytest shows it.
+    out, err : str
+        What it has printed and nobody has read.
+
+    Examples
+    --------
+    >>> Outcome(rank=2, state="stopped", reason="rank 1 has raised ValueError").line()
+    'stopped: rank 1 has raised ValueError'
+    """
+
+    rank: int
+    state: str = "not started"
+    reason: str = ""
+    error: BaseException | None = None
+    traceback: str = ""
+    out: str = ""
+    err: str = ""
+
+    def line(self) -> str:
+        """State and reason."""
+        return f"{self.state}: {self.reason}" if self.reason else self.state
+
+
+def rank_sections(outcomes: Sequence[Outcome], first: int | None) -> list[tuple[str, str]]:
+    """A section for each rank, of its end; ranks that have ended equally share one.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+    first : int, optional
+        The rank whose traceback the report shows already.
+
+    Examples
+    --------
+    >>> ends = [Outcome(rank=rank, state="stopped", reason="rank 1 has raised ValueError") for rank in (0, 2, 3)]
+    >>> ends.append(Outcome(rank=1, state="failed", reason="ValueError: 5", traceback="..."))
+    >>> for title, text in rank_sections(ends, first=1):
+    ...     print(title, "|", text)
+    rank 1 | failed: ValueError: 5 (traceback above)
+    ranks 0, 2, 3 | stopped: rank 1 has raised ValueError
+    """
+
+    def end(outcome: Outcome) -> str:
+        if outcome.rank == first and outcome.traceback:
+            return f"{outcome.line()} (traceback above)"
+        return f"{outcome.line()}\n{outcome.traceback}".rstrip()
+
+    ordered = sorted(outcomes, key=lambda outcome: (outcome.rank != first, outcome.rank))
+    return _folded(ordered, end)
+
+
+def output_sections(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """What ranks have printed, as pytest's sections of captured output.
+
+    Examples
+    --------
+    >>> output_sections([Outcome(rank=rank, out="step 0") for rank in range(3)])
+    [('Captured stdout call (ranks 0-2)', 'step 0')]
+    """
+    texts: tuple[tuple[str, Callable[[Outcome], str]], ...] = (
+        ("stdout", lambda outcome: outcome.out),
+        ("stderr", lambda outcome: outcome.err),
+    )
+    return [
+        (f"Captured {key} call ({title})", text)
+        for key, of in texts
+        for title, text in _folded([outcome for outcome in outcomes if of(outcome)], of)
+    ]
+
+
+def _folded(outcomes: Sequence[Outcome], text: Callable[[Outcome], str]) -> list[tuple[str, str]]:
+    """Title and text for the ranks whose texts are equal, in the order of their first."""
+    found: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        found.setdefault(text(outcome), []).append(outcome.rank)
+    return [(named(ranks), one) for one, ranks in found.items()]
