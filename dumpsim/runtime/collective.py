@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,9 @@ __all__ = ["Attendance", "Kind", "Operator", "attend", "caller", "is_shared", "p
 Attrs = Mapping[str, Any]
 Kind = tuple[str, tuple[int, ...]]
 Offer = Callable[[], Sequence[Array]]
-Finish = Callable[[Sequence[Array]], list[Array]]
+Finish = Callable[[Sequence[Sequence[Array]]], list[Array]]
 
-_NEIGHBORS = ("NeighborExchangeV2", "NeighborExchangeV2Grad")
+_NEIGHBORS = ("NeighborExchange", "NeighborExchangeV2", "NeighborExchangeV2Grad")
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -60,10 +62,25 @@ class Operator:
     name: str = ""
     place: str = ""
 
-    def call(self, group: Group) -> Call:
-        """What it asks of its group."""
+    def calls(self, group: Group) -> list[Call]:
+        """What it asks of its group: one collective, or several messages."""
         fields: dict[str, Any] = {"op": self.type, "tensors": self.tensors, "name": self.name, "place": self.place}
-        return Call(**{**fields, **self._fields(group)})
+        if self.type == "BatchISendIRecv":
+            return [Call(**{**fields, **message}) for message in self._messages()]
+        return [Call(**{**fields, **self._fields(group)})]
+
+    def _messages(self) -> list[dict[str, Any]]:
+        """Messages to and from several members: the sends first, so that no receive keeps them back."""
+        directions = self.attrs["op_types"], self.attrs["remote_ranks"], self.outputs
+        tensors = iter(self.tensors)
+        sends: list[dict[str, Any]] = []
+        receives: list[dict[str, Any]] = []
+        for op, rank, kind in zip(*directions, strict=True):
+            if op == "isend":
+                sends.append({"op": "Send", "root": rank, "tensors": (next(tensors),)})
+            else:
+                receives.append({"op": "Receive", "root": rank, "tensors": (), "expected": (kind,)})
+        return sends + receives
 
     def _fields(self, group: Group) -> dict[str, Any]:
         """What the operator's attributes and host operands say."""
@@ -78,7 +95,8 @@ class Operator:
             case "Broadcast":
                 return {"root": attrs["root_rank"]}
             case "CollectiveScatter":
-                return {"root": attrs["src_rank"]}
+                mine = {} if group.rank == attrs["src_rank"] else {"tensors": (), "expected": self.outputs}
+                return {"root": attrs["src_rank"], **mine}
             case "CollectiveGather":
                 return {"root": attrs["dest_rank"]}
             case "AllGatherV":
@@ -97,18 +115,12 @@ class Operator:
                 return {"root": attrs["dest_rank"], "tag": attrs["sr_tag"]}
             case "Receive":
                 return {"root": attrs["src_rank"], "tag": attrs["sr_tag"], "tensors": (), "expected": self.outputs}
-            case "BatchISendIRecv":
-                sent, ranks = attrs["op_types"], attrs["remote_ranks"]
-                return {
-                    "sends": tuple(rank for rank, op in zip(ranks, sent, strict=True) if op == "isend"),
-                    "receives": tuple(rank for rank, op in zip(ranks, sent, strict=True) if op != "isend"),
-                    "expected": tuple(kind for kind, op in zip(self.outputs, sent, strict=True) if op != "isend"),
-                }
-            case "NeighborExchange":
-                ends = {"sends": _counts(attrs["send_rank_ids"]), "receives": _counts(attrs["recv_rank_ids"])}
-                return {**ends, "expected": self.outputs}
             case op if op in _NEIGHBORS:
-                return self._image().fields()
+                (targets, sent), (sources, received) = self._pieces()
+                sends = _totals(targets, sent, len(group.members))
+                kind = (self.tensors or self.outputs)[0][0]
+                receives = _totals(sources, received, len(group.members))
+                return {"tensors": ((kind, (sum(sends),)),), "sends": sends, "receives": receives}
             case _:
                 return {}
 
@@ -118,32 +130,50 @@ class Operator:
         return {"reduce": self.attrs["op"], "tensors": tensors}
 
     def _image(self) -> "_Image":
-        (kind, shape), (_, enlarged) = self.tensors[0], self.outputs[0]
+        (_, shape), (_, enlarged) = self.tensors[0], self.outputs[0]
         if self.type == "NeighborExchangeV2Grad":
-            return _Image(kind=kind, shape=enlarged, attrs=self.attrs, backward=True)
-        return _Image(kind=kind, shape=shape, attrs=self.attrs, backward=False)
+            return _Image(shape=enlarged, attrs=self.attrs, backward=True)
+        return _Image(shape=shape, attrs=self.attrs, backward=False)
 
-    def brought(self, arrays: Sequence[Any]) -> list[Array]:
-        """What it brings to the group, of its tensors; C-contiguous."""
-        if self.type == "Receive":
+    def _pieces(self) -> tuple[tuple[list[int], list[tuple[int, ...]]], tuple[list[int], list[tuple[int, ...]]]]:
+        """Members and shapes of what goes to neighbours and comes from them, as the attributes list them."""
+        if self.type == "NeighborExchange":
+            shapes = [shape for _, shape in self.tensors], [shape for _, shape in self.outputs]
+            return (list(self.attrs["send_rank_ids"]), shapes[0]), (list(self.attrs["recv_rank_ids"]), shapes[1])
+        return self._image().pieces()
+
+    def brought(self, call: Call, number: int, arrays: Sequence[Any]) -> list[Array]:
+        """What it brings to one of its calls, of its tensors; C-contiguous."""
+        if not call.tensors:
             return []
+        if self.type == "BatchISendIRecv":
+            return [np.ascontiguousarray(arrays[number])]
         if self.type in _NEIGHBORS:
-            return self._image().pieces(arrays[0])
+            (targets, _), _ = self._pieces()
+            pieces = list(arrays) if self.type == "NeighborExchange" else self._image().cut(arrays[0])
+            flat = [np.ascontiguousarray(pieces[at]).reshape(-1) for at in _by_member(targets)]
+            return [np.concatenate(flat) if flat else np.empty(0, dtype(call.tensors[0][0]).numpy)]
         held = [np.ascontiguousarray(array).reshape(np.shape(array)) for array in arrays]
         if "op" in self.attrs:
             return [array.view(np.int8) if array.dtype == np.bool_ else array for array in held]
         return held
 
-    def made(self, given: Sequence[Array], arrays: Sequence[Any]) -> list[Array]:
-        """Its outputs, of what it got from the group and its tensors; zeros where it got nothing."""
+    def made(self, results: Sequence[Sequence[Array]], arrays: Sequence[Any]) -> list[Array]:
+        """Its outputs, of what its calls got and its tensors; zeros where it got nothing."""
         if self.type == "Send":
             return [np.array(array) for array in arrays[: len(self.outputs)]]
         if self.type in _NEIGHBORS:
-            return [self._image().joined(arrays[0], given)]
+            _, (sources, shapes) = self._pieces()
+            order = _by_member(sources)
+            ends = list(accumulate((prod(shapes[at]) for at in order), initial=0))
+            parts = {at: results[0][0][low:high] for at, (low, high) in zip(order, pairwise(ends), strict=True)}
+            pieces = [parts[at].reshape(shape) for at, shape in enumerate(shapes)]
+            return pieces if self.type == "NeighborExchange" else [self._image().joined(arrays[0], pieces)]
         if self.type == "BatchISendIRecv":
-            came = iter(given)
+            came = (got for got in results if got)
             sent = [op == "isend" for op in self.attrs["op_types"]]
-            return [_shaped(None if own else next(came), kind) for own, kind in zip(sent, self.outputs, strict=True)]
+            return [_shaped(None if own else next(came)[0], kind) for own, kind in zip(sent, self.outputs, strict=True)]
+        given = results[0]
         return [_shaped(given[at] if at < len(given) else None, kind) for at, kind in enumerate(self.outputs)]
 
 
@@ -151,7 +181,6 @@ class Operator:
 class _Image:
     """An image whose borders go to neighbours, and what comes from them: around it, or back onto its borders."""
 
-    kind: str
     shape: tuple[int, ...]
     attrs: Attrs
     backward: bool
@@ -171,25 +200,20 @@ class _Image:
             return halo(rows, columns, sent), borders(rows, columns, received)
         return borders(rows, columns, sent), halo(rows, columns, received)
 
-    def fields(self) -> dict[str, Any]:
-        """What the call says of the neighbours."""
+    def pieces(self) -> tuple[tuple[list[int], list[tuple[int, ...]]], tuple[list[int], list[tuple[int, ...]]]]:
+        """Members and shapes of what goes to neighbours and comes from them."""
         (out, into), (regions, goals) = self._ends(), self._regions()
-        return {
-            "op": "NeighborExchangeV2",
-            "tensors": tuple((self.kind, self._extents(regions[d])) for d in out),
-            "expected": tuple((self.kind, self._extents(goals[d])) for d in into),
-            "sends": _counts(self.attrs["send_rank_ids"][d] for d in out),
-            "receives": _counts(self.attrs["recv_rank_ids"][d] for d in into),
-        }
+        sent = [self.attrs["send_rank_ids"][d] for d in out], [self._extents(regions[d]) for d in out]
+        return sent, ([self.attrs["recv_rank_ids"][d] for d in into], [self._extents(goals[d]) for d in into])
 
     def _extents(self, region: Region) -> tuple[int, ...]:
         rows, columns = region
         return (*self.shape[:2], rows.stop - rows.start, columns.stop - columns.start)
 
-    def pieces(self, array: Array) -> list[Array]:
+    def cut(self, array: Array) -> list[Array]:
         """What goes to neighbours."""
         (out, _), (regions, _) = self._ends(), self._regions()
-        return [np.ascontiguousarray(array[:, :, regions[d][0], regions[d][1]]) for d in out]
+        return [array[:, :, regions[d][0], regions[d][1]] for d in out]
 
     def joined(self, array: Array, given: Sequence[Array]) -> Array:
         """The enlarged image, or the gradient of the one that was enlarged."""
@@ -208,6 +232,19 @@ class _Image:
         return image
 
 
+def _by_member(ranks: Sequence[int]) -> list[int]:
+    """The order in which pieces travel."""
+    return sorted(range(len(ranks)), key=lambda at: ranks[at])
+
+
+def _totals(ranks: Sequence[int], shapes: Sequence[tuple[int, ...]], members: int) -> tuple[int, ...]:
+    """Elements by member; a place outside of the group makes more of them than there are members."""
+    totals = [0] * max([members, *(rank + 1 for rank in ranks)])
+    for rank, shape in zip(ranks, shapes, strict=True):
+        totals[rank] += prod(shape)
+    return tuple(totals)
+
+
 def _counts(numbers: Any, factor: int = 1) -> tuple[int, ...]:
     return tuple(int(number) * factor for number in numbers)
 
@@ -221,61 +258,73 @@ def _shaped(array: Array | None, kind: Kind) -> Array:
 
 
 class Attendance:
-    """The gate of a collective's task: its meeting, and what becomes of the results.
+    """The gate of a collective's task: its meetings, mostly one, and what becomes of the results.
 
     Parameters
     ----------
-    meeting : Meeting
+    meetings : sequence of Meeting
     finish : callable
-        Makes the operator's outputs of what the meeting gave.
+        Makes the operator's outputs of what the meetings gave.
     cost_ns : int
         Duration from the arrival of the last member.
     """
 
-    __slots__ = ("_finish", "_meeting", "cost_ns")
+    __slots__ = ("_finish", "_meetings", "cost_ns")
 
-    def __init__(self, meeting: Meeting, finish: Finish, cost_ns: int) -> None:
-        self._meeting = meeting
+    def __init__(self, meetings: Sequence[Meeting], finish: Finish, cost_ns: int) -> None:
+        self._meetings = meetings
         self._finish = finish
         self.cost_ns = cost_ns
 
     @property
-    def tag(self) -> str:
-        """The tag of the meeting, the same for all members."""
-        return self._meeting.tag
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the meetings, the same for all members."""
+        return tuple(meeting.tag for meeting in self._meetings)
 
     def outputs(self) -> list[Array]:
         """The operator's outputs, tuples flattened; read-only arrays, which other ranks may share."""
-        return self._finish(self._meeting.results())
+        return self._finish([meeting.results() for meeting in self._meetings])
 
     @property
     def failure(self) -> Failure | None:
         """Why the collective cannot be carried out."""
-        return self._meeting.failure
+        return next((failure for m in self._meetings if (failure := m.failure) is not None), None)
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
         """The task is the first of its stream."""
-        self._meeting.enter(waiter, time_ns)
+        for meeting in self._meetings:
+            meeting.enter(waiter, time_ns)
 
     def open_ns(self) -> int | None:
-        """Time from which the task may run, None while it may not."""
-        return self._meeting.open_ns()
+        """When the last meeting opened, None where one has not."""
+        failure = self.failure
+        if failure is not None:
+            return failure.time_ns
+        latest = 0
+        for meeting in self._meetings:
+            opened = meeting.open_ns()
+            if opened is None:
+                return None
+            latest = max(latest, opened)
+        return latest
 
     def leave(self, time_ns: int) -> None:
         """The task has run and ended then."""
-        self._meeting.leave(time_ns)
+        for meeting in self._meetings:
+            meeting.leave(time_ns)
 
     def abandon(self, failure: Failure) -> None:
         """The task was dropped."""
-        self._meeting.abandon(failure)
+        for meeting in self._meetings:
+            meeting.abandon(failure)
 
     def waits_for(self) -> str:
         """What is missing."""
-        return self._meeting.waits_for()
+        return "; ".join(meeting.waits_for() for meeting in self._meetings if meeting.open_ns() is None)
 
     def give_up(self, report: str) -> Failure | None:
         """Nobody can progress any longer: why the task fails."""
-        return self._meeting.give_up(report)
+        return next((failure for m in self._meetings if (failure := m.give_up(report)) is not None), None)
 
 
 def attend(
@@ -298,9 +347,16 @@ def attend(
     BadInputError
         For a call that no group can carry out.
     """
-    call = operator.call(group)
-    meeting = group.join(call, lambda: operator.brought(operands()))
-    return Attendance(meeting, lambda given: operator.made(given, operands()), group.cost_ns(call))
+    calls = operator.calls(group)
+    meetings = [
+        group.join(call, partial(_brought, operator, call, number, operands)) for number, call in enumerate(calls)
+    ]
+    cost_ns = max((group.cost_ns(call) for call in calls), default=0)
+    return Attendance(meetings, lambda results: operator.made(results, operands()), cost_ns)
+
+
+def _brought(operator: Operator, call: Call, number: int, operands: Callable[[], Sequence[Any]]) -> Sequence[Array]:
+    return operator.brought(call, number, operands())
 
 
 def place_of(node: Node) -> str:
