@@ -294,10 +294,11 @@ def test_collectives_of_one_rank(machine, mode):
 
 def test_collectives_need_a_world_and_a_group(machine):
     machine()
+    x = Tensor(np.ones(2, np.float32))
     with pytest.raises(RuntimeError, match="has not been inited"):
-        ops.AllReduce()
+        ops.AllReduce()(x)
     init()
-    with pytest.raises(ValueError, match="'nobody' does not exist"):
-        ops.AllReduce(group="nobody")
+    with pytest.raises(RuntimeError, match="The group nobody does not exist"):
+        ops.AllReduce(group="nobody")(x)
     with pytest.raises(TypeError, match="the 'op' must be str, but got int"):
         ops.AllReduce(1)

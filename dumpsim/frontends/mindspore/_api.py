@@ -396,7 +396,11 @@ nn.GroupNorm nn.LayerNorm
 # module of the front end -> primitives that have a class of their own; the table of operators makes the others
 PRIMITIVES: Mapping[str, str] = MappingProxyType(
     {
-        "ops.operations.comm_ops": "AllGather AllReduce Broadcast ReduceOp ReduceScatter",
+        "ops.operations.comm_ops": (
+            "AllGather AllGatherV AllReduce AlltoAll AlltoAllV AlltoAllVC Barrier BatchISendIRecv Broadcast "
+            "CollectiveGather CollectiveScatter NeighborExchange NeighborExchangeV2 Receive Reduce ReduceOp "
+            "ReduceScatter ReduceScatterV Send"
+        ),
         "ops.operations.debug_ops": "Print TensorDump",
         "ops.operations.host_ops": (
             "Cast DType Depend Fill Identity Ones OnesLike Rank ScalarToTensor Shape Size StopGradient TensorShape "

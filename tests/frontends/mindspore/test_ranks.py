@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import dumpsim.frontends.mindspore as ms
-from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import communication as comm
 from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -114,45 +113,10 @@ def test_a_gpu_dump_takes_no_device_from_the_script(tmp_path, monkeypatch):
     assert run(tmp_path, monkeypatch, "GPU", by_script, support_device=[0]).types() > {"Exp", "Add"}
 
 
-def test_init_tells_the_rank(launched):
-    with use(launched(RANK_ID=2, RANK_SIZE=4)):
-        with pytest.raises(RuntimeError, match="not been inited"):
-            comm.get_rank()
-        comm.init()
-        assert (comm.get_rank(), comm.get_group_size()) == (2, 4)
-        assert (comm.get_local_rank(), comm.get_local_rank_size()) == (2, 4)
-        comm.create_group("even", [0, 2])
-        assert (comm.get_rank("even"), comm.get_group_size("even")) == (1, 2)
-        assert comm.get_world_rank_from_group_rank("even", 1) == 2
-        assert comm.get_group_rank_from_world_rank(2, "even") == 1
-        with pytest.raises(ValueError, match="rank 1 is not in the group 'even'"):
-            comm.get_group_rank_from_world_rank(1, "even")
-        with pytest.raises(ValueError, match="has no rank 2"):
-            comm.get_world_rank_from_group_rank("even", 2)
-        for ranks, text in (([0, 4], r"ranks \[4\] do not exist"), ([1, 1], "a rank is twice")):
-            with pytest.raises(ValueError, match=text):
-                comm.create_group("other", ranks)
-        assert comm.GlobalComm.INITED
-        comm.management.release()
-        assert not comm.GlobalComm.INITED
-
-
 def test_init_fixes_the_device():
     comm.init()
     with pytest.raises(TypeError, match=r"Maybe 'mindspore.communication.init\(\)' has been called"):
         ms.set_context(device_id=6)
-
-
-def test_a_rank_outside_of_its_world(launched):
-    with use(launched(RANK_ID=2, RANK_SIZE=2)), pytest.raises(ValueError, match="rank 2 is outside of a world of 2"):
-        comm.init()
-
-
-def test_collectives_of_several_ranks_are_refused(launched):
-    with use(launched(RANK_ID=1, MS_WORKER_NUM=2)):
-        comm.init()
-        with pytest.raises(UnsupportedError, match="a collective of 2 ranks"):
-            ops.AllReduce()
 
 
 def test_what_scripts_set_of_global_comm_is_of_the_rank():

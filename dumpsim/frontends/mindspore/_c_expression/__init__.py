@@ -6,8 +6,10 @@ from typing import Any, Final
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._standin import refusal, vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.communication._options import GroupOptions
 
 __all__ = [
+    "GroupOptions",
     "MSContext",
     "Tensor",
     "TensorPy",

@@ -1,7 +1,10 @@
 """The one door through which front-end code runs an operator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.dtype import DType
@@ -9,12 +12,14 @@ from dumpsim.core.errors import ScriptRuntimeError
 from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.graph.graph import leaves_of
 from dumpsim.ops.opdef import OpDef
+from dumpsim.world.context import current
 
 if TYPE_CHECKING:
     from dumpsim.runtime.session import Session
 
-__all__ = ["call"]
+__all__ = ["call", "finish", "start"]
 
 
 def call(
@@ -64,6 +69,71 @@ def call(
     if tracer is not None:
         return tracer.emit(definition, operands, merged, instance_name=instance_name, printed=printed)
     return _run(definition, operands, merged)
+
+
+@dataclass(slots=True)
+class _Started:
+    """The operators of a rank that were launched and not waited for."""
+
+    waits: list[Callable[[], None]] = field(default_factory=list)
+
+
+def start(op_type: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Any, Callable[[], None]]:
+    """Launch one operator in PYNATIVE and do not wait for it; in a graph it is recorded.
+
+    Parameters
+    ----------
+    op_type, operands, attrs
+        As of `call`.
+
+    Returns
+    -------
+    Tensor or tuple
+        The results. Until they are waited for, they hold what new device memory holds.
+    callable
+        Waits for them; a second call does nothing.
+    """
+    from dumpsim.ops.table import find
+
+    if capturing() is not None:
+        return call(op_type, operands, attrs), _no_wait
+    definition = find(op_type)
+    if definition.targets:
+        _check_target(definition)
+    merged = {**definition.attrs, **attrs}
+    operands = complete(definition, operands, _cast)
+    abstract = definition.infer([values.abstract_of(operand) for operand in operands], merged)
+    plain = [_plain(operand) for operand in operands]
+    session: Any = _session()
+    pending = session.start_op(definition, plain, merged, output=abstract, failing=_failing)
+    from dumpsim.device.memory import FILL  # loaded where it is needed
+
+    leaves = [leaf for leaf in leaves_of(abstract) if isinstance(leaf, TensorType)]
+    arrays = [np.full(leaf.nbytes, FILL, np.uint8).view(leaf.dtype.numpy).reshape(leaf.shape) for leaf in leaves]
+    out = _wrap(abstract, list(arrays))
+    tape.record(definition, operands, out, merged)
+    waits = current().get(_Started).waits
+
+    def wait() -> None:
+        if wait not in waits:
+            return
+        waits.remove(wait)
+        for array, result in zip(arrays, pending.wait(), strict=True):
+            array[...] = result
+
+    waits.append(wait)
+    return out, wait
+
+
+def _no_wait() -> None:
+    """Wait for nothing: a graph orders its operators itself."""
+
+
+def finish() -> None:
+    """Wait for every operator of the rank that `start` has launched."""
+    waits = current().get(_Started).waits
+    while waits:
+        waits[0]()
 
 
 def _check_target(definition: OpDef) -> None:

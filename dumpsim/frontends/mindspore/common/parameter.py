@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._initializers import initializer_of
@@ -99,6 +100,7 @@ class Parameter(Tensor):
         self._set_name(name)
         self._requires_grad = _checked_bool("requires_grad", requires_grad)
         self.layerwise_parallel = layerwise_parallel
+        self._comm_fusion = 1
         self.parallel_optimizer = parallel_optimizer
         self.storage_format = storage_format
         self.unique = False  # the vendor shadows Tensor.unique too
@@ -194,6 +196,15 @@ class Parameter(Tensor):
         self._requires_grad = _checked_bool("requires_grad", value)
 
     @property
+    def comm_fusion(self) -> int:
+        """The fusion number of the AllReduce of the parameter's gradient: equal ones are fused, 0 is not."""
+        return self._comm_fusion
+
+    @comm_fusion.setter
+    def comm_fusion(self, value: int) -> None:
+        self._comm_fusion = check_non_negative_int(value, "comm_fusion")
+
+    @property
     def data(self) -> "Parameter":
         """The parameter itself."""
         return self
@@ -274,6 +285,7 @@ class Parameter(Tensor):
         twin = Parameter(data, requires_grad=self.requires_grad, layerwise_parallel=self.layerwise_parallel)
         twin._name = self._name
         twin.parallel_optimizer = self.parallel_optimizer
+        twin._comm_fusion = self._comm_fusion
         return twin
 
     def copy(self) -> "Parameter":

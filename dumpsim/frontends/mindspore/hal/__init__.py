@@ -8,12 +8,15 @@ __all__ = ["device_count", "get_device_name", "is_available", "synchronize"]
 
 
 def synchronize() -> None:
-    """Wait for the device: every call of the front end has done its work when it returns.
+    """Wait for the device: for the collectives that the script started with ``async_op``, all else is done.
 
     Examples
     --------
     >>> synchronize()
     """
+    from dumpsim.frontends.mindspore._capture.dispatch import finish  # loaded where it is called
+
+    finish()
 
 
 def is_available(device_target: str) -> bool:

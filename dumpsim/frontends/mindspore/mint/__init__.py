@@ -12,7 +12,7 @@ from dumpsim.frontends.mindspore.mint._renamed import find
 
 __all__: list[str] = []
 
-_SUBMODULES = ("nn", "optim")
+_SUBMODULES = ("distributed", "nn", "optim")
 
 # mint's call: the function behind it, with its names for the same arguments in the same order
 _RENAMED = """

@@ -11,6 +11,7 @@ from dumpsim.world.context import current
 __all__ = [
     "ParallelMode",
     "get_auto_parallel_context",
+    "is_set",
     "refuse_sharding",
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
@@ -79,6 +80,7 @@ class _State:
     """The settings of the rank."""
 
     values: dict[str, Any] = field(default_factory=_defaults)
+    given: set[str] = field(default_factory=set)  # by the script
 
 
 def _state() -> _State:
@@ -119,6 +121,18 @@ but got the value of device_num : 0.
             raise ScriptValueError(f"Set context keyword {key} is not recognized!")
         _check(key, value)
         _state().values[key] = copy.deepcopy(value)
+        _state().given.add(key)
+
+
+def is_set(key: str) -> bool:
+    """Whether the script has set a setting, which then counts rather than what `init` has found.
+
+    Examples
+    --------
+    >>> is_set("device_num")
+    False
+    """
+    return key in _state().given
 
 
 def refuse_sharding() -> None:
@@ -165,7 +179,7 @@ def reset_auto_parallel_context() -> None:
     >>> get_auto_parallel_context("dataset_strategy")
     []
     """
-    _state().values = _defaults() | {"dataset_strategy": []}
+    _state().values, _state().given = _defaults() | {"dataset_strategy": []}, set()
 
 
 def _check(key: str, value: Any) -> None:

@@ -10,6 +10,13 @@ from dumpsim.frontends.mindspore.common.parameter import ParameterTuple
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.nn.layer.basic import Identity
+from dumpsim.frontends.mindspore.nn.wrap.grad_reducer import DistributedGradReducer
+from dumpsim.frontends.mindspore.parallel._utils import (
+    _get_device_num,
+    _get_gradients_mean,
+    _get_parallel_mode,
+    _reduces_gradients,
+)
 
 __all__ = ["ForwardValueAndGrad", "TrainOneStepCell", "WithEvalCell", "WithGradCell", "WithLossCell"]
 
@@ -128,8 +135,12 @@ class TrainOneStepCell(Cell):
         self.return_grad = return_grad
         if return_grad:
             self.weights_name = [weight.name for weight in self.optimizer.parameters]
-        self.reducer_flag = False
-        self.grad_reducer = Identity()
+        self.parallel_mode = _get_parallel_mode()
+        self.reducer_flag = _reduces_gradients()
+        self.grad_reducer: Cell = Identity()
+        if self.reducer_flag:
+            self.mean, self.degree = _get_gradients_mean(), _get_device_num()
+            self.grad_reducer = DistributedGradReducer(self.weights, self.mean, self.degree)
         self._get_attr_from_cell(network)
 
     def construct(self, *inputs: Any) -> Any:

@@ -14,6 +14,7 @@ from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.nn.wrap.cell_wrapper import TrainOneStepCell
 from dumpsim.frontends.mindspore.ops.composite.hyper_map import MultitypeFuncGraph
+from dumpsim.frontends.mindspore.parallel._context import ParallelMode
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell"]
 
@@ -138,6 +139,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.less_equal = ops.LessEqual()
         self.equal = ops.Equal()
         self.logic_not = ops.LogicalNot()
+        self.allreduce = ops.AllReduce()
+        self.is_distributed = self.parallel_mode != ParallelMode.STAND_ALONE
         self.loss_scaling_manager: Any = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
@@ -192,15 +195,29 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         if _saturates():
             return self._flag_of_device(status, compute_output)
         if _has_all_finite():
-            return ops.reshape(call("AllFinite", [tuple(compute_output)]), ())
+            overflow = call("AllFinite", [tuple(compute_output)])
+            if self.is_distributed:
+                overflow = ops.cast(overflow, mstype.float32)
+                overflow = ops.cast(self.allreduce(overflow), mstype.bool_)
+            return ops.reshape(overflow, ())
         flags = self.hyper_map(ops.partial(_grad_overflow), compute_output)
         flag_sum = ops.AddN()(tuple(flags)) if len(flags) > 1 else flags[0]
-        return self.less_equal(self.base, ops.reshape(flag_sum, ()))
+        flag_sum = ops.reshape(flag_sum, ())
+        if self.is_distributed:
+            flag_sum = self.allreduce(flag_sum)
+        return self.less_equal(self.base, flag_sum)
 
     def _flag_of_device(self, status: Any, compute_output: Any) -> Any:
         """The overflow flags of a chip that saturates; they are cleared."""
         status = ops.depend(status, compute_output)
         get_status = call("NPUGetFloatStatusV2", [status])
+        if self.is_distributed:  # cleared after the AllReduce, whose own overflow must not reach the next step
+            flag_reduce = self.allreduce(get_status)
+            flag = self.equal(self.base0, flag_reduce)
+            status = ops.depend(status, flag)
+            clear_status = call("NPUClearFloatStatusV2", [status])
+            flag = ops.depend(flag, clear_status)
+            return self.logic_not(self.reduce_all(flag))
         status = ops.depend(status, get_status)
         clear_status = call("NPUClearFloatStatusV2", [status])
         get_status = ops.depend(get_status, clear_status)
