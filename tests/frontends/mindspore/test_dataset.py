@@ -157,6 +157,84 @@ def test_shards():
         rows(num_shards=2, shard_id=2)
 
 
+# (rows, shards): the rows of each shard, as MindSpore 2.10 gave them out
+SHARDS = {
+    (7, 2): [[0, 2, 4, 6], [1, 3, 5, 0]],
+    (7, 3): [[0, 3, 6], [1, 4, 0], [2, 5, 1]],
+    (3, 4): [[0], [1], [2], [0]],
+    (1, 3): [[0], [0], [0]],
+    (8, 4): [[0, 4], [1, 5], [2, 6], [3, 7]],
+}
+# offset: the rows of three shards of seven rows
+OFFSETS = {
+    -1: [[0, 3, 6], [1, 4, 0], [2, 5, 1]],
+    0: [[0, 3, 6], [1, 4], [2, 5]],
+    1: [[2, 5], [0, 3, 6], [1, 4]],
+    2: [[1, 4], [2, 5], [0, 3, 6]],
+}
+
+
+def count(number, **options):
+    class Numbers:
+        def __getitem__(self, index):
+            return np.array(index)
+
+        def __len__(self):
+            return number
+
+    dataset = ds.GeneratorDataset(Numbers(), ["label"], **options)
+    found = labels(dataset)
+    assert dataset.get_dataset_size() == len(found)
+    return found
+
+
+@pytest.mark.parametrize(("number", "shards"), SHARDS)
+def test_all_shards_have_as_many_rows(number, shards):
+    for shard, expected in enumerate(SHARDS[number, shards]):
+        options = {"shuffle": False, "num_shards": shards, "shard_id": shard}
+        assert count(number, **options) == expected
+        assert labels(ds.NumpySlicesDataset(np.arange(number), ["label"], **options)) == expected
+        sampler = ds.DistributedSampler(shards, shard, shuffle=False)
+        assert count(number, sampler=sampler) == expected
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_an_offset_pads_nothing(offset):
+    samplers = [ds.DistributedSampler(3, shard, shuffle=False, offset=offset) for shard in range(3)]
+    assert [count(7, sampler=sampler) for sampler in samplers] == OFFSETS[offset]
+
+
+def test_samples_of_a_shard():
+    options = {"shuffle": False, "num_shards": 2, "shard_id": 1}
+    assert count(7, num_samples=3, **options) == [1, 3, 5]
+    assert count(7, num_samples=10, **options) == [1, 3, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (lambda: count(7, num_shards=2), ValueError, "num_shards and shard_id need to be passed in together"),
+        (
+            lambda: count(7, num_shards=0, shard_id=0),
+            ValueError,
+            "Input num_shards is not within the required interval",
+        ),
+        (lambda: count(7, num_shards="2", shard_id=0), TypeError, "num_shards with value 2 is not of type"),
+        (
+            lambda: ds.GeneratorDataset(generate, ["a", "b"], num_shards=2, shard_id=0),
+            ValueError,
+            "num_shards is not supported if source does not have attribute '__getitem__'",
+        ),
+        (lambda: ds.DistributedSampler("2", 0), TypeError, "num_shards must be integer but was: 2"),
+        (lambda: ds.DistributedSampler(2, "0"), TypeError, "shard_id must be integer but was: 0"),
+        (lambda: ds.DistributedSampler(2, 0, offset="a"), TypeError, "offset must be integer but was: a"),
+    ],
+)
+def test_shards_that_are_none(make, kind, text):
+    with pytest.raises(kind, match=text):
+        make()
+
+
 def test_epochs_of_an_iterator_end():
     iterator = rows(shuffle=False).create_tuple_iterator(num_epochs=1)
     assert len(list(iterator)) == 6

@@ -1,6 +1,7 @@
 """Where rows come from: arrays in memory, and functions or classes of the script."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array, refuse_options
-from dumpsim.frontends.mindspore.dataset.samplers import Sampler, SubsetSampler
+from dumpsim.frontends.mindspore.dataset.samplers import Sampler, SubsetSampler, shard_places
 
 __all__ = ["GeneratorDataset", "NumpySlicesDataset", "Source"]
 
@@ -25,8 +26,15 @@ class Source(Dataset):
                 f"Conflicting arguments during sampler assignments. num_samples: {num_samples}, num_shards: "
                 f"{num_shards}, shard_id: {shard_id}, shuffle: {shuffle if shuffle_given else None}."
             )
+        for name, value in (("num_shards", num_shards), ("shard_id", shard_id)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise ScriptTypeError(
+                    f"Argument {name} with value {value} is not of type [<class 'int'>], but got {type(value)}."
+                )
         if (num_shards is None) != (shard_id is None):
             raise ScriptValueError("num_shards and shard_id need to be passed in together.")
+        if num_shards is not None and num_shards < 1:
+            raise ScriptValueError("Input num_shards is not within the required interval of [1, 2147483647].")
         if num_shards is not None and shard_id is not None and shard_id >= num_shards:
             raise ScriptValueError("shard_id should be less than num_shards.")
         if num_shards is not None and shard_id is not None and shard_id < 0:
@@ -54,7 +62,7 @@ class Source(Dataset):
         order = np.arange(self.count())
         if self.shuffled:
             order = np.random.RandomState((config.get_seed() + epoch) % 2**32).permutation(order)
-        chosen = order[self.shard :: self.shards] if self.shards > 1 else order
+        chosen = order[shard_places(len(order), self.shards, self.shard)] if self.shards > 1 else order
         for number in chosen[: self.num_samples]:
             yield self.row(int(number))
 
@@ -184,6 +192,8 @@ class GeneratorDataset(Source):
             raise ScriptValueError(
                 "sampler is not supported if the input source does not have attribute '__getitem__'."
             )
+        if num_shards is not None and not self.indexable:
+            raise ScriptValueError("num_shards is not supported if source does not have attribute '__getitem__'.")
         self.source = source
         self.kinds = None if column_types is None else [kind.numpy for kind in column_types]
         super().__init__(
@@ -212,13 +222,7 @@ class GeneratorDataset(Source):
             yield from super().rows(epoch)
             return
         made = self.source() if callable(self.source) else self.source
-        taken = 0
-        for number, row in enumerate(made):
-            if number % self.shards != self.shard:
-                continue
-            if self.num_samples is not None and taken == self.num_samples:
-                return
-            taken += 1
+        for row in islice(made, self.num_samples):
             yield self._checked(row)
 
     def count(self) -> int:
