@@ -104,9 +104,8 @@ def start(op_type: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tu
     operands = complete(definition, operands, _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], merged)
     plain = [_plain(operand) for operand in operands]
-    session: Any = _session()
-    pending = session.start_op(definition, plain, merged, output=abstract, failing=_failing)
-    from dumpsim.device.memory import FILL  # loaded where it is needed
+    pending = _session().start_op(definition, plain, merged, output=abstract, failing=_failing)
+    from dumpsim.device.memory import FILL
 
     leaves = [leaf for leaf in leaves_of(abstract) if isinstance(leaf, TensorType)]
     arrays = [np.full(leaf.nbytes, FILL, np.uint8).view(leaf.dtype.numpy).reshape(leaf.shape) for leaf in leaves]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture.dispatch import finish
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = [
@@ -64,9 +65,7 @@ class CommHandle:
         if self.handle is not None:
             self.handle.wait()
         if self.exec_sync:
-            from dumpsim.frontends.mindspore.hal import synchronize
-
-            synchronize()
+            finish()
 
     def __repr__(self) -> str:
         return f"CommHandle(handle={self.handle})"

@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._capture.dispatch import finish
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -30,7 +31,6 @@ from dumpsim.frontends.mindspore.communication.management import (
     get_group_rank_from_world_rank,
     get_group_size,
 )
-from dumpsim.frontends.mindspore.hal import synchronize
 from dumpsim.frontends.mindspore.ops.operations import comm_ops
 
 __all__ = [
@@ -165,7 +165,7 @@ def barrier(group: str = HCCL_WORLD_COMM_GROUP) -> None:
     if not isinstance(group, str):
         raise ScriptTypeError(f"group must be type of string, but got {type(group)}")
     comm_ops.Barrier(group)()
-    synchronize()
+    finish()
 
 
 # ----------------------------------------------------------- pairs of ranks

@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import log as logger
+from dumpsim.frontends.mindspore._capture.dispatch import finish
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.communication import management
@@ -27,7 +28,6 @@ from dumpsim.frontends.mindspore.communication._state import communication_state
 from dumpsim.frontends.mindspore.communication.comm_func import check_tag, in_place, kind_of, place_of
 from dumpsim.frontends.mindspore.communication.comm_func import refuse_in_graph as _refuse_in_graph
 from dumpsim.frontends.mindspore.communication.management import GlobalComm, get_group_rank_from_world_rank
-from dumpsim.frontends.mindspore.hal import synchronize
 from dumpsim.frontends.mindspore.mint.distributed import _exchange
 from dumpsim.frontends.mindspore.ops.operations import comm_ops
 from dumpsim.world.context import current
@@ -178,7 +178,7 @@ def _check_types(**values: tuple[Any, type]) -> None:
 def destroy_process_group(group: str | None = None) -> None:
     """Forget a group, or leave the job."""
     if group is None or group == GlobalComm.WORLD_COMM_GROUP:
-        synchronize()
+        finish()
         management.release()
         return
     check_group(group, "For 'destroy_group', the argument 'group' must be type of string or None")
@@ -440,7 +440,7 @@ def barrier(group: str | None = None, async_op: bool = False, device_ids: Any = 
     check_async(async_op)
     handle = in_place(comm_ops.Barrier(name), (), [], async_op)
     if handle is None:
-        synchronize()
+        finish()
     return handle
 
 
