@@ -47,8 +47,18 @@ def run(
         bool, typer.Option("--durable", help="fsync the dump's files and directories: they survive a power cut.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+    ranks: Annotated[
+        int | None, typer.Option(help="Run SCRIPT once in each of so many ranks.", min=1, rich_help_panel="Ranks")
+    ] = None,
+    transport: Annotated[
+        str | None,
+        typer.Option(help="local: ranks share one process.", rich_help_panel="Ranks"),
+    ] = None,
 ) -> None:
-    """Run SCRIPT on the emulated machine; the exit code is the script's."""
+    """Run SCRIPT on the emulated machine; the exit code is the script's.
+
+    A SCRIPT that ends with .sh is run by bash; its lines find dumpsim's msrun.
+    """
     rest = list(context.args)
     if module is not None:
         command = ["-m", module, *([script] if script is not None else []), *rest]
@@ -80,6 +90,10 @@ def run(
         env["MINDSPORE_DUMP_CONFIG"] = str(config.resolve())
     sys.stdout.flush()
     sys.stderr.flush()
+    if command[0].endswith(".sh"):
+        os.execvpe("bash", ["bash", *command], env)
+    if ranks is not None:
+        command = ["-m", "dumpsim.emulate.localjob", str(ranks), *command]
     os.execve(sys.executable, [sys.executable, *command], env)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dumpsim.dump.findings import Fact, Findings
 
-__all__ = ["Directory", "Summary", "Tally"]
+__all__ = ["Directory", "Summary", "Tally", "human_size"]
 
 _LINES = 12  # of the tree that a summary shows
 
@@ -79,7 +79,7 @@ class Summary:
         if self.rows:
             written += f", {self.rows} statistics rows"
         where = "" if self.directories else f", in {self.path}"
-        parts.append(f"written {written}; {self.files} files, {_size(self.bytes)}{where}")
+        parts.append(f"written {written}; {self.files} files, {human_size(self.bytes)}{where}")
         lines = [f"dumpsim: {self.path}", *_tree(self.directories)] if self.directories else []
         lines.append(", ".join(parts))
         lines += [f"dumpsim: {note}" for note in (*self.notes, *self.facts)]
@@ -193,17 +193,17 @@ def _tree(directories: tuple[Directory, ...]) -> list[str]:
         shown[_LINES - 1 - tail : -tail] = [Directory(path=f"and {len(hidden)} more", files=files, bytes=size)]
     width = max([20, *(len(found.path) for found in shown)])
     return [
-        f"  {found.path:{width}}  {found.files:4} file{'s' if found.files != 1 else ' '} {_size(found.bytes):>10}"
+        f"  {found.path:{width}}  {found.files:4} file{'s' if found.files != 1 else ' '} {human_size(found.bytes):>10}"
         for found in shown
     ]
 
 
-def _size(count: int) -> str:
+def human_size(count: int) -> str:
     """Bytes as people say them.
 
     Examples
     --------
-    >>> _size(999), _size(1_500_000)
+    >>> human_size(999), human_size(1_500_000)
     ('999 B', '1.5 MB')
     """
     value, unit = float(count), "B"

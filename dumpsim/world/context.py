@@ -7,16 +7,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock
-from typing import Any, Final, TextIO, TypeVar, cast
+from typing import Any, Final, Protocol, TextIO, TypeVar, cast
 
 from dumpsim.core.communicator import Communicator
 from dumpsim.core.settings import RunSettings
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.process import ProcessState
 
-__all__ = ["RankContext", "World", "current", "root", "use"]
+__all__ = ["Belonging", "RankContext", "World", "current", "root", "use"]
 
 T = TypeVar("T")
+
+
+class Belonging(Protocol):
+    """Something global to the process that a rank has for itself: it comes and goes with the rank."""
+
+    def install(self) -> None:
+        """The rank goes on."""
+        ...
+
+    def remove(self) -> None:
+        """Another rank goes on."""
+        ...
 
 
 class _Table:
@@ -73,6 +85,16 @@ class World(_Table):
     def __init__(self, ranks: int = 1) -> None:
         super().__init__()
         self.ranks = ranks
+        self._closers: list[Callable[[], object]] = []
+
+    def at_close(self, action: Callable[[], object]) -> None:
+        """Call `action` when the launch has ended, after all of its ranks."""
+        self._closers.append(action)
+
+    def close(self) -> None:
+        """Call what was given to `at_close`, each once."""
+        while self._closers:
+            self._closers.pop(0)()
 
 
 class RankContext(_Table):
@@ -140,6 +162,7 @@ class RankContext(_Table):
         self._streams: tuple[TextIO, TextIO] = (cast(TextIO, self._output or sys.stdout), sys.stderr)
         self._state: ProcessState | None = None  # of a rank that is suspended
         self._resumed: ProcessState | None = None  # of one that runs, as it was then
+        self._belongings: list[Belonging] = []
         self._closers: list[Callable[[], object]] = []
 
     @classmethod
@@ -187,6 +210,11 @@ class RankContext(_Table):
         """Make this the current context of the greenlet, thread or task that calls."""
         _CURRENT.set(self)
 
+    def give(self, belonging: Belonging) -> None:
+        """Install something global to the process, now and whenever this rank goes on; for the rank that runs."""
+        self._belongings.append(belonging)
+        belonging.install()
+
     def resume(self, present: ProcessState | None = None) -> None:
         """Install what is global to the process: random states, environment, working directory, standard output.
 
@@ -209,9 +237,13 @@ class RankContext(_Table):
             )
         state.install(present)
         self._resumed, self._state, self._environment = state, None, None
+        for belonging in self._belongings:
+            belonging.install()
 
     def suspend(self) -> ProcessState:
         """Save what is global to the process, before another rank resumes, and return it."""
+        for belonging in reversed(self._belongings):
+            belonging.remove()
         self._state = ProcessState.take(self._resumed)
         self._resumed = None
         return self._state

@@ -164,7 +164,11 @@ class RankHosts:
         if self._stopping:
             raise RankStopped(f"rank {rank} is stopped: {self._reason()}")
         if getcurrent() is not self._hosts[rank].greenlet:
-            raise DeviceError("a thread of the script cannot wait for other ranks of its process", where=f"rank {rank}")
+            raise DeviceError(
+                "a thread of the script cannot wait for other ranks of its process; "
+                "dumpsim msrun gives each rank a process of its own",
+                where=f"rank {rank}",
+            )
         self._waiting.add(rank)
         try:
             return bool(self._hub.switch(True))  # nothing is ready

@@ -90,5 +90,8 @@ def launch(
         own = {"RANK_ID": str(rank), "RANK_SIZE": str(ranks), "DEVICE_ID": str(rank)}
         context = RankContext(rank=rank, size=ranks, device_id=rank, environment={**shared, **own}, world=world)
         hosts.add(context, partial(function, *args))
-    results: list[T] = hosts.run()
+    try:
+        results: list[T] = hosts.run()
+    finally:
+        world.close()
     return results

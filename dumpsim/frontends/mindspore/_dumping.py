@@ -19,6 +19,7 @@ from dumpsim.world.context import current, root
 if TYPE_CHECKING:
     from dumpsim.dump.exception import ExceptionDump
     from dumpsim.dump.service import DumpService
+    from dumpsim.dump.summary import Summary
     from dumpsim.runtime.session import Session
 
 __all__ = [
@@ -239,7 +240,23 @@ def finish_dump(session: "Session") -> None:
     except DumpWriteError as error:
         print(f"dumpsim: {error}", file=sys.stderr)
         return
-    if not session.settings.quiet:
+    _tell(summary, quiet=session.settings.quiet)
+
+
+def _tell(summary: "Summary", *, quiet: bool) -> None:
+    """Tell of a finished dump: the ranks of a job leave it to the job, which tells of all at once."""
+    from dumpsim.dump.job import VARIABLE, Account, JobAccounts
+
+    rank, directory = current(), os.environ.get(VARIABLE)
+    if rank.world.ranks > 1:
+        accounts = rank.world.get(JobAccounts)
+        accounts.add(Account.of(rank.rank, summary))
+        if not (quiet or accounts.told):
+            accounts.told = True
+            rank.world.at_close(lambda: print(accounts.text(rank.world.ranks), file=sys.stderr, flush=True))
+    elif directory and os.path.isdir(directory):
+        JobAccounts.leave(Account.of(rank.rank, summary), directory)
+    elif not quiet:
         print(summary, file=sys.stderr, flush=True)
 
 

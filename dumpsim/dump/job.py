@@ -1,0 +1,232 @@
+"""The account of a job: what the dumps of its ranks have asked for, captured and written, and how the ranks ended."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dumpsim.archive.part import create
+from dumpsim.core.regular import read_bytes
+from dumpsim.dump.summary import Summary, human_size
+
+__all__ = ["VARIABLE", "Account", "JobAccounts", "rank_text", "write_json"]
+
+VARIABLE = "DUMPSIM_JOB"  # the directory that gets the accounts of a rank that is a process of its own
+
+_LONGEST = 1 << 24  # bytes of an account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One dump of a rank, as the job counts it; the fields are those of `Summary`.
+
+    Attributes
+    ----------
+    rank : int
+        The rank in the job, which may differ from that of the directory.
+    notes : tuple of str
+        Notes and what was noticed of the tensors, as text.
+    """
+
+    rank: int
+    path: str
+    asked: int
+    captured: int
+    skipped: tuple[tuple[str, int], ...]
+    tensors: int
+    rows: int
+    files: int
+    bytes: int
+    failed: bool = False
+    notes: tuple[str, ...] = ()
+    following: str = ""
+
+    @classmethod
+    def of(cls, rank: int, summary: Summary) -> "Account":
+        """The account of a rank's finished dump."""
+        return cls(
+            rank=rank,
+            path=summary.path,
+            asked=summary.asked,
+            captured=summary.captured,
+            skipped=summary.skipped,
+            tensors=summary.tensors,
+            rows=summary.rows,
+            files=summary.files,
+            bytes=summary.bytes,
+            failed=summary.failed,
+            notes=(*summary.notes, *map(str, summary.facts)),
+            following=summary.following,
+        )
+
+
+class JobAccounts:
+    """The accounts of a job, and the one text that is told of them.
+
+    Attributes
+    ----------
+    told : bool
+        Somebody has seen to it that they are told at the end.
+
+    Examples
+    --------
+    >>> counts = {"skipped": (), "rows": 0, "files": 5, "bytes": 1000, "path": ""}
+    >>> accounts = JobAccounts()
+    >>> for rank in range(4):
+    ...     accounts.add(Account(rank=rank, asked=3, captured=3, tensors=3, **counts | {"path": f"/d/rank_{rank}"}))
+    >>> print(accounts.text(4))
+    dumpsim: /d
+      ranks 0-3: asked 3, captured 3, written 3 tensors; 5 files
+    dumpsim: 4 ranks: asked 12, captured 12, written 12 tensors; 20 files, 4.0 kB
+    """
+
+    def __init__(self) -> None:
+        self.told = False
+        self._of: list[Account] = []
+
+    def add(self, account: Account) -> None:
+        """Add a dump that has ended."""
+        self._of.append(account)
+
+    def read(self, directory: str) -> None:
+        """Add what the ranks of a job have left in a directory by `leave`."""
+        for name in sorted(os.listdir(directory)):
+            if name.endswith(".json"):
+                found = json.loads(read_bytes(os.path.join(directory, name), _LONGEST))
+                skipped = tuple((str(reason), int(count)) for reason, count in found.pop("skipped"))
+                self.add(Account(**found | {"skipped": skipped, "notes": tuple(found["notes"])}))
+
+    @staticmethod
+    def leave(account: Account, directory: str) -> None:
+        """Write an account where `read` finds it; it appears under its name when it is whole."""
+        number = sum(name.endswith(".json") for name in os.listdir(directory))
+        write_json(os.path.join(directory, f"rank_{account.rank}-{os.getpid()}-{number}.json"), asdict(account))
+
+    def document(self, ranks: int, endings: Mapping[int, str]) -> dict[str, Any]:
+        """What a program wants to know: how each rank ended, and its dumps."""
+        dumps: dict[int, list[dict[str, Any]]] = {}
+        for account in self._ordered():
+            entry = asdict(account) | {"skipped": dict(account.skipped)}
+            dumps.setdefault(account.rank, []).append(entry)
+        return {
+            "ranks": [
+                {"rank": rank, "ending": endings.get(rank, ""), "dumps": dumps.get(rank, [])} for rank in range(ranks)
+            ]
+        }
+
+    def text(self, ranks: int, endings: Mapping[int, str] | None = None) -> str:
+        """The lines for people; ranks of which the same is to be said share a line.
+
+        Parameters
+        ----------
+        ranks : int
+            How many the job has.
+        endings : mapping of int to str, optional
+            How each rank ended.
+        """
+        lines = []
+        if self._of:
+            by_rank: dict[int, list[Account]] = {}
+            for account in self._ordered():
+                by_rank.setdefault(account.rank, []).append(account)
+            lines += [f"dumpsim: {_common(account.path for account in self._of)}"]
+            said = {rank: "; then ".join(map(_one, found)) for rank, found in by_rank.items()}
+            said |= {rank: "no dump" for rank in range(ranks) if rank not in said}
+            lines += [f"  {who}: {what}" for who, what in _shared(said)]
+            lines += [f"dumpsim: {ranks} rank{'s' * (ranks != 1)}: {_total(self._of)}"]
+            for part in ("notes", "following"):
+                lines += self._each(part, ranks)
+        if endings:
+            ended = ", ".join(f"{who}: {how}" for who, how in _shared(endings))
+            lines += [f"dumpsim: {ended}"]
+        return "\n".join(lines)
+
+    def _ordered(self) -> list[Account]:
+        return sorted(self._of, key=lambda account: account.rank)
+
+    def _each(self, part: str, ranks: int) -> list[str]:
+        """Notes or commands, each once, with the ranks that say it where not all do."""
+        said: dict[str, list[int]] = {}
+        for account in self._ordered():
+            texts = account.notes if part == "notes" else (account.following,)
+            for text in filter(None, texts):
+                said.setdefault(text, []).append(account.rank)
+        head = "next: " if part == "following" else ""
+        return [
+            f"dumpsim: {'' if len(set(who)) == ranks or head else rank_text(who) + ': '}{head}{text}"
+            for text, who in said.items()
+        ]
+
+
+def write_json(path: str, document: Mapping[str, Any]) -> None:
+    """Write a file that appears under its name when it is whole."""
+    descriptor, part = create(os.path.dirname(path), 0o644)
+    try:
+        left = memoryview(json.dumps(document, indent=1, ensure_ascii=False).encode())
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.replace(part, path)
+    except OSError:
+        os.unlink(part)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def rank_text(ranks: Iterable[int]) -> str:
+    """Ranks as people say them.
+
+    Examples
+    --------
+    >>> rank_text([0, 1, 2, 5]), rank_text([3])
+    ('ranks 0-2, 5', 'rank 3')
+    """
+    numbers = sorted(set(ranks))
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"rank{'s' * (len(numbers) != 1)} {', '.join(spans)}"
+
+
+def _shared(said: Mapping[int, str]) -> list[tuple[str, str]]:
+    """Who says what, in the order of the first rank that says it."""
+    by_text: dict[str, list[int]] = {}
+    for rank in sorted(said):
+        by_text.setdefault(said[rank], []).append(rank)
+    return [(rank_text(who), what) for what, who in by_text.items()]
+
+
+def _one(account: Account) -> str:
+    return f"{_counts([account])}; {account.files} file{'s' * (account.files != 1)}"
+
+
+def _total(accounts: Sequence[Account]) -> str:
+    files, size = sum(account.files for account in accounts), sum(account.bytes for account in accounts)
+    return f"{_counts(accounts)}; {files} file{'s' * (files != 1)}, {human_size(size)}"
+
+
+def _counts(accounts: Sequence[Account]) -> str:
+    """``asked 3, captured 2, skipped 1 (1 reason), written 2 tensors``"""
+    asked, captured = sum(one.asked for one in accounts), sum(one.captured for one in accounts)
+    tensors, rows = sum(one.tensors for one in accounts), sum(one.rows for one in accounts)
+    skipped: Counter[str] = Counter()
+    for one in accounts:
+        skipped.update(dict(one.skipped))
+    parts = [f"asked {asked}, captured {captured}"]
+    if skipped:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.most_common())
+        parts.append(f"skipped {skipped.total()} ({reasons})")
+    parts.append(f"written {tensors} tensors" + (f", {rows} statistics rows" if rows else ""))
+    return ", ".join(parts)
+
+
+def _common(paths: Iterable[str]) -> str:
+    """The directory that holds the trees of all ranks."""
+    found = {os.path.dirname(path) if os.path.basename(path).startswith("rank_") else path for path in paths}
+    return os.path.commonpath(found)

@@ -1,0 +1,233 @@
+"""``dumpsim run --ranks N``: an unmodified script on N ranks that share this process.
+
+Run as ``python -m dumpsim.emulate.localjob N SCRIPT [ARGS]...`` in the environment of `dumpsim run`.
+"""
+
+import atexit
+import importlib.util
+import multiprocessing.process
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+from dumpsim.core.errors import BadInputError, UnsupportedError
+from dumpsim.core.settings import RunSettings
+from dumpsim.dump.job import JobAccounts
+from dumpsim.emulate.rankmodules import RankModules
+from dumpsim.world.context import World, current
+from dumpsim.world.hosts import RankStopped
+from dumpsim.world.launch import launch
+from dumpsim.world.output import PrefixedOutput
+
+__all__ = ["LocalJob", "main"]
+
+_INSTEAD = "dumpsim msrun gives each rank a process of its own"
+
+
+class _Ended(Exception):
+    """A rank has ended with an exit code that is not 0."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"exit code {code}")
+        self.code = code
+
+
+class LocalJob:
+    """A script on the ranks of this process.
+
+    Parameters
+    ----------
+    command : sequence of str
+        A script and its arguments, or ``-m``, a module and its arguments.
+    ranks : int
+    """
+
+    def __init__(self, command: Sequence[str], ranks: int) -> None:
+        self.command = list(command)
+        self.ranks = ranks
+        self.endings = dict.fromkeys(range(ranks), "did not start")
+        self._code: CodeType | None = None  # the script's, the same for all ranks
+        self._world: World | None = None
+
+    def run(self) -> int:
+        """Run the script; the exit code is that of the first rank that fails.
+
+        The job is told of at the end: its dumps, and how its ranks ended where not all of them ended well.
+        """
+        code = 0
+        try:
+            with _Guard():
+                launch(self._rank, self.ranks)
+        except _Ended as end:
+            code = end.code
+        except BaseException as error:
+            _show(error)
+            code = 130 if isinstance(error, KeyboardInterrupt) else 1
+        self._tell()
+        return code
+
+    def _rank(self) -> None:
+        """The program of a rank."""
+        context = current()
+        self._world = context.world
+        context.world.get(JobAccounts).told = True  # below, with how the ranks ended
+        if self.ranks > 1:
+            output = PrefixedOutput(sys.stdout, f"[{context.rank}] ")
+            context.at_close(output.finish)
+            sys.stdout = output  # all that print needs
+        self.endings[context.rank] = "stopped"
+        try:
+            self._script(context.give)
+        except SystemExit as end:
+            code = _exit_code(end.code)
+            self.endings[context.rank] = f"exit code {code}"
+            if code:
+                raise _Ended(code) from None
+        except RankStopped:
+            raise
+        except BaseException as error:
+            self.endings[context.rank] = f"{type(error).__name__}, exit code 1"
+            raise
+        else:
+            self.endings[context.rank] = "exit code 0"
+
+    def _script(self, give: Callable[[RankModules], None]) -> None:
+        """Run the script as this rank's ``__main__``."""
+        main = ModuleType("__main__")
+        if self.command[0] == "-m":
+            give(RankModules(main, argv=self.command[1:], path=[os.getcwd(), *sys.path[1:]]))
+            code = self._module(main)
+        else:
+            script = self.command[0]
+            give(RankModules(main, argv=self.command, path=[os.path.dirname(os.path.realpath(script)), *sys.path[1:]]))
+            main.__file__ = os.path.abspath(script)
+            main.__loader__ = SourceFileLoader("__main__", main.__file__)
+            if self._code is None:
+                with open(main.__file__, "rb") as file:
+                    self._code = compile(file.read(), main.__file__, "exec", dont_inherit=True)
+            code = self._code
+        exec(code, vars(main))
+
+    def _module(self, main: ModuleType) -> CodeType:
+        """The code of the module of ``-m``, whose names `main` gets."""
+        name = self.command[1]
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+        if spec is None or spec.loader is None or spec.origin is None:
+            raise BadInputError(f"there is no module {name!r}", where="-m", code="DS-RUN-001")
+        code: CodeType | None = getattr(spec.loader, "get_code", lambda _: None)(spec.name)
+        if code is None:
+            raise BadInputError(f"the module {name!r} has no code to run", where="-m", code="DS-RUN-001")
+        main.__file__, main.__spec__, main.__package__ = spec.origin, spec, spec.parent
+        main.__loader__ = spec.loader
+        sys.argv[0] = spec.origin
+        return code
+
+    def _tell(self) -> None:
+        if RunSettings.from_environment().quiet or self._world is None:
+            return
+        good = set(self.endings.values()) == {"exit code 0"}
+        text = self._world.get(JobAccounts).text(self.ranks, None if good else self.endings)
+        if text:
+            print(text, file=sys.stderr, flush=True)
+
+
+class _Guard:
+    """While ranks share the process: what would break that is refused by name, or becomes the rank's own."""
+
+    def __init__(self) -> None:
+        self._inside = True
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> None:
+        self._replace(signal, "signal", self._signal)
+        self._replace(atexit, "register", self._at_exit)
+        start = threading.Thread.start
+        self._replace(threading.Thread, "start", lambda thread: _start_thread(start, thread))
+        self._replace(multiprocessing.process.BaseProcess, "start", _refuse_process)
+        sys.addaudithook(self._audit)  # for good
+
+    def __exit__(self, *error: object) -> None:
+        self._inside = False
+        for owner, name, before in self._before:
+            setattr(owner, name, before)
+
+    def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+        self._before.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, function)
+
+    def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event in ("os.fork", "os.forkpty") and self._inside:
+            raise UnsupportedError(f"a script whose ranks share a process cannot fork; {_INSTEAD}", where=event)
+
+    def _signal(self, number: int, handler: Any) -> Any:
+        if callable(handler) and _of_script(sys._getframe(1)) and handler is not signal.default_int_handler:
+            name = signal.Signals(number).name
+            raise UnsupportedError(
+                f"ranks that share a process cannot each handle {name}; {_INSTEAD}", where="signal.signal"
+            )
+        return self._before[0][2](number, handler)
+
+    def _at_exit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if _of_script(sys._getframe(1)):
+            current().at_close(partial(function, *args, **kwargs))
+            return function
+        return self._before[1][2](function, *args, **kwargs)
+
+
+def _of_script(frame: Any) -> bool:
+    """Whether a rank's own module is running."""
+    finder = next((one for one in sys.meta_path if isinstance(one, RankModules)), None)
+    return finder is not None and finder.has(frame.f_globals.get("__name__"))
+
+
+def _start_thread(start: Callable[[threading.Thread], None], thread: threading.Thread) -> None:
+    """Start a thread in the rank of its starter."""
+    variables, run = copy_context(), thread.run
+    thread.run = lambda: variables.run(run)  # type: ignore[method-assign]
+    start(thread)
+
+
+def _refuse_process(process: multiprocessing.process.BaseProcess) -> None:
+    raise UnsupportedError(
+        f"ranks that share a process cannot start {process.name!r}; {_INSTEAD}", where="multiprocessing"
+    )
+
+
+def _exit_code(code: object) -> int:
+    """The exit code of a SystemExit, whose text is shown as Python does."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    """A traceback as of the script alone."""
+    own = str(Path(__file__).parents[1] / "world"), __file__
+    found: TracebackType | None = error.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(own):
+        found = found.tb_next
+    traceback.print_exception(error.with_traceback(found or error.__traceback__))
+
+
+def main() -> None:
+    """Run the command line."""
+    ranks, *command = sys.argv[1:]
+    raise SystemExit(LocalJob(command, int(ranks)).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Modules of a script that each rank of one process has for itself, and what else a script takes for its own."""
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["RankModules"]
+
+
+class RankModules(MetaPathFinder):
+    """The modules of a rank that are not shared: its ``__main__``, and all that lie in directories of the user.
+
+    Shared are the standard library, installed packages, dumpsim, and whatever was there before the ranks started. While
+    its rank runs, this stands among the finders and notes what the rank imports; when another rank goes on, it takes
+    these modules out of `sys.modules`, with the rank's ``sys.argv`` and ``sys.path``.
+
+    Parameters
+    ----------
+    main : module
+        The rank's ``__main__``.
+    argv, path : sequence of str
+        What `sys` has at the start of the rank.
+    """
+
+    def __init__(self, main: ModuleType, *, argv: Sequence[str], path: Sequence[str]) -> None:
+        self.main = main
+        self._own: dict[str, ModuleType | None] = {"__main__": main}
+        self._outside: dict[str, ModuleType] = {}
+        self._argv, self._path = list(argv), list(path)
+        self._outside_lists: tuple[list[str], list[str]] = ([], [])
+
+    def install(self) -> None:
+        """The rank goes on."""
+        for name, module in self._own.items():
+            if name in sys.modules:
+                self._outside[name] = sys.modules.pop(name)
+            if module is not None:
+                sys.modules[name] = module
+        self._outside_lists = sys.argv, sys.path
+        sys.argv, sys.path = self._argv, self._path
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Another rank goes on."""
+        with suppress(ValueError):  # the script has put other finders there
+            sys.meta_path.remove(self)
+        self._argv, self._path = sys.argv, sys.path
+        sys.argv, sys.path = self._outside_lists
+        for name in self._own:
+            self._own[name] = sys.modules.pop(name, None)
+        sys.modules.update(self._outside)
+        self._outside = {}
+
+    def has(self, name: object) -> bool:
+        """Whether a module is the rank's own."""
+        return name in self._own
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Ask the other finders, and note what is the rank's own."""
+        for finder in sys.meta_path:
+            if finder is self:
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if fullname not in self._own and (self.has(fullname.rpartition(".")[0]) or _of_user(spec)):
+                    self._own[fullname] = None
+                return spec
+        return None
+
+
+def _of_user(spec: ModuleSpec) -> bool:
+    """Whether a module lies in a directory of the user, not in one of installed packages."""
+    if spec.has_location and spec.origin:
+        places = [spec.origin]
+    else:
+        places = list(spec.submodule_search_locations or ())  # a package without __init__.py
+    return bool(places) and not any(_installed(Path(os.path.abspath(place))) for place in places)
+
+
+def _installed(place: Path) -> bool:
+    if any(place.is_relative_to(root) for root in _roots()):
+        return True
+    found = {os.path.abspath(entry) for entry in sys.path}
+    holders = [parent for parent in place.parents if str(parent) in found]
+    return any(next(holder.glob("*.dist-info"), None) is not None for holder in holders)  # by pip install --target
+
+
+def _roots() -> list[str]:
+    import dumpsim
+
+    library: list[str] = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    packages = [*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(dumpsim.__file__)]
+    return [os.path.abspath(root) for root in (*library, *packages)]
