@@ -12,7 +12,7 @@ from dumpsim.analysis.bintensor import BinTensor
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.place import Place
-from dumpsim.analysis.statisticrows import Row, StatisticRows
+from dumpsim.analysis.statisticrows import Key, Row, StatisticRows
 from dumpsim.archive.naming import BinName, escape, is_dump_file, parse_bin, parse_npy, parse_tensordump
 from dumpsim.codecs import mapping, opcsv
 from dumpsim.codecs.binfile import BinFile
@@ -25,7 +25,6 @@ __all__ = ["entries", "files", "small_text"]
 _CSV_LIMIT = 1 << 20  # bytes of the statistics of one operator
 
 T = TypeVar("T")
-Key = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +56,10 @@ class _Waiting:
         for item in found:
             if not item.bin and item.path is not None:
                 self._files.setdefault(item.key, []).append(item)
+
+    def wants(self, key: Key) -> bool:
+        """Whether a file of this type, io, slot and time stamp waits."""
+        return bool(self._files.get(key))
 
     def take(self, number: int, row: Row) -> bool:
         """Whether a row is that of a file of its operator, which then gets it."""
@@ -130,7 +133,7 @@ def entries(
     csv_path = place.path / "statistic.csv"
     if csv_path in wanted:
         waiting = _Waiting(found)
-        rows = StatisticRows(csv_path, waiting.take, broken)
+        rows = StatisticRows(csv_path, waiting, broken)
         rows.taken |= waiting.rest()
         items = merge(found, (_Found(record=record, path=None, values=values) for record, values in rows), key=_order)
     for item in items:

@@ -1,14 +1,16 @@
 """The rows of one statistic.csv in the order of time: the first ones in memory, the others by where they are.
 
-A file of 50 MiB has hundreds of thousands of rows, each of which takes two kilobytes as Python objects.
+A file of 50 MiB has hundreds of thousands of rows, each of which takes two kilobytes as Python objects. So each row is
+split into cells when the file is opened, for its time stamp, and the values of most are read when their turn comes.
 """
 
+import io
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,8 +19,9 @@ from dumpsim.core.errors import MissingFileError, UnreadableError
 from dumpsim.core.record import Record
 from dumpsim.core.regular import RegularFile, open_regular
 
-__all__ = ["Row", "StatisticRows"]
+__all__ = ["Key", "Owner", "Row", "StatisticRows"]
 
+Key = tuple[str, str, int, int]
 Row = tuple[Record, dict[str, Any]]
 
 _KEPT = 8192  # rows in memory
@@ -27,23 +30,33 @@ _MAX_FILE = (1 << 32) - 1
 _SORTED = 4096  # rows of one time stamp that are put in the order of their names
 
 
+class Owner(Protocol):
+    """Tensor files that rows belong to."""
+
+    def wants(self, key: Key) -> bool:
+        """Whether a row with this operator type, io, slot and time stamp may belong to a file."""
+        ...
+
+    def take(self, number: int, row: Row) -> bool:
+        """Whether a row, of this number in the order of the file, belongs to a file."""
+        ...
+
+
 class StatisticRows:
-    """The rows of a file, some of which `take` claims for their tensor files.
+    """The rows of a file that belong to no tensor file.
 
     Parameters
     ----------
     path : Path
         May be absent.
-    take : callable
-        Called with each row and its number in the order of the file; True where the row belongs to a tensor file.
+    owner : Owner
     broken : callable or None
         Called with the error of a damaged row, which ends the rows; None: it is raised.
     """
 
-    def __init__(
-        self, path: Path, take: Callable[[int, Row], bool], broken: Callable[[UnreadableError], None] | None
-    ) -> None:
+    def __init__(self, path: Path, owner: Owner, broken: Callable[[UnreadableError], None] | None) -> None:
         self._path = path
+        self._broken = broken
         self._kept: list[Row] = []
         self._starts = array("L" if array("L").itemsize == 4 else "I")
         self._stamps = array("q")
@@ -51,7 +64,7 @@ class StatisticRows:
         self.taken: set[int] = set()
         try:
             with open_regular(path, _MAX_FILE) as file:
-                self._read(file, take)
+                self._read(file, owner)
         except MissingFileError:
             return
         except UnreadableError as error:
@@ -59,7 +72,7 @@ class StatisticRows:
                 raise
             broken(error)
 
-    def _read(self, file: RegularFile, take: Callable[[int, Row], bool]) -> None:
+    def _read(self, file: RegularFile, owner: Owner) -> None:
         at = 0
 
         def lines() -> Iterator[str]:
@@ -71,13 +84,16 @@ class StatisticRows:
                     self._starts.append(at)
                 yield line.decode("utf-8", "replace")
 
-        for number, row in enumerate(statcsv.parse_lines(lines(), str(self._path))):
+        for number, cells in enumerate(statcsv.split_lines(lines(), str(self._path))):
+            key = cells.key
+            wanted = owner.wants(key)
+            row = cells.parsed() if wanted or number < _KEPT else None
             self._starts.append(at)  # where the next one starts
-            self._stamps.append(row[0].timestamp)
-            if take(number, row):
-                self.taken.add(number)
-            if number < _KEPT:
+            self._stamps.append(key[-1])
+            if row is not None and number < _KEPT:
                 self._kept.append(row)
+            if row is not None and wanted and owner.take(number, row):
+                self.taken.add(number)
 
     def __iter__(self) -> Iterator[Row]:
         """The rows that no tensor file took, by time stamp and name."""
@@ -86,7 +102,7 @@ class StatisticRows:
             rows = self._in_file_order()
         else:
             rows = self._in_order(np.argsort(stamps, kind="stable"))
-        for _, same in groupby(rows, key=lambda row: row[0].timestamp):
+        for _, same in groupby(self._sound(rows), key=lambda row: row[0].timestamp):
             group: list[Row] = []
             for row in same:
                 group.append(row)
@@ -94,6 +110,15 @@ class StatisticRows:
                     yield from sorted(group, key=_name)
                     group = []
             yield from sorted(group, key=_name)
+
+    def _sound(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """The rows up to the first damaged one."""
+        try:
+            yield from rows
+        except UnreadableError as error:
+            if self._broken is None:
+                raise
+            self._broken(error)
 
     def _in_file_order(self) -> Iterator[Row]:
         for number, row in enumerate(self._kept):
@@ -105,9 +130,8 @@ class StatisticRows:
         with open_regular(self._path) as file:
             while first < count:
                 last = max(first + 1, min(count, bisect_right(self._starts, self._starts[first] + _BLOCK) - 1))
-                for number, row in enumerate(self._again(file, first, last), first):
-                    if number not in self.taken:
-                        yield row
+                if not self.taken.issuperset(range(first, last)):
+                    yield from self._values(file, first, last)
                 first = last
 
     def _in_order(self, order: "np.ndarray[Any, Any]") -> Iterator[Row]:
@@ -115,16 +139,29 @@ class StatisticRows:
             for number in map(int, order):
                 if number in self.taken:
                     continue
-                yield self._kept[number] if number < len(self._kept) else self._again(file, number, number + 1)[0]
+                if number < len(self._kept):
+                    yield self._kept[number]
+                else:
+                    yield from self._values(file, number, number + 1)
 
-    def _again(self, file: RegularFile, first: int, last: int) -> list[Row]:
-        """Read rows again."""
+    def _values(self, file: RegularFile, first: int, last: int) -> Iterator[Row]:
+        """Read the values of rows that were only split so far."""
         start = self._starts[first]
         text = file.read_at(start, self._starts[last] - start).decode("utf-8", "replace")
-        rows = list(statcsv.parse(self._header + text, str(self._path)))
+        rows = list(statcsv.split_lines(io.StringIO(self._header + text), str(self._path)))
         if len(rows) != last - first:
             raise UnreadableError("was changed while it was read", where=str(self._path), code="DS-CSV-003")
-        return rows
+        for number, cells in enumerate(rows, first):
+            if number not in self.taken:
+                try:
+                    yield cells.parsed()
+                except UnreadableError:
+                    yield cells._replace(line=self._line(file, number)).parsed()
+
+    def _line(self, file: RegularFile, number: int) -> int:
+        """The line of the file on which a row ends, counted from 1."""
+        end = self._starts[number + 1]
+        return sum(file.read_at(at, min(_BLOCK, end - at)).count(b"\n") for at in range(0, end, _BLOCK))
 
 
 def _name(row: Row) -> str:

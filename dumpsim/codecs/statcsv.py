@@ -6,14 +6,26 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from dumpsim.codecs.lines import whole_lines
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.record import Record
 from dumpsim.core.statistic import DIGESTS, STATISTICS, TITLES, printed
 
-__all__ = ["COMMON", "Dialect", "dimensions", "header", "number", "parse", "parse_lines", "row", "whole"]
+__all__ = [
+    "COMMON",
+    "Cells",
+    "Dialect",
+    "dimensions",
+    "header",
+    "number",
+    "parse",
+    "parse_lines",
+    "row",
+    "split_lines",
+    "whole",
+]
 
 COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
@@ -110,6 +122,64 @@ def parse(text: str, where: str = "statistic.csv") -> Iterator[tuple[Record, dic
 
 def parse_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[tuple[Record, dict[str, Any]]]:
     """As `parse`, of lines with their ends, one row after the other."""
+    return (one.parsed() for one in split_lines(lines, where))
+
+
+class Cells(NamedTuple):
+    """The cells of one row as texts, whose values may be wanted later.
+
+    Attributes
+    ----------
+    fields : list of str
+    extra : list of str
+        Titles of the columns after the common ones.
+    where : str
+    line : int
+    """
+
+    fields: list[str]
+    extra: list[str]
+    where: str
+    line: int
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """Operator type, io, slot and time stamp.
+
+        Raises
+        ------
+        UnreadableError
+        """
+        try:
+            return self.fields[0], self.fields[5], whole(self.fields[6], "slot"), whole(self.fields[4], "time stamp")
+        except ValueError as error:
+            raise self._unreadable(error) from None
+
+    def parsed(self) -> tuple[Record, dict[str, Any]]:
+        """The record and its statistics by field name.
+
+        Raises
+        ------
+        UnreadableError
+            For a row that is not a tensor's.
+        """
+        try:
+            return _record(self.fields), dict(map(_value, self.extra, self.fields[len(COMMON) :]))
+        except ValueError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: ValueError) -> UnreadableError:
+        return UnreadableError(str(error), where=f"{self.where}:{self.line}", code="DS-CSV-003")
+
+
+def split_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[Cells]:
+    """Split lines with their ends into cells, one row after the other.
+
+    Raises
+    ------
+    UnreadableError
+        With the line, for a row with too few cells.
+    """
     rows = csv.reader(whole_lines(lines, where))
     try:
         titles = next(rows, None)
@@ -121,14 +191,10 @@ def parse_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[
             )
         extra = titles[len(COMMON) :]
         for fields in rows:
-            place = f"{where}:{rows.line_num}"
             if len(fields) < len(titles):
+                place = f"{where}:{rows.line_num}"
                 raise UnreadableError(f"{len(fields)} fields for {len(titles)} columns", where=place, code="DS-CSV-002")
-            try:
-                found = _record(fields), dict(_value(*pair) for pair in zip(extra, fields[len(COMMON) :], strict=False))
-            except ValueError as error:
-                raise UnreadableError(str(error), where=place, code="DS-CSV-003") from None
-            yield found
+            yield Cells(fields, extra, where, rows.line_num)
     except csv.Error as error:
         raise UnreadableError(str(error), where=f"{where}:{rows.line_num}", code="DS-CSV-003") from None
 

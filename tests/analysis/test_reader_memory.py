@@ -55,6 +55,38 @@ def test_what_follows_a_damaged_row_is_not_guessed(tmp_path, monkeypatch):
         list(dumpsim.open(tmp_path))
 
 
+@pytest.mark.parametrize("kept", [0, 2, 100])
+def test_values_are_read_once(tmp_path, monkeypatch, kept):
+    parsed = []
+    record = statcsv._record
+    monkeypatch.setattr(statisticrows, "_KEPT", kept)
+    monkeypatch.setattr(statcsv, "_record", lambda fields: parsed.append(fields[1]) or record(fields))
+    (tmp_path / "statistic.csv").write_text(HEAD + rows_of(range(100, 120), "a{n}"))
+    np.save(tmp_path / "Add.a5.0.0.105.output.0.DefaultFormat.float32.npy", np.float32([1, 2]))
+    assert sum(1 for _ in dumpsim.open(tmp_path)) == 20  # list() would ask for the length first, which reads all
+    assert sorted(parsed) == sorted(f"a{n}" for n in range(20))
+
+
+@pytest.mark.parametrize("order", ["file", "shuffled"])
+@pytest.mark.parametrize("kept", [0, 3, 100])
+def test_a_damaged_value_ends_the_rows_and_is_reported_with_its_line(tmp_path, monkeypatch, kept, order):
+    monkeypatch.setattr(statisticrows, "_KEPT", kept)
+    monkeypatch.setattr(statisticrows, "_BLOCK", 150)
+    stamps = [*range(104, 110), *range(100, 104)] if order == "shuffled" else list(range(100, 110))
+    rows = rows_of(stamps).split("Add,")[1:]
+    bad = stamps.index(107)
+    rows[bad] = rows[bad].replace('"(2,)"', '"(2,x)"')
+    (tmp_path / "statistic.csv").write_text(HEAD + "".join(f"Add,{row}" for row in rows))
+    reported = []
+    found = [entry.timestamp for entry in dumpsim.open(tmp_path).lenient(reported.append)]
+    whole = range(104, 107) if order == "shuffled" and kept > bad else range(100, 107)  # of the file, or in time
+    assert found == list(whole)
+    (error,) = reported
+    assert f"statistic.csv:{2 * bad + 3}:" in str(error)  # each row is two lines, its name has one end
+    with pytest.raises(UnreadableError, match=r"statistic\.csv"):
+        list(dumpsim.open(tmp_path))
+
+
 def test_stacks_of_a_file(tmp_path):
     path = tmp_path / "stack.json"
     stacks = {f'k{n} é"\\': [f"File é {n}\n", "x"] * (n % 3) for n in range(300)}
