@@ -74,7 +74,7 @@ Acosh: acosh | - | acosh arccosh
 Asin: asin | - | asin arcsin
 Asinh: asinh | - | asinh arcsinh
 Atan: atan | - | atan arctan
-Atanh: atanh | - | atanh arctanh
+Atanh: atanh arctanh | - | atanh arctanh
 Ceil: ceil | ceil | ceil
 Cos: cos | cos | cos
 Cosh: cosh | - | cosh
@@ -201,6 +201,7 @@ StandardNormal: standard_normal
 -: randn | - | randn
 -: rand | - | rand
 -: randint
+-: tuple_to_array
 """,
         "network": """
 ReLU: relu | - | nn.functional.relu nn.ReLU | ReLU
@@ -251,6 +252,7 @@ AssignSub: assign_sub
 -: identity | - | nn.Identity | Identity
 -: partial
 -: scalar_to_tensor
+-: is_tensor
 Depend: depend
 StopGradient: stop_gradient
 """,

@@ -4,13 +4,11 @@ from functools import partial as _partial
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from dumpsim.frontends.mindspore import ops as _ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["make_tuple", "partial", "tuple_len", "tuple_to_array", "typeof"]
+__all__ = ["make_tuple", "partial", "tuple_len", "typeof"]
 
 
 def partial(function: Any, *args: Any) -> Any:
@@ -32,17 +30,6 @@ def make_tuple(*items: Any) -> tuple[Any, ...]:
 def tuple_len(items: Any) -> int:
     """The number of items."""
     return len(items)
-
-
-def tuple_to_array(items: tuple[Any, ...]) -> Tensor:
-    """Numbers as a tensor.
-
-    Examples
-    --------
-    >>> tuple_to_array((1, 2)).asnumpy()
-    array([1, 2])
-    """
-    return Tensor(np.array(items, np.float32 if any(isinstance(item, float) for item in items) else np.int64))
 
 
 def typeof(value: Any) -> Any:

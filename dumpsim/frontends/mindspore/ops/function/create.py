@@ -27,6 +27,7 @@ __all__ = [
     "randn",
     "range",
     "standard_normal",
+    "tuple_to_array",
     "uniform",
     "zeros",
     "zeros_like",
@@ -171,6 +172,17 @@ def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
 def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
     """Uniform integers."""
     return _drawn("randint", np.random.randint(low, high, _extents(size)), dtype or mstype.int64)
+
+
+def tuple_to_array(input_x: tuple[Any, ...]) -> Tensor:
+    """Numbers as a tensor, of whole numbers where the first one is.
+
+    Examples
+    --------
+    >>> tuple_to_array((1, 2.5)).asnumpy(), tuple_to_array((1.0, 2)).asnumpy()
+    (array([1, 2], dtype=int32), array([1., 2.], dtype=float32))
+    """
+    return Tensor(np.array(input_x, np.int32 if isinstance(input_x[0], int) else np.float32))
 
 
 def _is_shape(size: tuple[Any, ...]) -> bool:

@@ -15,6 +15,7 @@ from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, is_numbe
 _PLAIN = MappingProxyType(
     {
         "abs": "Abs",
+        "arctanh": "Atanh",
         "acos": "ACos",
         "acosh": "Acosh",
         "asin": "Asin",

@@ -5,7 +5,7 @@ from typing import Any
 
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.dtype import float32
-from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.common.tensor import Tensor, is_tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to
 
@@ -15,6 +15,7 @@ __all__ = [
     "assign_sub",
     "depend",
     "identity",
+    "is_tensor",
     "partial",
     "scalar_to_tensor",
     "stop_gradient",
