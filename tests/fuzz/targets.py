@@ -223,7 +223,7 @@ def _copy(data: bytes) -> None:
     to, *axes = numbers if len(numbers) > 1 else (0, 0)
     start, *axes = axes
     region = (to, start, tuple(zip(axes[::3], axes[1::3], axes[2::3], strict=False)))
-    if not 0 <= math.prod(max(0, n) for n in axes[::3]) < 1 << 20:
+    if not 0 <= math.prod(max(0, n) for n, _, _ in region[2]) < 1 << 20:
         return  # strides of 0 copy one element for years
     guard = 64
     target = np.full(96 + 2 * guard, 7, np.uint8)
