@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -206,6 +206,10 @@ class Communicator(Protocol):
 
     def leave(self, error: BaseException | None = None) -> None:
         """End this rank's part in the job; with an error, its groups fail."""
+        ...
+
+    def die(self, why: str) -> NoReturn:
+        """End this rank as a killed process ends: it finishes nothing and tells nobody. For the fault ``kill``."""
         ...
 
     def wait(self) -> bool:

@@ -101,6 +101,10 @@ _WORDS: dict[str, str] = {
     "overflow": "nan, inf, infinity, not_finite, nonfinite, nan_inf",
     "disk_full": "enospc, disk, no_space, quota",
     "slow_disk": "slow, nfs, io_delay",
+    "kill": "sigkill, die, dead, terminate, abort",
+    "hang": "stuck, block, freeze, stall, deadlock",
+    "delay": "late, straggler, latency, sleep, wait",
+    "diverge": "mismatch, desync, different, inconsistent",
     "nth": "count, when, launch, occurrence, call, number",
     # settings of a run
     "chip": "soc, soc_version, soc_name, card, hardware, npu",

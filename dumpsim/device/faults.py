@@ -2,7 +2,8 @@
 
 A plan is JSON, ``{"faults": [...]}``; every fault says its `kind`. Operators are chosen by a shell pattern on
 their full name (``Default/*/MatMul-op0``) or by their type (``MatMul``); `nth` counts the matching
-launches of the run from 1.
+launches of the run from 1. Faults of ranks (kill, hang, delay, diverge) strike at the `nth` matching collective
+of the rank.
 """
 
 import json
@@ -18,9 +19,13 @@ from dumpsim.core.regular import read_bytes
 
 __all__ = [
     "AicoreErrorFault",
+    "DelayFault",
     "DiskFullFault",
+    "DivergeFault",
     "Fault",
     "FaultPlan",
+    "HangFault",
+    "KillFault",
     "OutOfMemoryFault",
     "OverflowFault",
     "SlowDiskFault",
@@ -119,8 +124,55 @@ class SlowDiskFault(_Fault):
     mb_per_s: float = Field(gt=0, description="10**6 bytes per second")
 
 
+class _CollectiveFault(_Fault):
+    """Faults of a rank at one of its collectives."""
+
+    op: str | None = Field(
+        default=None, min_length=1, description="pattern of the collective's full name, or its type; null: every one"
+    )
+    group: str | None = Field(default=None, min_length=1, description="only in this group; null: in every group")
+    nth: int = Field(default=1, ge=1, description="which matching collective of the rank, from 1")
+
+
+class KillFault(_CollectiveFault):
+    """The rank ends at the collective as a killed process does."""
+
+    kind: Literal["kill"] = "kill"
+
+
+class HangFault(_CollectiveFault):
+    """The rank never comes to the collective."""
+
+    kind: Literal["hang"] = "hang"
+
+
+class DelayFault(_CollectiveFault):
+    """The rank comes late to the collective, on the virtual clock."""
+
+    kind: Literal["delay"] = "delay"
+    seconds: float = Field(gt=0, le=1e9, description="how much later")
+
+
+class DivergeFault(_CollectiveFault):
+    """The rank calls something else than the other ranks."""
+
+    kind: Literal["diverge"] = "diverge"
+    change: Literal["op", "count", "type"] = Field(
+        default="op", description="another collective, one element more in the first axis, or another number type"
+    )
+
+
 Fault: TypeAlias = Annotated[
-    OverflowFault | StompFault | AicoreErrorFault | OutOfMemoryFault | DiskFullFault | SlowDiskFault,
+    OverflowFault
+    | StompFault
+    | AicoreErrorFault
+    | OutOfMemoryFault
+    | DiskFullFault
+    | SlowDiskFault
+    | KillFault
+    | HangFault
+    | DelayFault
+    | DivergeFault,
     Field(discriminator="kind"),
 ]
 
@@ -131,6 +183,10 @@ _KINDS: Mapping[str, type[_Fault]] = {
     "out_of_memory": OutOfMemoryFault,
     "disk_full": DiskFullFault,
     "slow_disk": SlowDiskFault,
+    "kill": KillFault,
+    "hang": HangFault,
+    "delay": DelayFault,
+    "diverge": DivergeFault,
 }
 
 
@@ -158,7 +214,8 @@ def make_plan(faults: Iterable[Fault | Mapping[str, Any]], *, where: str = "faul
     Traceback (most recent call last):
     ...
     dumpsim.core.errors.FaultPlanError: faults: $.faults[0].kind: 'overflw' is not a kind of fault; allowed: overflow, \
-stomp, aicore_error, out_of_memory, disk_full, slow_disk (did you mean 'overflow'?) [DS-FLT-001]
+stomp, aicore_error, out_of_memory, disk_full, slow_disk, kill, hang, delay, diverge (did you mean \
+'overflow'?) [DS-FLT-001]
     """
     raw = [fault.model_dump() if isinstance(fault, _Fault) else fault for fault in faults]
     return _validate({"faults": raw}, where)

@@ -38,6 +38,7 @@ class Injector:
         here = [fault for fault in plan.faults if fault.rank in (None, rank)]
         self._planned = len(here)
         self._launches: list[tuple[str, Any]] = []
+        self._collectives: list[Any] = []
         room: int | None = None
         speed: int | None = None
         self.memory_limit: int | None = None
@@ -53,12 +54,15 @@ class Injector:
                     assert fault.bytes is not None
                     limit: int | None = self.memory_limit
                     self.memory_limit = fault.bytes if limit is None else min(fault.bytes, limit)
+                case "kill" | "hang" | "delay" | "diverge":
+                    self._collectives.append(fault)
                 case "disk_full":
                     room = fault.after_bytes if room is None else min(room, fault.after_bytes)
                 case "slow_disk":
                     rate = max(1, int(fault.mb_per_s * 1e6))
                     speed = rate if speed is None else min(speed, rate)
         self._counts = [0] * len(self._launches)
+        self._collective_counts = [0] * len(self._collectives)
         self.disk = FaultyDisk(clock, room=room, bytes_per_s=speed) if room is not None or speed is not None else None
 
     def __repr__(self) -> str:
@@ -78,9 +82,30 @@ class Injector:
                     struck.append(fault)
         return tuple(struck)
 
+    def collective(self, op_type: str, full_name: str, group: str) -> tuple[Any, ...]:
+        """A collective is called: the faults of the rank that strike it now.
+
+        Examples
+        --------
+        >>> from dumpsim.core.clock import VirtualClock
+        >>> from dumpsim.device.faults import make_plan
+        >>> injector = Injector(make_plan([{"kind": "kill", "op": "AllReduce", "nth": 2}]), VirtualClock())
+        >>> [len(injector.collective(op, "", "hccl_world_group")) for op in ("AllReduce", "Barrier", "AllReduce")]
+        [0, 0, 1]
+        """
+        struck = []
+        for at, fault in enumerate(self._collectives):
+            if (fault.op is None or matches(fault.op, op_type, full_name)) and fault.group in (None, group):
+                self._collective_counts[at] += 1
+                if self._collective_counts[at] == fault.nth:
+                    struck.append(fault)
+        return tuple(struck)
+
     def unused(self) -> tuple[Any, ...]:
-        """Faults on operators that never struck."""
-        return tuple(f for (_, f), n in zip(self._launches, self._counts, strict=True) if n < f.nth)
+        """Faults on operators and collectives that never struck."""
+        faults = [*(fault for _, fault in self._launches), *self._collectives]
+        counts = [*self._counts, *self._collective_counts]
+        return tuple(fault for fault, count in zip(faults, counts, strict=True) if count < fault.nth)
 
     def unused_text(self) -> tuple[str, ...]:
         """A sentence for every fault that never struck: a plan in vain looks like a sturdy device.
@@ -94,8 +119,15 @@ class Injector:
         ("overflow of 'MatMull' never struck: 0 launches matched, it waits for launch 2",)
         """
         pairs = zip(self._launches, self._counts, strict=True)
-        return tuple(
+        launches = [
             f"{fault.kind} of {pattern!r} never struck: {n} launches matched, it waits for launch {fault.nth}"
             for (pattern, fault), n in pairs
             if n < fault.nth
-        )
+        ]
+        collectives = [
+            f"{fault.kind} at {fault.op or 'a collective'}{f' of group {fault.group!r}' if fault.group else ''} never "
+            f"struck: {n} collectives matched, it waits for collective {fault.nth}"
+            for fault, n in zip(self._collectives, self._collective_counts, strict=True)
+            if n < fault.nth
+        ]
+        return (*launches, *collectives)

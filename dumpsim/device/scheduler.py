@@ -1,7 +1,7 @@
 """The scheduler: which task of which stream runs next, and the report where none can."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from dumpsim.core.errors import CollectiveError, DeviceError
 from dumpsim.core.gate import Failure
@@ -9,7 +9,10 @@ from dumpsim.device.ready import Ready
 from dumpsim.device.rendezvous import Rendezvous, numbers
 from dumpsim.device.stream import Owner, Stream
 
-__all__ = ["Failing", "Hosts", "Scheduler"]
+__all__ = ["Failing", "Hosts", "Scheduler", "Waiting"]
+
+# a stream that waits: its rank, its number, what its first task waits for, and its line of the deadlock report
+Waiting: TypeAlias = tuple[int, int, str, str]
 
 
 class Hosts(Protocol):
@@ -28,6 +31,10 @@ class Hosts(Protocol):
 
     def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
         """Call a function in the context of a rank that does not run now."""
+        ...
+
+    def elsewhere(self) -> Sequence[Waiting]:
+        """Streams of ranks in other processes, for the deadlock report."""
         ...
 
     def report(self) -> Sequence[str]:
@@ -65,6 +72,7 @@ class Scheduler:
         self._blocked: dict[Stream, None] = {}
         self._groups: dict[int, list[Failing]] = {}  # by rank
         self._devices: dict[int, list[Owner]] = {}  # by rank
+        self._gone: dict[int, Failure] = {}  # by rank
         self._count = 0
         self._running: Stream | None = None
 
@@ -113,6 +121,8 @@ class Scheduler:
         """Let `group` fail when one of these ranks does."""
         for rank in ranks:
             self._groups.setdefault(rank, []).append(group)
+            if rank in self._gone:
+                group.fail(self._gone[rank])
 
     def schedule(self, stream: Stream) -> None:
         """Find the place of a stream whose first task is new, or may have become ready."""
@@ -142,6 +152,16 @@ class Scheduler:
         """A rank has failed, by itself or because of another one: fail its groups."""
         for group in self._groups.get(rank, ()):
             group.fail(failure)
+
+    def kill(self, failure: Failure) -> None:
+        """The rank of the failure is gone: nothing of what it has queued runs, and its groups fail, later ones too."""
+        self._gone[failure.rank] = failure
+        for device in self._devices.get(failure.rank, ()):
+            for stream in device.streams:
+                if stream.tasks:
+                    stream.drop(failure)
+                    self.schedule(stream)
+        self.fail(failure.rank, failure)
 
     def wait(self, device: Owner, streams: Sequence[Stream] | None = None) -> None:
         """Run tasks, of all ranks in their order, until the device's streams are empty or a task of it has raised.
@@ -235,17 +255,22 @@ class Scheduler:
                 self.schedule(stream)
         return found
 
-    def _deadlock(self) -> DeviceError:
+    def waiting(self) -> list[Waiting]:
+        """The streams whose first task waits, by rank, device and stream."""
         streams = sorted(self._blocked, key=lambda s: (s.device.rank, s.device.device_id, s.stream_id))
-        alike: dict[tuple[int, str], list[Stream]] = {}
-        for stream in streams:
-            alike.setdefault((stream.stream_id, stream.waits_for()), []).append(stream)
+        return [(each.device.rank, each.stream_id, each.waits_for(), each.waits()) for each in streams]
+
+    def _deadlock(self) -> DeviceError:
+        waiting = self.waiting() + ([] if self._hosts is None else list(self._hosts.elsewhere()))
+        alike: dict[tuple[int, str], list[Waiting]] = {}
+        for each in waiting:
+            alike.setdefault(each[1:3], []).append(each)
         common = [same for same in alike.values() if len(same) > _IN_FULL]
-        in_full = set(streams).difference(*common)
-        lines = [stream.waits() for stream in streams if stream in in_full]  # the odd ones first
+        grouped = {id(each) for same in common for each in same}
+        lines = [line for *_, line in (each for each in waiting if id(each) not in grouped)]  # the odd ones first
         for same in common:
-            ranks = numbers([stream.device.rank for stream in same])
-            lines.append(f"  ranks {ranks} stream {same[0].stream_id}: {same[0].waits_for()}")
+            _, stream_id, missing, _ = same[0]
+            lines.append(f"  ranks {numbers([each[0] for each in same])} stream {stream_id}: {missing}")
         if self._hosts is not None:
             lines += self._hosts.report()
         return DeviceError("deadlock: no stream can progress and work is left\n" + "\n".join(lines), code="DS-DEV-002")

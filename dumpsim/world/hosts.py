@@ -9,11 +9,12 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from dumpsim.core.errors import BadInputError, DeviceError, PeerError, nearest
-from dumpsim.device.scheduler import Scheduler
+from dumpsim.core.gate import Failure
+from dumpsim.device.scheduler import Scheduler, Waiting
 from dumpsim.world.context import RankContext
 from dumpsim.world.process import ProcessState
 
-__all__ = ["SCHEDULES", "RankHosts", "RankStopped", "turns"]
+__all__ = ["SCHEDULES", "RankHosts", "RankKilled", "RankStopped", "turns"]
 
 SCHEDULES = ("rank", "reverse", "random:SEED")
 
@@ -22,6 +23,14 @@ class RankStopped(BaseException):
     """Ends a rank at its wait because another rank has failed.
 
     No `Exception`: ``except Exception`` around a training step must not catch it. Its ``finally`` blocks run.
+    """
+
+
+class RankKilled(BaseException):
+    """Ends a rank as a killed process would: by the fault ``kill``.
+
+    What the rank has queued is dropped, and its groups fail. Its ``finally`` blocks run, unlike those of a killed
+    process. The other ranks go on until they wait for one that is gone.
     """
 
 
@@ -114,6 +123,7 @@ class RankHosts:
         self._waiting: set[int] = set()
         self._last = -1  # the rank that has run
         self._failed: list[int] = []  # in the order of their failures
+        self._killed: set[int] = set()
         self._stopping = False
         self._hub: Any = None
         self._present: ProcessState | None = None  # the process's, while no rank runs
@@ -185,6 +195,10 @@ class RankHosts:
         """Call a function in the context of a rank; what is global to the process stays that of the one that runs."""
         self._hosts[rank].variables.run(function, argument)
 
+    def elsewhere(self) -> Sequence[Waiting]:
+        """All ranks are here."""
+        return ()
+
     def report(self) -> Sequence[str]:
         """A line for each rank that does not wait."""
         return [f"  rank {rank}: its program has ended" for rank, host in enumerate(self._hosts) if host.done]
@@ -235,11 +249,16 @@ class RankHosts:
     def _end(self, rank: int, error: BaseException) -> None:
         """A rank has raised."""
         host = self._hosts[rank]
+        if isinstance(error, RankKilled):
+            error = DeviceError(f"its process was killed by SIGKILL ({error})", where=f"rank {rank}")
+            self.scheduler.kill(Failure(rank=rank, time_ns=0, error=error))
+            self._killed.add(rank)
         if host.error is None:
             host.error = error
             if not isinstance(error, RankStopped):
                 self._failed.append(rank)
-                self._stopping = True
+                suffers = isinstance(error, PeerError) and self._killed
+                self._stopping = self._stopping or not (rank in self._killed or suffers)
         elif not isinstance(error, RankStopped):
             host.error.add_note(f"then, at the end of the rank: {type(error).__name__}: {error}")
 

@@ -1,7 +1,7 @@
 """The local transport: the ranks of a launch, which share a process and a scheduler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from dumpsim.core.communicator import Array, Call, Terms
 from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
@@ -88,6 +88,12 @@ class LocalCommunicator:
 
     def leave(self, error: BaseException | None = None) -> None:
         """The ranks of a process end with their programs."""
+
+    def die(self, why: str) -> NoReturn:
+        """End the rank's program; those of other ranks go on until they wait for it."""
+        from dumpsim.world.hosts import RankKilled  # needs greenlets: not for a rank that is alone
+
+        raise RankKilled(why)
 
     def wait(self) -> bool:
         """False: the ranks of a process are switched by their hosts."""

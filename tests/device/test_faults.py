@@ -66,7 +66,8 @@ def test_files(tmp_path):
 def test_the_schema_knows_every_kind():
     schema = json.loads(json.dumps(fault_schema()))
     kinds = {part["properties"]["kind"]["const"] for part in schema["$defs"].values()}
-    assert kinds == {"overflow", "stomp", "aicore_error", "out_of_memory", "disk_full", "slow_disk"}
+    of_ranks = {"kill", "hang", "delay", "diverge"}
+    assert kinds == {"overflow", "stomp", "aicore_error", "out_of_memory", "disk_full", "slow_disk"} | of_ranks
     assert not schema["additionalProperties"]
 
 
@@ -124,3 +125,40 @@ def test_hostile_numbers_in_a_plan(tmp_path, value, why):
         load_plan(path)
     (error, *_) = check_plan(path)
     assert len(str(error)) < 400
+
+
+def test_faults_of_ranks_count_the_matching_collectives():
+    plan = make_plan(
+        [
+            {"kind": "kill", "nth": 4, "rank": 2},
+            {"kind": "delay", "op": "AllReduce", "nth": 2, "seconds": 1.5},
+            {"kind": "diverge", "op": "*/grad-*", "change": "count", "group": "pair"},
+            {"kind": "hang", "nth": 1, "rank": 0},
+        ]
+    )
+    injector = Injector(plan, VirtualClock(), rank=2)
+    calls = [("AllReduce", "Default/AllReduce-op0"), ("Barrier", "Default/Barrier-op1")] * 2
+    struck = [injector.collective(op, name, "world") for op, name in calls]
+    assert [[fault.kind for fault in each] for each in struck] == [[], [], ["delay"], ["kill"]]
+    assert injector.unused_text() == (
+        "diverge at */grad-* of group 'pair' never struck: 0 collectives matched, it waits for collective 1",
+    )
+    assert [fault.kind for fault in injector.unused()] == ["diverge"]
+    assert [fault.kind for fault in injector.collective("AllGather", "Default/grad-x", "pair")] == ["diverge"]
+    assert injector.unused() == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ({"kind": "delay"}, "$.faults[0].seconds: the field is missing"),
+        ({"kind": "delay", "seconds": -1}, "$.faults[0].seconds"),
+        ({"kind": "diverge", "change": "shape"}, "allowed: op, count, type"),
+        ({"kind": "kill", "after": "AllReduce"}, "unknown field 'after'; allowed: rank, op, group, nth, kind"),
+        ({"kind": "kil"}, "did you mean 'kill'?"),
+    ],
+)
+def test_wrong_faults_of_ranks(fault, expected):
+    with pytest.raises(FaultPlanError) as caught:
+        make_plan([fault])
+    assert expected in str(caught.value)
