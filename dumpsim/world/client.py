@@ -1,0 +1,555 @@
+"""A rank whose process reaches the others through the job's hub."""
+
+import fcntl
+import os
+import signal
+import socket
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from threading import RLock
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dumpsim.core.communicator import Call, Terms
+from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.core.gate import Failure, Waiter
+from dumpsim.core.partname import machine
+from dumpsim.device.scheduler import Scheduler, Waiting
+from dumpsim.world.collective import check_call, results
+from dumpsim.world.cost import collective_ns, placement
+from dumpsim.world.hosts import RankStopped
+from dumpsim.world.hub import ADDRESS, LOCK_BYTES, TOKEN, endpoint
+from dumpsim.world.membership import WORLD, WORLD_GROUPS, check_members
+from dumpsim.world.reduction import folder
+from dumpsim.world.segment import Block, Pool, Reader, Segment, open_segment, view
+from dumpsim.world.wire import (
+    LONGEST,
+    Frames,
+    WireError,
+    decode_call,
+    decode_failure,
+    encode,
+    encode_call,
+    encode_error,
+    encode_failure,
+    rebuild,
+)
+
+__all__ = ["Client", "connect"]
+
+Array = npt.NDArray[np.generic]
+
+_INLINE = 1 << 10  # bytes of tensors that travel with the message
+_RETRY_S = 0.02
+_PARTING_S = 10.0
+
+
+def connect(
+    address: str = "",
+    *,
+    token: str = "",
+    rank: int,
+    size: int,
+    timeout_s: float = 120.0,
+    die: Callable[[], None] | None = None,
+) -> "Client":
+    """Return this process's place in the job of a hub.
+
+    Parameters
+    ----------
+    address, token : str
+        By default those of the environment, ``DUMPSIM_HUB`` and ``DUMPSIM_HUB_TOKEN``.
+    rank, size : int
+    timeout_s : float
+        How long to wait for a hub that does not listen yet.
+    die : callable, optional
+        Ends the process for the fault ``kill``; by default SIGKILL.
+
+    Raises
+    ------
+    BadInputError
+        For no address, or where the hub refuses the rank: a wrong token or number, or one that is there already.
+    DeviceError
+        Where there is no hub.
+    """
+    address = address or os.environ.get(ADDRESS, "")
+    token = token or os.environ.get(TOKEN, "")
+    if not 0 <= rank < size:
+        raise BadInputError(
+            f"rank {rank} is outside of a job of {size} ranks", where="RANK_ID", allowed=[f"0 to {size - 1}"]
+        )
+    family, place = endpoint(address)
+    until = time.monotonic() + timeout_s
+    while True:
+        reached = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            reached.connect(place)
+        except OSError as error:
+            reached.close()
+            if time.monotonic() > until:
+                raise DeviceError(
+                    f"there is no hub of the job at {address} after {timeout_s:g} s: {error.strerror}",
+                    where=f"rank {rank}",
+                ) from error
+            time.sleep(_RETRY_S)
+        else:
+            break
+    if family != socket.AF_UNIX:
+        reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client = Client(reached, address, rank, size, die)
+    try:
+        client._greet(token)
+    except BaseException:
+        reached.close()
+        raise
+    return client
+
+
+class Client:
+    """The job as a rank with a process of its own sees it; a `Communicator`, made by `connect`.
+
+    Attributes
+    ----------
+    rank, size : int
+    local_ranks : tuple of int
+    scheduler : Scheduler
+        Of this process: it waits for other ranks through the hub.
+    """
+
+    def __init__(
+        self, reached: socket.socket, address: str, rank: int, size: int, die: Callable[[], None] | None = None
+    ) -> None:
+        self.rank = rank
+        self.size = size
+        self.local_ranks = tuple(range(size))
+        self.address = address
+        self.scheduler = Scheduler(_Hosts(self))
+        self._socket = reached
+        self._frames = Frames(LONGEST)
+        self._inbox: list[dict[str, Any]] = []
+        self._seen = 0  # messages of the hub
+        self._terms = Terms()
+        self._groups: dict[str, RemoteGroup] = {}
+        self._created = 0
+        self._meetings: dict[int, RemoteMeeting] = {}
+        self._count = 0  # of meetings
+        self._pool = Pool()
+        self._known_segments = 0
+        self._reader = Reader()
+        self._stop: str | None = None
+        self._elsewhere: list[Waiting] = []  # for the deadlock report
+        self._ended: list[str] = []
+        self._entered = self._left = False
+        self._locks: Segment | None = None
+        self._lock = RLock()
+        self._die = die
+        self._pid = os.getpid()
+
+    def _greet(self, token: str) -> None:
+        hello = {"token": token, "rank": self.rank, "size": self.size, "pid": self._pid, "machine": machine()}
+        self._send("hello", **hello)
+        answer = self._next()
+        if answer["kind"] == "refused":
+            raise rebuild(answer["error"])
+        self._locks = open_segment(answer["locks"], LOCK_BYTES + self.size, write=True)
+        fcntl.lockf(self._locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTES + self.rank)
+        self._send("locked")
+        self._groups[WORLD] = RemoteGroup(self, WORLD, tuple(range(self.size)), 0)
+        self.scheduler.enlist([self.rank], self)
+
+    # ----------------------------------------------------------------- protocol
+    @property
+    def terms(self) -> Terms:
+        """What environment and chip of the rank say of collectives."""
+        return self._terms
+
+    @terms.setter
+    def terms(self, terms: Terms) -> None:
+        if terms != self._terms:
+            self._terms = terms
+            self._send("terms", **asdict(terms))
+
+    def enter(self) -> None:
+        """Wait until all ranks have entered the job; a second call does nothing."""
+        if self._entered:
+            return
+        self._send("enter")
+        while not self._entered:
+            self._block([])
+
+    def group(self, name: str) -> "RemoteGroup":
+        """The group of that name."""
+        found = self._groups.get(WORLD_GROUPS.get(name, name))
+        if found is None:
+            raise BadInputError(
+                f"rank {self.rank} has created no group {name!r}", where="group", allowed=[*self._groups]
+            )
+        return found
+
+    def create(self, name: str, members: Sequence[int]) -> "RemoteGroup":
+        """Create a group of which this rank is a member."""
+        check_members(name, members, self.rank, self.size, self._groups)
+        self._ask("create", name=name, members=list(members))
+        self._created += 1
+        found = self._groups[name] = RemoteGroup(self, name, tuple(members), self._created)
+        return found
+
+    def destroy(self, name: str) -> None:
+        """Forget a group."""
+        self._ask("destroy", name=name)
+        del self._groups[name]
+
+    def leave(self, error: BaseException | None = None, *, result: Any = None) -> None:
+        """End this rank's part in the job; with an error, its groups fail.
+
+        `result` is what the hub shall keep for whoever has started the job: JSON.
+        """
+        if self._left or os.getpid() != self._pid:  # a child that was forked leaves nothing
+            return
+        self._left = True
+        fields: dict[str, Any] = {"result": result, "stopped": isinstance(error, RankStopped)}
+        if error is not None and not isinstance(error, RankStopped):
+            fields["error"] = encode_error(error, trace=True)
+            fields["culprit"] = getattr(error, "rank", None)
+        with suppress(DeviceError, OSError):  # the hub may be gone
+            self._socket.settimeout(_PARTING_S)
+            self._send("bye", **fields)
+            while self._next()["kind"] != "bye":
+                pass
+        self._socket.close()
+        self._pool.close()
+        if self._locks is not None:
+            self._locks.close()
+
+    def wait(self) -> bool:
+        """Block until the hub has said something; False: nobody can progress any longer."""
+        return self._block(self.scheduler.waiting())
+
+    def die(self, why: str) -> NoReturn:
+        """End the process as a signal would: nothing is told, nothing is finished."""
+        if self._die is not None:
+            self._die()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise DeviceError(f"the process of rank {self.rank} survives SIGKILL: {why}")
+
+    def fail(self, failure: Failure) -> None:
+        """The rank's device has stopped: its groups fail."""
+        self._send("fail", failure=encode_failure(failure))
+
+    # ----------------------------------------------------------------- messages
+    def _send(self, kind: str, **fields: Any) -> None:
+        with self._lock:
+            try:
+                self._socket.sendall(encode({"kind": kind, **fields}))
+            except OSError as error:
+                raise self._lost(error) from None
+
+    def _lost(self, error: OSError | None) -> DeviceError:
+        reason = "" if error is None else f" ({error.strerror})"
+        return DeviceError(
+            f"the hub of the job at {self.address} has ended{reason}: rank {self.rank} has no way to the other ranks"
+        )
+
+    def _next(self) -> dict[str, Any]:
+        """The next message, waited for."""
+        while not self._inbox:
+            try:
+                received = self._socket.recv(1 << 18)
+            except ConnectionError as error:
+                raise self._lost(error) from None
+            if not received:
+                raise self._lost(None)
+            self._inbox += self._frames.feed(received)
+        self._seen += 1
+        return self._inbox.pop(0)
+
+    def _ask(self, kind: str, **fields: Any) -> None:
+        """Send, and wait for the answer."""
+        self._send(kind, **fields)
+        while True:
+            message = self._next()
+            if message["kind"] == "answer":
+                if message["error"] is not None:
+                    raise rebuild(message["error"])
+                return
+            self._take(message)
+
+    def _block(self, waiting: Sequence[Waiting]) -> bool:
+        """Wait for messages, and say what for."""
+        with self._lock:
+            if self._stop is None and not self._inbox:
+                self._send("wait", seen=self._seen, streams=list(waiting))
+            going = True
+            if self._stop is None:
+                going = self._take(self._next())
+                while self._inbox:
+                    going = self._take(self._next()) and going
+            if self._stop is not None:
+                if self.scheduler.failed(self.rank):
+                    return True
+                raise RankStopped(f"rank {self.rank} is stopped: {self._stop}")
+            return going
+
+    def _take(self, message: Mapping[str, Any]) -> bool:
+        """Handle a message of the hub; False: it is the report of a deadlock."""
+        kind = message["kind"]
+        if kind in ("open", "gather", "failed", "free"):
+            meeting = self._meetings[message["m"]]
+            getattr(meeting, f"_take_{kind}")(message)
+        elif kind == "entered":
+            if message["error"] is not None:
+                raise rebuild(message["error"])
+            self._entered = True
+        elif kind == "stop":
+            self._stop = message["why"]
+        elif kind == "deadlock":
+            self._elsewhere = [(rank, number, text, line) for rank, number, text, line in message["streams"]]
+            self._ended = message["ended"]
+            for number, missing in message["missing"].items():
+                meeting = self._meetings[int(number)]
+                meeting.missing, meeting.stuck = missing, message["stuck"].get(number)
+            return False
+        else:
+            raise WireError(f"{kind!r} is no message of a hub")
+        return True
+
+    # ----------------------------------------------------------------- tensors
+    def _publish(self, tensors: Sequence[Array]) -> tuple[Block | None, dict[str, Any]]:
+        """Put tensors where other processes can read them; return their memory, and the fields that name it."""
+        nbytes = sum(tensor.nbytes for tensor in tensors)
+        if nbytes <= _INLINE:
+            joined = b"".join(np.ascontiguousarray(tensor).tobytes() for tensor in tensors)
+            return None, {"inline": b64encode(joined).decode()}
+        block, offsets = self._pool.put(tensors)
+        self._announce()
+        return block, {"segment": block.segment, "offsets": offsets}
+
+    def _announce(self) -> None:
+        """Tell the hub of new segments."""
+        while self._known_segments < len(self._pool.segments):
+            segment = self._pool.segments[self._known_segments]
+            self._send("segment", descriptor=segment.descriptor, size=segment.size)
+            self._known_segments += 1
+
+    def _read(self, call: Call, place: Mapping[str, Any]) -> list[Array]:
+        """The tensors of a member."""
+        if "inline" in place:
+            memory, found, at = b64decode(place["inline"]), [], 0
+            for kind, shape in call.tensors:
+                found.append(view(memory, kind, shape, at))
+                at += found[-1].nbytes
+            return found
+        return [
+            self._reader.read(place["path"], place["size"], kind, shape, offset)
+            for (kind, shape), offset in zip(call.tensors, place["offsets"], strict=True)
+        ]
+
+    def _read_letter(self, letter: Mapping[str, Any]) -> Array:
+        """A tensor that another rank has sent, as a read-only copy."""
+        kind, shape, place = letter["type"], tuple(letter["shape"]), letter["place"]
+        offset = place["offsets"][0]
+        if "inline" in place:
+            found = view(b64decode(place["inline"]), kind, shape, offset).copy()
+        else:
+            found = self._reader.read(place["path"], place["size"], kind, shape, offset).copy()
+        found.flags.writeable = False
+        return found
+
+
+class _Hosts:
+    """The rank of this process, as its scheduler sees it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def switch(self, rank: int) -> bool:
+        """Wait for the hub."""
+        return self._client.wait()
+
+    def wake(self, rank: int) -> None:
+        """A task is ready: the rank finds it after its wait."""
+
+    def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
+        """Call a function; there is one rank."""
+        function(argument)
+
+    def elsewhere(self) -> Sequence[Waiting]:
+        """Streams of the other ranks that wait."""
+        return self._client._elsewhere
+
+    def report(self) -> Sequence[str]:
+        """What became of the ranks that do not wait."""
+        return self._client._ended
+
+
+class RemoteGroup:
+    """A group, as a rank with a process of its own sees it."""
+
+    def __init__(self, client: Client, name: str, members: tuple[int, ...], number: int) -> None:
+        self.name = name
+        self.members = members
+        self.rank = members.index(client.rank)
+        self.number = number
+        self._client = client
+        self._place = placement(members)
+        self._index = 0  # of its next collective
+        self._calls: dict[str, int] = {}  # by type
+
+    def join(self, call: Call, offer: Callable[[], Sequence[Array]]) -> "RemoteMeeting":
+        """Return the gate of the member's next collective."""
+        found = check_call(call, len(self.members))
+        client = self._client
+        client._count += 1
+        number = self._index
+        if found.shares is not None:
+            self._index += 1
+        nth = self._calls[call.op] = self._calls.get(call.op, -1) + 1
+        tag = f"{call.op}_{self.name}_{nth}"
+        meeting = client._meetings[client._count] = RemoteMeeting(client, self, client._count, number, tag, call, offer)
+        return meeting
+
+    def cost_ns(self, call: Call) -> int:
+        """Duration on the virtual clock."""
+        return collective_ns(call, len(self.members), self._place)
+
+
+class RemoteMeeting:
+    """One collective of a group whose members are processes."""
+
+    def __init__(
+        self,
+        client: Client,
+        group: RemoteGroup,
+        number: int,
+        index: int,
+        tag: str,
+        call: Call,
+        offer: Callable[[], Sequence[Array]],
+    ) -> None:
+        self.tag = tag
+        self.missing = ""
+        self.stuck: Mapping[str, Any] | None = None
+        self.failure: Failure | None = None
+        self._client = client
+        self._group = group
+        self._number = number
+        self._index = index
+        self._call = call
+        self._offer = offer
+        self._waiter: Waiter | None = None
+        self._blocks: list[Block] = []
+        self._opened_ns: int | None = None
+        self._members: Sequence[Mapping[str, Any]] = ()
+        self._letters: Sequence[Mapping[str, Any]] = ()
+        self._chunks: Sequence[Mapping[str, Any]] = ()
+        self._terms = Terms()
+        self._entered = False
+
+    # --------------------------------------------------------------------- gate
+    def enter(self, waiter: Waiter, time_ns: int) -> None:
+        """Publish the member's tensors, and tell the hub."""
+        self._waiter = waiter
+        self._entered = True
+        tensors = self._offer() if self._call.tensors else ()
+        fields: dict[str, Any] = {}
+        if tensors:
+            block, fields = self._client._publish(tensors)
+            self._blocks += [] if block is None else [block]
+        call = encode_call(self._call)
+        self._client._send("join", m=self._number, group=self._group.name, call=call, time=time_ns, place=fields)
+
+    def open_ns(self) -> int | None:
+        """When the last member has entered, or the failure's time."""
+        return self._opened_ns if self.failure is None else self.failure.time_ns
+
+    def leave(self, time_ns: int) -> None:
+        """The member's task has run."""
+        self._client._send("left", m=self._number, time=time_ns)
+
+    def abandon(self, failure: Failure) -> None:
+        """The member's task was dropped."""
+        fields: dict[str, Any] = {"m": self._number, "failure": encode_failure(failure), "call": None}
+        if not self._entered:
+            fields |= {"call": encode_call(self._call), "group": self._group.name, "place": {}}
+        self._client._send("abandon", **fields)
+
+    def waits_for(self) -> str:
+        """What is missing, which the hub knows."""
+        return self.missing or f"\0{self._number}\0"
+
+    def give_up(self, report: str) -> Failure | None:
+        """Nobody can progress any longer."""
+        if self.stuck is None:
+            return None
+        failure = decode_failure(self.stuck)
+        failure.error.__notes__ = [report]
+        return failure
+
+    # ------------------------------------------------------------------ results
+    def results(self) -> Sequence[Array]:
+        """What the member gets."""
+        if self._letters:
+            return [self._client._read_letter(letter) for letter in self._letters]
+        if not self._members:
+            return []
+        calls = [self._call if each["call"] is None else decode_call(each["call"]) for each in self._members]
+        tensors = [self._client._read(call, each["place"]) for call, each in zip(calls, self._members, strict=True)]
+        return results(calls, tensors, self._whole if self._chunks else self._fold())[self._group.rank]
+
+    def _fold(self) -> Callable[..., Array]:
+        return folder(self._terms, self._group.name, self._index)
+
+    def _whole(self, terms: Sequence[Array], reduce: str) -> Array:
+        """The sum whose parts the members have computed."""
+        found = np.empty_like(terms[0])
+        flat = found.reshape(-1)
+        kind = self._call.tensors[0][0]
+        for chunk in self._chunks:
+            start, end = chunk["start"], chunk["end"]
+            flat[start:end] = self._client._reader.read(chunk["path"], chunk["size"], kind, (end - start,), 0)
+        return found
+
+    # ----------------------------------------------------------------- messages
+    def _take_gather(self, message: Mapping[str, Any]) -> None:
+        """All members have published: reduce this member's share of the elements."""
+        start, end = message["start"], message["end"]
+        self._terms = Terms(**message["terms"])
+        calls = [self._call] * len(message["members"])
+        terms = [
+            self._client._read(call, each["place"])[0].reshape(-1)[start:end]
+            for call, each in zip(calls, message["members"], strict=True)
+        ]
+        fields: dict[str, Any] = {"m": self._number, "start": start, "end": end}
+        if start < end:
+            total = int(np.prod(self._call.tensors[0][1], dtype=np.int64))
+            part = self._fold()(terms, self._call.reduce, start=start, total=total)
+            block, _ = self._client._pool.put([part])
+            self._blocks.append(block)
+            self._client._announce()
+            fields["segment"] = block.segment
+        self._client._send("reduced", **fields)
+
+    def _take_open(self, message: Mapping[str, Any]) -> None:
+        self._opened_ns = message["time"]
+        self._letters = message.get("letters", ())
+        self._members = message.get("members", ())
+        self._chunks = message.get("chunks", ())
+        self._terms = Terms(**message.get("terms", {}))
+        assert self._waiter is not None
+        self._waiter.wake()
+
+    def _take_failed(self, message: Mapping[str, Any]) -> None:
+        self.failure = decode_failure(message["failure"])
+        assert self._waiter is not None
+        self._waiter.wake()
+
+    def _take_free(self, message: Mapping[str, Any]) -> None:
+        """Nobody reads the member's tensors any longer."""
+        for block in self._blocks:
+            self._client._pool.free(block)
+        del self._client._meetings[self._number]

@@ -1,0 +1,541 @@
+"""What the ranks of a job tell their hub, and what it answers: calls matched, failures passed on, deadlocks found."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.communicator import Call, Communicator, Meeting, Terms
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import DeviceError, DumpsimError
+from dumpsim.core.gate import Failure
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.world.collective import collective
+from dumpsim.world.local import LocalCommunicator, LocalJob
+from dumpsim.world.segment import Segment, open_segment
+from dumpsim.world.wire import (
+    WireError,
+    decode_call,
+    decode_failure,
+    encode_call,
+    encode_error,
+    encode_failure,
+    rebuild,
+    take,
+)
+
+__all__ = ["Ending", "Exchange"]
+
+_SHARED = 1 << 16  # bytes of an AllReduce from which each member reduces a part of the elements only
+_STREAMS = 200  # of a rank, in the report of a deadlock
+_GATE = re.compile("\0([0-9]+)\0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What has become of a rank.
+
+    Attributes
+    ----------
+    kind : {"left", "failed", "stopped", "died"}
+        It has ended as it should; with an error; because another rank has failed; or its process was gone.
+    text : str
+        In words.
+    error : BaseException or None
+        What it has raised.
+    culprit : int or None
+        The rank that its error names as the cause.
+    time : float
+        When, by `time.monotonic`.
+    """
+
+    kind: str
+    text: str
+    error: BaseException | None = None
+    culprit: int | None = None
+    time: float = field(default_factory=time.monotonic)
+
+
+@dataclass(slots=True, eq=False)
+class _Round:
+    """The members of one collective that have called.
+
+    Attributes
+    ----------
+    members : tuple of int
+    calls, places, entries : dict by rank
+    readers : set of int
+        Who may still read the tensors.
+    chunks : list
+        Where parts of the sum are that members have reduced.
+    reducing : set of int or None
+        Who has not reduced its part yet; None before it is known whether members do.
+    """
+
+    members: tuple[int, ...]
+    terms: Terms  # of the first member
+    calls: dict[int, Call] = field(default_factory=dict)
+    places: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    entries: "dict[int, _Entry]" = field(default_factory=dict)
+    readers: set[int] = field(default_factory=set)
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+    reducing: set[int] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Letter:
+    """A tensor that a member sends to another one."""
+
+    sender: "_Entry"
+    tensor: dict[str, Any]  # number type, shape and place, as the receiver gets it
+
+
+class _Entry:
+    """A member's part in a collective: what the gate wakes."""
+
+    __slots__ = ("exchange", "letters", "meeting", "number", "rank", "round", "told")
+
+    def __init__(self, exchange: "Exchange", rank: int, number: int) -> None:
+        self.exchange = exchange
+        self.rank = rank
+        self.number = number  # of the meeting at its rank
+        self.meeting: Meeting
+        self.round: _Round | None = None  # None for messages between two members
+        self.letters: set[int] = set()  # that nobody has read yet
+        self.told = False
+
+    def wake(self) -> None:
+        """The gate has opened or failed."""
+        self.exchange.opened(self)
+
+
+class _Rank:
+    """What the exchange knows of a rank."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.communicator = communicator
+        self.pid = 0  # before it has come
+        self.waits = -1  # messages it had seen when it said that it waits; -1: it runs
+        self.sent = 0
+        self.streams: list[list[Any]] = []  # that wait, see `dumpsim.device.scheduler.Waiting`
+        self.asked_entry = False
+        self.entries: dict[int, _Entry] = {}
+        self.segments: list[Segment] = []
+        self.joined: dict[str, int] = {}  # collectives by group
+
+
+class Exchange:
+    """Matches the calls of the ranks of a job.
+
+    Its groups are those of ranks that share a process: the exchange joins them in the place of each rank, and tells the
+    rank what comes of it. So the same calls at the same times have the same results and errors.
+
+    Parameters
+    ----------
+    size : int
+        Number of ranks.
+    post : callable
+        ``post(rank, message)`` sends a message to a rank; returns how many it was sent.
+    ended : callable
+        ``ended(rank, ending)`` is told of each rank that ends.
+
+    Attributes
+    ----------
+    endings : dict of int to Ending
+    results : dict of int to Any
+        What ranks have handed over when they left.
+    reasons : dict of int to str
+        Why the process of a rank has ended, where somebody knows.
+    over : bool
+        All ranks have ended.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        post: Callable[[int, dict[str, Any]], int],
+        ended: Callable[[int, Ending], None],
+    ) -> None:
+        self.endings: dict[int, Ending] = {}
+        self.results: dict[int, Any] = {}
+        self.reasons: dict[int, str] = {}
+        self._post = post
+        self._ended = ended
+        self._scheduler = Scheduler()
+        job = LocalJob()
+        self._ranks = [_Rank(LocalCommunicator(rank, size, job, self._scheduler)) for rank in range(size)]
+        self._rounds: dict[tuple[str, int], _Round] = {}
+        self._letters: list[_Letter] = []
+        self._missing = False
+        self._handlers: dict[str, Callable[[int, _Rank, Mapping[str, Any]], None]] = {
+            "segment": self._segment,
+            "terms": self._terms,
+            "enter": self._enter,
+            "create": self._create,
+            "destroy": self._destroy,
+            "join": self._join,
+            "reduced": self._reduced,
+            "left": self._left,
+            "abandon": self._abandon,
+            "fail": self._fail,
+            "wait": self._wait,
+            "bye": self._bye,
+        }
+
+    @property
+    def over(self) -> bool:
+        """All ranks have ended."""
+        return len(self.endings) == len(self._ranks)
+
+    def close(self) -> None:
+        """Give the memory of the ranks back."""
+        for rank in self._ranks:
+            for segment in rank.segments:
+                segment.close()
+            rank.segments.clear()
+
+    # ------------------------------------------------------------------ for the hub
+    def joined(self, rank: int, pid: int) -> None:
+        """The process of a rank is there."""
+        self._ranks[rank].pid = pid
+        self._ranks[rank].sent = 1  # the welcome, which it does not count as seen
+
+    def receive(self, rank: int, message: Mapping[str, Any]) -> None:
+        """A rank has sent a message.
+
+        Raises
+        ------
+        WireError, KeyError, TypeError, ValueError
+            For one that no rank sends.
+        """
+        handler = self._handlers.get(message["kind"])
+        if handler is None or rank in self.endings:
+            raise WireError(f"unexpected message {message['kind']!r:.40}")
+        known = self._ranks[rank]
+        known.waits = -1
+        handler(rank, known, message)
+
+    def died(self, rank: int, why: str) -> None:
+        """The process of a rank is gone; nothing, where it has left before."""
+        if rank in self.endings:
+            return
+        why = self.reasons.get(rank) or why
+        self._end(rank, Ending(kind="died", text=why))
+        error = DeviceError(why, where=f"rank {rank}")
+        self._scheduler.kill(Failure(rank=rank, time_ns=0, error=error))
+
+    def settle(self) -> None:
+        """Find out whether nobody can progress."""
+        living = [(number, rank) for number, rank in enumerate(self._ranks) if number not in self.endings]
+        if not living or any(rank.waits != rank.sent for _, rank in living):
+            return
+        number, rank = living[0]
+        streams = [_filled(at, each, stream) for at, each in living[1:] for stream in each.streams]
+        ended = [f"  rank {at}: {self.endings[at].text}" for at in sorted(self.endings)]
+        missing, stuck = {}, {}
+        for at, entry in rank.entries.items():
+            missing[str(at)] = entry.meeting.waits_for()
+            failure = entry.meeting.give_up("")
+            if failure is not None:
+                stuck[str(at)] = encode_failure(failure)
+        rank.waits = -1
+        if rank.asked_entry:
+            text = f"ranks {', '.join(map(str, sorted(self.endings)))} have ended and never entered the job"
+            self._send(number, kind="entered", error=encode_error(DeviceError(text)))
+            return
+        self._send(number, kind="deadlock", streams=streams, ended=ended, missing=missing, stuck=stuck)
+
+    def missing(self, after_s: float) -> None:
+        """The time is up in which all ranks must have come."""
+        absent = [number for number, rank in enumerate(self._ranks) if not rank.pid and number not in self.endings]
+        if self._missing or not absent:
+            return
+        self._missing = True
+        for number in absent:
+            self.died(number, f"its process has not come within {after_s:g} s")
+
+    def silent(self, after_s: float) -> None:
+        """No rank has said a word for so long: those that do not wait are given up."""
+        living = [(number, rank) for number, rank in enumerate(self._ranks) if number not in self.endings]
+        busy = [(number, rank) for number, rank in living if rank.waits != rank.sent]
+        if not busy or len(busy) == len(living):
+            return
+        for number, rank in busy:
+            why = f"its process {rank.pid} computes, and no rank has said a word for {after_s:g} s"
+            self._send(number, kind="stop", why=why)
+            self.died(number, why)
+
+    # -------------------------------------------------------------------- messages
+    def _send(self, number: int, **message: Any) -> None:
+        self._ranks[number].sent = max(self._post(number, message), self._ranks[number].sent)
+
+    def _answer(self, number: int, action: Callable[[], object]) -> None:
+        error: DumpsimError | None = None
+        try:
+            action()
+        except DumpsimError as raised:
+            error = raised
+        self._send(number, kind="answer", error=None if error is None else encode_error(error))
+
+    def _segment(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        descriptor, size = take(message, "descriptor", int), take(message, "size", int)
+        rank.segments.append(open_segment(f"/proc/{rank.pid}/fd/{descriptor}", size))
+
+    def _terms(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        rank.communicator.terms = Terms(**{name: value for name, value in message.items() if name != "kind"})
+
+    def _enter(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        rank.asked_entry = True
+        if all(each.asked_entry for each in self._ranks):
+            for at, each in enumerate(self._ranks):
+                each.asked_entry = False
+                self._send(at, kind="entered", error=None)
+
+    def _create(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        name, members = take(message, "name", str), take(message, "members", list)
+        self._answer(number, lambda: rank.communicator.create(name, [int(each) for each in members]))
+
+    def _destroy(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        self._answer(number, lambda: rank.communicator.destroy(take(message, "name", str)))
+
+    def _join(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        time_ns = take(message, "time", int)
+        entry = self._entry(number, rank, message)
+        entry.meeting.enter(entry, time_ns)
+        if entry.meeting.open_ns() is not None:
+            self.opened(entry)
+
+    def _entry(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> _Entry:
+        """Join the group in the place of a rank."""
+        group = rank.communicator.group(take(message, "group", str))
+        call = decode_call(message["call"])
+        place = self._place(rank, take(message, "place", dict))
+        entry = _Entry(self, number, take(message, "m", int))
+
+        def offer() -> list[Any]:
+            return [np.array(self._post_letter(entry, call, place, at)) for at in range(len(call.tensors))]
+
+        entry.meeting = group.join(call, offer)
+        rank.entries[entry.number] = entry
+        if collective(call.op).shares is not None:
+            count = rank.joined[group.name] = rank.joined.get(group.name, 0) + 1
+            first = self._ranks[group.members[0]].communicator.terms
+            found = entry.round = self._rounds.setdefault((group.name, count), _Round(group.members, first))
+            found.calls[number] = call
+            found.places[number] = place
+            found.entries[number] = entry
+            found.readers.add(number)
+        return entry
+
+    def _post_letter(self, entry: _Entry, call: Call, place: Mapping[str, Any], at: int) -> int:
+        """Keep what a member sends to another one, whose meeting then has the letter's number for the tensor."""
+        kind, shape = call.tensors[at]
+        offset = place["offsets"][at] if "offsets" in place else sum(_nbytes(each) for each in call.tensors[:at])
+        self._letters.append(_Letter(entry, {"type": kind, "shape": shape, "place": {**place, "offsets": [offset]}}))
+        entry.letters.add(len(self._letters) - 1)
+        return len(self._letters) - 1
+
+    def _place(self, rank: _Rank, place: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Where other processes find a rank's tensors."""
+        if "segment" not in place:
+            return {"inline": str(place.get("inline", ""))}
+        segment = rank.segments[place["segment"]]
+        return {"path": segment.path, "size": segment.size, "offsets": list(place["offsets"])}
+
+    # ------------------------------------------------------------------ collectives
+    def opened(self, entry: _Entry) -> None:
+        """A member's gate has opened or failed: tell it, after all have reduced their parts where they share that."""
+        if entry.told or entry.rank in self.endings:
+            return
+        failure, found = entry.meeting.failure, entry.round
+        if failure is not None:
+            entry.told = True
+            self._send(entry.rank, kind="failed", m=entry.number, failure=encode_failure(failure))
+            return
+        time_ns = entry.meeting.open_ns()
+        if time_ns is None:  # one of several messages has come
+            return
+        if found is None:
+            entry.told = True
+            letters = [self._letters[int(number)].tensor for number in self._letters_of(entry)]
+            self._send(entry.rank, kind="open", m=entry.number, time=time_ns, letters=letters)
+            return
+        if found.reducing is None:
+            found.reducing = set()
+            if self._is_shared(found):
+                self._gather(found)
+        if not found.reducing:
+            entry.told = True
+            members, terms = self._members(found, found.calls[entry.rank]), asdict(found.terms)
+            self._send(
+                entry.rank,
+                kind="open",
+                m=entry.number,
+                time=time_ns,
+                members=members,
+                terms=terms,
+                chunks=found.chunks,
+            )
+
+    def _letters_of(self, entry: _Entry) -> list[int]:
+        """The letters that a member has got."""
+        return [int(number) for number in entry.meeting.results()]
+
+    def _is_shared(self, found: _Round) -> bool:
+        """Whether members reduce a part of the elements each: it pays where they agree and bring much."""
+        calls = [found.calls.get(number) for number in found.members]
+        first = calls[0]
+        if first is None or first.op != "AllReduce" or len(calls) < 2:
+            return False
+        if any(each is None or (each.tensors, each.reduce) != (first.tensors, first.reduce) for each in calls):
+            return False
+        alive = not any(number in self.endings for number in found.members)
+        return alive and _nbytes(first.tensors[0]) >= _SHARED
+
+    def _gather(self, found: _Round) -> None:
+        found.reducing = set(found.members)
+        elements = prod(found.calls[found.members[0]].tensors[0][1])
+        width = -(-elements // len(found.members))
+        terms = asdict(found.terms)
+        members = self._members(found, found.calls[found.members[0]])
+        for at, number in enumerate(found.members):
+            start, end = min(at * width, elements), min((at + 1) * width, elements)
+            self._send(
+                number,
+                kind="gather",
+                m=found.entries[number].number,
+                members=members,
+                terms=terms,
+                start=start,
+                end=end,
+            )
+
+    def _members(self, found: _Round, mine: Call) -> list[dict[str, Any]]:
+        """Calls and tensors of the members, for one of them; calls that are as its own are left out."""
+        return [
+            {
+                "call": None if found.calls[number] == mine else encode_call(found.calls[number]),
+                "place": found.places[number],
+            }
+            for number in found.members
+        ]
+
+    def _reduced(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        entry = rank.entries[take(message, "m", int)]
+        found = entry.round
+        if found is None or found.reducing is None or number not in found.reducing:
+            raise WireError("a part that nobody has asked for")
+        if "segment" in message:
+            segment = rank.segments[message["segment"]]
+            place = {"path": segment.path, "size": segment.size}
+            found.chunks.append({**place, "start": take(message, "start", int), "end": take(message, "end", int)})
+        found.reducing.discard(number)
+        self._reduce_ended(found)
+
+    def _reduce_ended(self, found: _Round) -> None:
+        if not found.reducing:
+            for entry in list(found.entries.values()):
+                self.opened(entry)
+
+    def _left(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        entry = rank.entries.pop(take(message, "m", int))
+        entry.meeting.leave(take(message, "time", int))
+        self._release(entry)
+
+    def _abandon(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        if message["call"] is not None:  # a task that was dropped before it was the first of its stream
+            self._entry(number, rank, message)
+        entry = rank.entries.pop(take(message, "m", int))
+        entry.told = True
+        entry.meeting.abandon(decode_failure(message["failure"]))
+        self._release(entry)
+
+    def _release(self, entry: _Entry) -> None:
+        """A member does not read any longer; the last one gives the memory of all back."""
+        found = entry.round
+        if found is None:
+            for number in self._letters_of(entry) if entry.told else ():
+                sender = self._letters[number].sender
+                sender.letters.discard(number)
+                if not sender.letters and sender.number not in self._ranks[sender.rank].entries:
+                    self._free(sender)
+            if not entry.letters:
+                self._free(entry)
+            return
+        found.readers.discard(entry.rank)
+        if found.readers or any(number not in found.entries and number not in self.endings for number in found.members):
+            return
+        for each in found.entries.values():
+            self._free(each)
+        found.entries.clear()
+        found.places.clear()
+
+    def _free(self, entry: _Entry) -> None:
+        """Nobody reads the tensors of a member any longer."""
+        if entry.rank not in self.endings:
+            self._send(entry.rank, kind="free", m=entry.number)
+
+    def _fail(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        failure = decode_failure(message["failure"])
+        self._scheduler.fail(number, failure)
+
+    # ---------------------------------------------------------------------- ending
+    def _wait(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        rank.waits = take(message, "seen", int)
+        rank.streams = take(message, "streams", list)[:_STREAMS]
+
+    def _bye(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
+        self.results[number] = message.get("result")
+        self._send(number, kind="bye")
+        if message.get("error") is None:
+            kind = "stopped" if message.get("stopped") else "left"
+            text = "its program was stopped" if kind == "stopped" else "its program has ended"
+            self._end(number, Ending(kind=kind, text=text))
+            return
+        error = rebuild(message["error"])
+        trace = message["error"].get("traceback")
+        if isinstance(trace, str):
+            error.add_note(f"the error in rank {number}, process {rank.pid}:\n{trace}")
+        culprit = message.get("culprit")
+        text = f"its program has raised {type(error).__name__}: {error}"
+        culprit = culprit if type(culprit) is int else None
+        self._end(number, Ending(kind="failed", text=text, error=error, culprit=culprit))
+
+    def _end(self, number: int, ending: Ending) -> None:
+        rank = self._ranks[number]
+        self.endings[number] = ending
+        for entry in list(rank.entries.values()):
+            found = entry.round
+            if found is not None and found.reducing:  # the others reduce everything by themselves
+                found.reducing.clear()
+                found.chunks.clear()
+                self._reduce_ended(found)
+            self._release(entry)
+        rank.entries.clear()
+        self._ended(number, ending)
+        died = any(each.kind == "died" for each in self.endings.values())
+        if ending.kind == "failed" and not (died and ending.culprit is not None):
+            why = f"rank {number} has raised {type(ending.error).__name__}"
+            for at in range(len(self._ranks)):
+                if at not in self.endings:
+                    self._send(at, kind="stop", why=why)
+
+
+def _filled(number: int, rank: _Rank, stream: list[Any]) -> list[Any]:
+    """A stream that waits, with what its gate waits for."""
+
+    def missing(match: "re.Match[str]") -> str:
+        entry = rank.entries.get(int(match[1]))
+        return "other ranks" if entry is None else entry.meeting.waits_for()
+
+    _, stream_id, text, line = stream
+    return [number, int(stream_id), _GATE.sub(missing, str(text)), _GATE.sub(missing, str(line))]
+
+
+def _nbytes(tensor: tuple[str, tuple[int, ...]]) -> int:
+    kind, shape = tensor
+    return dtype(kind).nbytes(prod(shape))

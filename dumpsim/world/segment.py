@@ -1,0 +1,189 @@
+"""Shared memory without names: what one process writes, others map through the process that holds it.
+
+A segment is anonymous memory (``memfd_create``). Others open it by ``/proc/PID/fd/N`` of the holder, which only the
+same user can. The kernel frees it with the last process that has it, however that one ends: there is no file that a
+killed rank could leave behind.
+"""
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import BadInputError, UnreadableError
+
+__all__ = ["Block", "Pool", "Reader", "Segment", "open_segment", "view"]
+
+Array = npt.NDArray[np.generic]
+_SMALLEST = 1 << 16
+_ALIGNMENT = 64
+
+
+class Segment:
+    """Anonymous memory that this process has made or opened.
+
+    Attributes
+    ----------
+    descriptor, size : int
+    path : str
+        By which other processes of the user can open it while this one lives.
+
+    Examples
+    --------
+    >>> segment = Segment.create("example", 4096)
+    >>> other = open_segment(segment.path, 4096)
+    >>> segment.map(write=True)[:2] = b"hi"
+    >>> other.map()[:2]
+    b'hi'
+    """
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.descriptor = descriptor
+        self.size = size
+        self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
+        self._map: mmap.mmap | None = None
+
+    @classmethod
+    def create(cls, name: str, size: int) -> "Segment":
+        """Return new memory, all zeros; `name` is for whoever looks at the process."""
+        descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, size)
+        return cls(descriptor, size)
+
+    def map(self, *, write: bool = False) -> mmap.mmap:
+        """Return its bytes."""
+        if self._map is None:
+            access = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
+            self._map = mmap.mmap(self.descriptor, self.size, mmap.MAP_SHARED, access)
+        return self._map
+
+    def close(self) -> None:
+        """Give the descriptor back; arrays in it stay valid."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def open_segment(path: str, size: int, *, write: bool = False) -> Segment:
+    """Return a segment of another process.
+
+    Raises
+    ------
+    UnreadableError
+        Where the process is gone, belongs to another user, or has less memory there.
+    """
+    try:
+        descriptor = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        raise UnreadableError(f"shared memory of another rank cannot be opened: {error.strerror}", where=path) from None
+    found = os.fstat(descriptor).st_size
+    if found < size:
+        os.close(descriptor)
+        raise UnreadableError(f"{found} bytes of shared memory", where=path, allowed=[f"{size} or more"])
+    return Segment(descriptor, size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of a segment of a pool.
+
+    Attributes
+    ----------
+    segment : int
+        Number in the pool.
+    size : int
+    """
+
+    segment: int
+    size: int
+
+
+class Pool:
+    """The memory in which a rank publishes tensors: one segment for each tensor under way, used again afterwards.
+
+    Examples
+    --------
+    >>> pool = Pool()
+    >>> block, offsets = pool.put([np.arange(3.0), np.ones(2, np.int8)])
+    >>> offsets
+    [0, 64]
+    >>> pool.free(block)
+    >>> pool.put([np.arange(9.0)])[0] == block
+    True
+    """
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self._unused: dict[int, list[Block]] = {}  # by size
+
+    def reserve(self, size: int) -> Block:
+        """Return a block of at least so many bytes."""
+        rounded = max(_SMALLEST, 1 << (size - 1).bit_length())
+        unused = self._unused.setdefault(rounded, [])
+        if unused:
+            return unused.pop()
+        self.segments.append(Segment.create("dumpsim tensors", rounded))
+        return Block(segment=len(self.segments) - 1, size=rounded)
+
+    def put(self, tensors: Sequence[Array]) -> tuple[Block, list[int]]:
+        """Copy tensors into a block; return it, and where each of them begins."""
+        offsets, end = [], 0
+        for tensor in tensors:
+            offsets.append(end)
+            end += -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
+        block = self.reserve(end)
+        for tensor, offset in zip(tensors, offsets, strict=True):
+            self.write(block, offset, tensor)
+        return block, offsets
+
+    def write(self, block: Block, offset: int, tensor: Array) -> None:
+        """Copy a tensor to a place in a block."""
+        memory = self.segments[block.segment].map(write=True)
+        np.frombuffer(memory, tensor.dtype, tensor.size, offset)[:] = tensor.reshape(-1)
+
+    def free(self, block: Block) -> None:
+        """Take a block back that nobody reads any longer."""
+        self._unused[block.size].append(block)
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for segment in self.segments:
+            segment.close()
+
+
+class Reader:
+    """The segments of other ranks that this process has mapped."""
+
+    def __init__(self) -> None:
+        self._segments: dict[str, Segment] = {}
+
+    def read(self, path: str, size: int, kind: str, shape: tuple[int, ...], offset: int) -> Array:
+        """Return a tensor, read-only; it changes when its rank uses the memory again."""
+        segment = self._segments.get(path)
+        if segment is None:
+            segment = self._segments[path] = open_segment(path, size)
+            segment.map()
+            segment.close()
+        return view(segment.map(), kind, shape, offset)
+
+
+def view(memory: "bytes | mmap.mmap", kind: str, shape: tuple[int, ...], offset: int = 0) -> Array:
+    """Return the tensor that lies at a place in memory.
+
+    Raises
+    ------
+    BadInputError
+        Where it ends after the memory.
+    """
+    numbers = dtype(kind).numpy
+    count = 1
+    for length in shape:
+        count *= length
+    if offset < 0 or count < 0 or offset + count * numbers.itemsize > len(memory):
+        raise BadInputError(f"{kind}{list(shape)} at {offset} does not fit", where=f"{len(memory)} bytes of a rank")
+    found: Array = np.frombuffer(memory, numbers, count, offset).reshape(shape)
+    return found

@@ -1,0 +1,237 @@
+"""Messages between the ranks of a job and their hub: JSON objects in frames, never pickled objects."""
+
+import builtins
+import json
+import struct
+import traceback
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from dumpsim.core import errors
+from dumpsim.core.communicator import Call
+from dumpsim.core.errors import DumpsimError
+from dumpsim.core.gate import Failure
+
+__all__ = [
+    "FIRST",
+    "LONGEST",
+    "Frames",
+    "WireError",
+    "decode_call",
+    "decode_failure",
+    "encode",
+    "encode_call",
+    "encode_error",
+    "encode_failure",
+    "rebuild",
+    "take",
+]
+
+FIRST = 1 << 12  # bytes of a frame from somebody who has not shown the job's token
+LONGEST = 1 << 26
+_LENGTH = struct.Struct(">I")
+_FIELDS = ("what", "where", "allowed", "nearest", "code", "vendor", "rank", "culprit", "kernel")
+_TRACEBACK = 20_000  # characters
+
+
+class WireError(DumpsimError, ValueError):
+    """Bytes that are no message of a rank or a hub."""
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Return the frame of a message: its length in four bytes, then JSON.
+
+    Examples
+    --------
+    >>> encode({"kind": "wait"})
+    b'\\x00\\x00\\x00\\x0f{"kind":"wait"}'
+    """
+    text = json.dumps(message, separators=(",", ":")).encode()
+    if len(text) > LONGEST:
+        raise WireError(f"a message of {len(text)} bytes", allowed=[f"at most {LONGEST}"])
+    return _LENGTH.pack(len(text)) + text
+
+
+class Frames:
+    """Cuts what a socket brings into messages.
+
+    Attributes
+    ----------
+    limit : int
+        Bytes that a frame may have.
+
+    Examples
+    --------
+    >>> frames = Frames()
+    >>> frame = encode({"kind": "wait"})
+    >>> frames.feed(frame[:7]), frames.feed(frame[7:] + frame)
+    ([], [{'kind': 'wait'}, {'kind': 'wait'}])
+    """
+
+    def __init__(self, limit: int = FIRST) -> None:
+        self.limit = limit
+        self._bytes = bytearray()
+
+    def feed(self, received: bytes) -> list[dict[str, Any]]:
+        """Return the messages that are complete now.
+
+        Raises
+        ------
+        WireError
+            For a frame that is too long, or no JSON object with a `kind`.
+        """
+        self._bytes += received
+        messages = []
+        while len(self._bytes) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._bytes)
+            if length > self.limit:
+                raise WireError(f"a message of {length} bytes", allowed=[f"at most {self.limit}"])
+            end = _LENGTH.size + length
+            if len(self._bytes) < end:
+                break
+            text = bytes(self._bytes[_LENGTH.size : end])
+            del self._bytes[:end]
+            messages.append(_message(text))
+        return messages
+
+
+def _message(text: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a message is not JSON: {error}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
+        raise WireError("a message is not an object with a kind")
+    return content
+
+
+def take(message: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
+    """Return a field of a message.
+
+    Raises
+    ------
+    WireError
+        Where it is missing, or of another type.
+    """
+    value = message.get(name, default)
+    if type(value) is not kind:  # a bool is no int here
+        raise WireError(f"{message['kind']}.{name} is {value!r:.80}", allowed=[kind.__name__])
+    return value
+
+
+# ------------------------------------------------------------------- errors
+def encode_failure(failure: Failure) -> dict[str, Any]:
+    """Return the fields of a failure."""
+    return {
+        "rank": failure.rank,
+        "time": failure.time_ns,
+        "lasting": failure.lasting,
+        "error": encode_error(failure.error),
+    }
+
+
+def decode_failure(message: Mapping[str, Any]) -> Failure:
+    """Return the failure that `encode_failure` was given; its error has the same type and text."""
+    rank, time_ns, lasting = message["rank"], message["time"], message["lasting"]
+    if not (type(rank) is type(time_ns) is int and type(lasting) is bool):
+        raise WireError("a failure without rank or time")
+    return Failure(rank=rank, time_ns=time_ns, error=rebuild(message["error"]), lasting=lasting)
+
+
+def encode_error(error: BaseException, *, trace: bool = False) -> dict[str, Any]:
+    """Return the fields of an error, by which `rebuild` makes one of the same type and text."""
+    known = next((kind for kind in type(error).__mro__ if _known(kind)), RuntimeError)
+    text = str(error)
+    if known is not type(error):
+        text = f"{type(error).__name__}: {text}"
+    arguments = [one for one in error.args if isinstance(one, str | int | float | bool)]
+    found: dict[str, Any] = {"type": known.__name__, "text": text, "notes": list(getattr(error, "__notes__", ()))}
+    if known is type(error) and len(arguments) == len(error.args):
+        found["args"] = arguments
+    for name in _FIELDS:
+        value = getattr(error, name, None)
+        if isinstance(value, str | int | list | tuple):
+            found[name] = value
+    if trace:
+        found["traceback"] = "".join(traceback.format_exception(error))[-_TRACEBACK:]
+    return found
+
+
+def _known(kind: type) -> bool:
+    """Whether a type can be named: an error of dumpsim, or one of Python's own."""
+    found = getattr(errors, kind.__name__, None) or getattr(builtins, kind.__name__, None)
+    return found is kind and issubclass(kind, Exception)
+
+
+def rebuild(message: Mapping[str, Any]) -> BaseException:
+    """Return the error that `encode_error` was given.
+
+    An error of dumpsim or of Python keeps its type; one that the script defines becomes its nearest base among those.
+
+    Examples
+    --------
+    >>> class Mine(KeyError): ...
+    >>> [rebuild(encode_error(error)) for error in (ValueError("too many"), Mine("key"))]
+    [ValueError('too many'), KeyError("Mine: 'key'")]
+    """
+    name, text = message["type"], message["text"]
+    kind = getattr(errors, name, None) or getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        kind = RuntimeError
+    error: Exception = kind.__new__(kind, text)
+    error.args = tuple(message.get("args", (text,)))
+    if isinstance(error, DumpsimError):
+        error.allowed = tuple(message.get("allowed", ()))
+        error.where = error.nearest = error.code = error.vendor = None
+        error.what = text
+        for name in _FIELDS:
+            if name in message and name != "allowed":
+                setattr(error, name, message[name])
+    for note in message["notes"]:
+        error.add_note(note)
+    return error
+
+
+# -------------------------------------------------------------------- calls
+_DEFAULT = Call(op="")
+
+
+def encode_call(call: Call) -> dict[str, Any]:
+    """Return the fields of a call that are not as by default.
+
+    Examples
+    --------
+    >>> encode_call(Call(op="Broadcast", tensors=(("int8", (2,)),), root=1))
+    {'op': 'Broadcast', 'tensors': (('int8', (2,)),), 'root': 1}
+    """
+    values = ((each.name, getattr(call, each.name)) for each in fields(call))
+    return {name: value for name, value in values if value != getattr(_DEFAULT, name)}
+
+
+def decode_call(message: Mapping[str, Any]) -> Call:
+    """Return the call that `encode_call` was given, after JSON.
+
+    Raises
+    ------
+    WireError
+        For fields of other types.
+    """
+    found: dict[str, Any] = {}
+    for name, value in message.items():
+        default = getattr(_DEFAULT, name, None)
+        if name in ("tensors", "expected"):
+            found[name] = tuple((str(kind), _numbers(shape)) for kind, shape in value)
+        elif isinstance(default, tuple):
+            found[name] = _numbers(value)
+        elif type(value) is type(default):
+            found[name] = value
+        else:
+            raise WireError(f"call.{name} is {value!r:.80}")
+    return Call(**found)
+
+
+def _numbers(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
+        raise WireError(f"{values!r:.80} is no list of numbers")
+    return tuple(values)
