@@ -12,9 +12,10 @@ from dumpsim.core.errors import BadInputError, DeviceError, PeerError, nearest
 from dumpsim.core.gate import Failure
 from dumpsim.device.scheduler import Scheduler, Waiting
 from dumpsim.world.context import RankContext
+from dumpsim.world.killed import RankKilled
 from dumpsim.world.process import ProcessState
 
-__all__ = ["SCHEDULES", "RankHosts", "RankKilled", "RankStopped", "turns"]
+__all__ = ["SCHEDULES", "RankHosts", "RankStopped", "turns"]
 
 SCHEDULES = ("rank", "reverse", "random:SEED")
 
@@ -23,14 +24,6 @@ class RankStopped(BaseException):
     """Ends a rank at its wait because another rank has failed.
 
     No `Exception`: ``except Exception`` around a training step must not catch it. Its ``finally`` blocks run.
-    """
-
-
-class RankKilled(BaseException):
-    """Ends a rank as a killed process would: by the fault ``kill``.
-
-    What the rank has queued is dropped, and its groups fail. Its ``finally`` blocks run, unlike those of a killed
-    process. The other ranks go on until they wait for one that is gone.
     """
 
 

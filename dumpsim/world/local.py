@@ -10,6 +10,7 @@ from dumpsim.device.rendezvous import Rendezvous
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.collective import check_call, results
 from dumpsim.world.cost import collective_ns, placement
+from dumpsim.world.killed import RankKilled
 from dumpsim.world.mailbox import Mailbox, PairMeeting
 from dumpsim.world.membership import WORLD_GROUPS, check_members
 from dumpsim.world.reduction import folder
@@ -91,8 +92,6 @@ class LocalCommunicator:
 
     def die(self, why: str) -> NoReturn:
         """End the rank's program; those of other ranks go on until they wait for it."""
-        from dumpsim.world.hosts import RankKilled  # needs greenlets: not for a rank that is alone
-
         raise RankKilled(why)
 
     def wait(self) -> bool:
