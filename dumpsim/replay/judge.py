@@ -320,7 +320,8 @@ def _unit(call: Call, kinds: Mapping[int, str]) -> float:
         for narrow in ("float16", "bfloat16"):
             if any(isinstance(one, Side) and _kind(one, None) == narrow for one in call.operands):
                 return unit(narrow)
-    if any(isinstance(one, Side) and one.dtype == "float64" for one in call.operands) or "float64" in kinds.values():
+    double = {"float64", "complex128"}
+    if any(isinstance(one, Side) and one.dtype in double for one in call.operands) or double & {*kinds.values()}:
         return 2 * unit("float64")  # the recomputation is no better than the machine
     return unit("float32")
 
@@ -370,8 +371,6 @@ def _measured(dumped: Array, computed: Computed, kind: str, machine: float, fact
         raise Refusal(f"the recomputed shape is {computed.value.shape}, the dump has {dumped.shape}")
     if computed.value.dtype.kind == "f" and dumped.dtype.kind in "iub":
         raise Refusal(f"the recomputed type is a float, the dump has {kind}")
-    if dumped.dtype.kind == "c":
-        raise Refusal("complex numbers are not recomputed")
     return measure(dumped, computed, kind, machine, factor=factor)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dumpsim.ops.opdef import OpDef
-from dumpsim.ops.table import MODULES
+from dumpsim.ops.table import MODULES, find
 from dumpsim.replay.bounded import Bounded, Untracked, bound_of, exact, plain
+from dumpsim.replay.complexes import bound_of_complex, is_complex, widened
 from dumpsim.replay.slope import Machine
-from dumpsim.replay.unit import gamma
+from dumpsim.replay.unit import gamma, largest, smallest, unit
 
 __all__ = ["Computed", "Refusal", "compute"]
 
@@ -70,8 +71,8 @@ def compute(
     ------
     Refusal
     """
-    if any(array.dtype.kind == "c" for array in _arrays(operands)):
-        raise Refusal("complex numbers are not recomputed")
+    if is_complex(operands):
+        return _of_complex(definition, tuple(widened(one) for one in operands), attrs, machine)
     widen = real and definition.name in _REAL - {"Cast"} and not any(a.dtype.kind in "fV" for a in _arrays(operands))
     bounded = tuple(_lifted(one, at in definition.updates, machine, widen) for at, one in enumerate(operands))
     try:
@@ -82,14 +83,15 @@ def compute(
     if found is not None and not any(_lost(one, definition) for one in found):
         return [_roughened(_computed(one), definition, machine) for one in found]
     terms = LINEAR.get(definition.name)
+    if terms is None and definition.name in PRODUCTS:
+        return [_product(definition, bounded, attrs, machine)]
     if terms is None:
         if found is None and definition.name in _MOVING:
             return [Computed(one, 0.0) for one in _run(definition, _plainly(bounded), attrs)]
         if found is None:
             raise Refusal(f"no rule bounds the rounding errors of {definition.name}")
         return [_computed(one) for one in found]
-    if any(isinstance(one, Bounded) and bool(np.any(bound_of(one))) for one in _flat(bounded)):
-        raise Refusal(f"no rule bounds what {definition.name} makes of rounding errors before it")
+    _exactly(definition, bounded)
     value = _run(definition, _plainly(bounded), attrs)
     only = _ONLY.get(definition.name)
     sizes = _plainly(bounded, np.abs if only is None else None)
@@ -101,6 +103,61 @@ def compute(
         Computed(v, gamma(count, machine.unit) * s) if v.dtype.kind == "f" else Computed(v, 0.0)
         for v, s in zip(value, size, strict=True)
     ]
+
+
+def _exactly(definition: OpDef, operands: Operands) -> None:
+    """Refuse operands of a fused operator that have errors."""
+    if any(isinstance(one, Bounded) and bool(np.any(bound_of(one))) for one in _flat(operands)):
+        raise Refusal(f"no rule bounds what {definition.name} makes of rounding errors before it")
+
+
+def _of_complex(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], machine: Machine) -> list[Computed]:
+    """Recompute an operator on complex numbers; kernels that write an operand get one of their own."""
+
+    def run(given: Operands) -> list[Any]:
+        own = [one.copy() if at in definition.updates else one for at, one in enumerate(given)]
+        return _run(definition, own, attrs)
+
+    try:
+        results = run(operands)
+        bound = bound_of_complex(definition, run, operands, results[0], machine)
+    except TypeError as error:
+        raise Refusal(f"{definition.name} is not recomputed for complex numbers") from error
+    if bound is None:
+        raise Refusal(f"no rule bounds the rounding errors of {definition.name} for complex numbers")
+    return [Computed(np.asarray(one), bound) for one in results]
+
+
+def _product(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], machine: Machine) -> Computed:
+    """Recompute a product, or quotient, of as many numbers as there are indices of a place.
+
+    Each step rounds once. No bound holds where the numbers above 1 or those below it could leave the range of the type
+    by themselves, since a machine takes them in any order.
+    """
+    _exactly(definition, operands)
+    value = _run(definition, _plainly(operands), attrs)[0]
+    divides = definition.name.endswith("Div")
+    last = len(operands) - 1
+
+    def extreme(larger: bool) -> Array:
+        limit = np.maximum if larger else np.minimum
+        other = np.minimum if larger else np.maximum
+        given: list[Any] = []
+        for at, one in enumerate(operands):
+            if isinstance(one, Bounded):
+                size = np.abs(plain(one))
+                size[size == 0] = 1.0  # makes the result zero, in any order
+                given.append((other if divides and at == last else limit)(size, 1.0))
+            else:
+                given.append(one)
+        return np.asarray(_run(definition, given, attrs)[0])
+
+    steps = _run(find(PRODUCTS[definition.name]), _plainly(operands, np.ones_like), attrs)[0]
+    name = next((name for name in ("float16", "float32") if unit(name) <= machine.unit), "float64")
+    beyond = (extreme(True) > largest(name)) | (extreme(False) < smallest(name))
+    units = max(machine.slopes[rule].units for rule in ("multiply", "divide"))
+    bound = gamma(1.0, machine.unit) * units * steps * np.abs(value)
+    return Computed(np.asarray(value), np.where(beyond, np.inf, bound))
 
 
 def _run(definition: OpDef, operands: Operands, attrs: Mapping[str, Any]) -> list[Any]:
@@ -196,6 +253,15 @@ def _window(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> fl
     return float(np.prod(kernel)) if isinstance(kernel, tuple) else float(kernel) ** 2
 
 
+# products at places that indices name -> the sum that counts the factors at each
+PRODUCTS: Mapping[str, str] = MappingProxyType(
+    {
+        **{
+            f"{kind}{how}": f"{kind}Add" for kind in ("Scatter", "ScatterNd", "TensorScatter") for how in ("Mul", "Div")
+        },
+        "UnsortedSegmentProd": "UnsortedSegmentSum",
+    }
+)
 # operators that choose by all operands and are sums of this one
 _ONLY = {"MaxPoolGrad": 2, "MaxPoolGradWithArgmaxV2": 1}
 LINEAR: Mapping[str, Terms] = MappingProxyType(
@@ -217,7 +283,7 @@ LINEAR: Mapping[str, Terms] = MappingProxyType(
                 "UnsortedSegmentSum", "GatherDGradV2", "ScatterNd", "ScatterAdd",
                 "ScatterNdAdd", "TensorScatterAdd", "IndexAdd", "ResizeBilinearV2", "ResizeBilinearGrad",
                 "ResizeNearestNeighborV2Grad", "TensorScatterElements", "ScatterSub", "ScatterNdSub",
-                "TensorScatterSub", "CumSum", "Einsum",
+                "TensorScatterSub", "CumSum", "Einsum", "MirrorPadGrad",
             ),
             _all,
         ),

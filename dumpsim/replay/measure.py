@@ -61,6 +61,8 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
     >>> measure(np.array([1.0, 2.02], np.float32), exact, "float32", 2.0**-24).index
     1
     """
+    if "c" in (dumped.dtype.kind, computed.value.dtype.kind):
+        return _of_parts(dumped, computed, kind, unit_computed, factor)
     if computed.value.dtype.kind != "f":
         return _whole(dumped, computed.value)
     worst = Measured(0.0, 0.0)
@@ -79,6 +81,17 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
         if worst.index < 0 or found.excess > worst.excess:
             worst = found
     return Measured(worst.error, worst.explained, worst.index, outside)
+
+
+def _of_parts(dumped: Array, computed: Computed, kind: str, unit_computed: float, factor: float) -> Measured:
+    """Measure real and imaginary parts; the worse one counts."""
+    part = {"complex64": "float32", "complex128": "float64"}.get(kind, kind)
+    real, imaginary = (
+        measure(own, Computed(value, computed.bound), part, unit_computed, factor=factor)
+        for own, value in ((dumped.real, computed.value.real), (dumped.imag, computed.value.imag))
+    )
+    worst = max(real, imaginary, key=lambda one: one.excess)
+    return Measured(worst.error, worst.explained, worst.index, max(real.outside, imaginary.outside))
 
 
 def _block(own: Array, value: Array, bound: Array, kind: str, computed: float) -> tuple[Array, Array]:
