@@ -25,7 +25,7 @@ def stat(
     bad: Annotated[
         bool,
         typer.Option(
-            "--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any, or nothing tells."
+            "--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any, or none can be checked."
         ),
     ] = False,
     as_json: Json = False,
@@ -58,7 +58,8 @@ def stat(
         ("iteration", "op_type", "op_name", "io", "slot", "dtype", "shape", *names), shown, as_json=as_json
     )
     if known[False]:
-        echo(f"dumpsim: nothing tells of {known[False]} of the tensors whether they are bad", err=True)
+        what = "1 tensor has" if known[False] == 1 else f"{known[False]} tensors have"
+        echo(f"dumpsim: {what} neither values nor statistics: not checked for NaN and infinity", err=True)
     unreadable.exit()
     if bad and (count or not known[True]):
         raise typer.Exit(1)

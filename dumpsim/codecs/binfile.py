@@ -1,6 +1,6 @@
 """Binary dump files: one operator, all its tensors, mapped when asked for or read at once. [spec ge 3.1]
 
-Three containers stand behind one reader: the usual one, a bare protobuf with the data in its fields ("version 1"), and
+One reader for three containers: the usual one, a bare protobuf with the data in its fields ("version 1"), and
 the one of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
 """
 
@@ -55,7 +55,7 @@ class BinFile:
         ----------
         path : path
         trailing : bool
-            Whether bytes behind the last tensor are let pass, as the vendor's newest reader does. [spec ge 3.1]
+            Whether bytes after the last tensor are accepted, as the vendor's newest reader does. [spec ge 3.1]
         read_below : int
             Files of fewer bytes are read as a whole, with their header: for those who want all tensors and then let go
             of the file, that costs half of mapping them.

@@ -114,7 +114,7 @@ class DumpData:
 
     @property
     def payload(self) -> int:
-        """Bytes behind the header."""
+        """Bytes after the header."""
         return sum(part.size for part in self.parts)
 
     @property
@@ -182,7 +182,7 @@ def header(data: DumpData) -> bytes:
     Parameters
     ----------
     data : DumpData
-        The payload to write behind it is `data.inputs`, then outputs, buffers and spaces, each of its `size`.
+        The payload to write after it is `data.inputs`, then outputs, buffers and spaces, each of its `size`.
 
     Examples
     --------

@@ -158,7 +158,7 @@ def _bare(value: Any) -> str:
 
 
 def type_text(abstract: Abstract) -> str:
-    """The type in angle brackets behind an operand.
+    """The type in angle brackets after an operand.
 
     Examples
     --------

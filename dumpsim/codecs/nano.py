@@ -30,7 +30,7 @@ _OUTPUT = (
 
 
 class _Cursor:
-    """Numbers one after the other; never behind the end."""
+    """Numbers one after the other; never beyond the end."""
 
     def __init__(self, data: memoryview, span: Span, where: str) -> None:
         self.data, self.where = data, where

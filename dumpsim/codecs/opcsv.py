@@ -1,7 +1,7 @@
 """The statistics file of one operator that GE writes in place of its data. [spec ge 3.7]
 
 ``{bin name}.csv`` holds a row for each input, then for each output. A device's own processor writes all columns; where
-a kernel measures, the columns behind Shape are Count and the chosen ones.
+a kernel measures, the columns after Shape are Count and the chosen ones.
 """
 
 import csv

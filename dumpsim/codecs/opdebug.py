@@ -1,6 +1,6 @@
 """What an Ascend device tells of an overflow: the data of ``Opdebug.Node_OpDebug`` files. [spec ge 3.8]
 
-Two layouts, both 2048 bytes with zeros behind what is used. The old one has a block for each unit that counts
+Two layouts, both 2048 bytes padded with zeros. The old one has a block for each unit that counts
 overflows; the new one has one block and says which unit it is of.
 """
 

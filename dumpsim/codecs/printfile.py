@@ -1,4 +1,4 @@
-"""The file that the operator Print writes: messages ``mindspore.prntpb.Print``, one behind the other.
+"""The file that the operator Print writes: messages ``mindspore.prntpb.Print``, one after the other.
 
 A message holds values: bytes of a text (field 1) or a tensor (field 2) of dims (1, unpacked), type name (2) and bytes
 (3). [spec observed 3]

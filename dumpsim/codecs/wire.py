@@ -10,7 +10,7 @@ from dumpsim.core.errors import UnreadableError
 
 __all__ = ["Span", "bad", "bytes_field", "fields", "int_field", "packed", "signed32", "varint", "varints"]
 
-Span = tuple[int, int]  # first byte, and one behind the last
+Span = tuple[int, int]  # first byte, and one after the last
 
 _MASK = (1 << 64) - 1
 _FIXED = {1: 8, 5: 4}
@@ -72,7 +72,7 @@ def signed32(value: int) -> int:
 
 
 def _varint(data: memoryview, at: int, end: int, where: str) -> tuple[int, int]:
-    """The number at an offset and the offset behind it."""
+    """The number at an offset and the offset after it."""
     value = 0
     for index in range(_LONGEST):
         if at + index >= end:

@@ -1,6 +1,6 @@
 """What a graph knows of a value before it runs: number type, shape, structure.
 
-These are the types that MindSpore's IR prints behind every node. [spec mindspore 8.3]
+These are the types that MindSpore's IR prints after every node. [spec mindspore 8.3]
 """
 
 from dataclasses import dataclass, field

@@ -126,7 +126,7 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "DS-DMP-001": _M(
         "The directory already holds this rank's dump, and the virtual clock would give the same names again.",
-        "Another path, --append to go on behind it, or --clock wall.",
+        "Another path, --append to continue it, or --clock wall.",
     ),
     "DS-DMP-002": _M(
         "The graph has complex tensors, which this release's dump refuses at compile.",

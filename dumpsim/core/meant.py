@@ -1,7 +1,7 @@
-"""Words that people use for legal values that are spelled differently: the one table behind "did you mean".
+"""Synonyms of legal values (``npu`` for ``ascend``): the lookup table of "did you mean".
 
 `dumpsim.core.errors.nearest` looks here before it compares spellings, so commands, configs, fault plans, functions and
-the pytest plugin all know these words.
+the pytest plugin accept the same synonyms.
 """
 
 import re
@@ -158,7 +158,7 @@ _SPELLINGS = (
 
 
 def meant(value: str, allowed: Collection[str]) -> str | None:
-    """The legal value that a word of the table stands for, an empty text where no guess is better, else None.
+    """Return the legal value of a synonym, an empty text if no legal value is meant, None for an unknown word.
 
     Examples
     --------

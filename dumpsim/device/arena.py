@@ -1,4 +1,4 @@
-"""The bytes behind a device's addresses, reserved from the machine in steps."""
+"""The memory of a device's addresses, reserved from the machine in steps."""
 
 import mmap
 import sys

@@ -75,7 +75,7 @@ class Buffer:
 
     @property
     def end(self) -> int:
-        """Address behind the last logical byte."""
+        """Address after the last logical byte."""
         return self.address + self.size
 
     def bytes(self) -> Bytes:
@@ -180,7 +180,7 @@ class Memory:
         rule : str, optional
             Another block rule, such as ``communication``.
         fill : bool
-            Fill a fresh block with `FILL`; False: only behind the `size` bytes.
+            Fill a fresh block with `FILL`; False: only after the `size` bytes.
 
         Raises
         ------

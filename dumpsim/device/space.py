@@ -21,9 +21,9 @@ class BlockRule:
     granule : int
         Blocks are multiples of it.
     spare : int
-        Bytes that are always free behind the tensor.
+        Bytes that are always free after the tensor.
     guard : int
-        Bytes before and behind the granules.
+        Bytes before and after the granules.
     align : int
         Every block and every tensor begins at a multiple of it.
 

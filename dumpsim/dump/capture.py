@@ -1,4 +1,4 @@
-"""Brings an operator's wanted tensors from an event to the unit that writes them, now or behind the kernel."""
+"""Brings an operator's wanted tensors from an event to the unit that writes them, now or after the kernel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -66,7 +66,7 @@ class Capture:
     opdebug: str
 
     def when(self, event: TaskEvent, work: Callable[[], None]) -> None:
-        """Do it behind the kernel where the dump is asynchronous, else at once."""
+        """Do it after the kernel where the dump is asynchronous, else at once."""
         if self.request.asynchronous and event.defer is not None:
             event.defer(work)
         else:

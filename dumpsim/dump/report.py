@@ -1,4 +1,4 @@
-"""What is told of a dump at its end: why it is empty, what to type next, and the manifest."""
+"""The report at the end of a dump: why it is empty, what to type next, and the manifest."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What was asked, captured, skipped and written: counted during the run, told at its end. [design]"""
+"""What was asked, captured, skipped and written: counted during the run, reported at its end. [design]"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -110,7 +110,7 @@ class Tally:
         self.skipped[reason] += 1
 
     def note(self, text: str) -> None:
-        """Something that a user must know, told once."""
+        """Something that a user must know, reported once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -168,7 +168,7 @@ class Tally:
 
 
 def _order(directory: Directory) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """Data by graph and iteration, constants behind iterations; then graphs and the like."""
+    """Data by graph and iteration, constants after iterations; then graphs and the like."""
     parts = directory.path.split("/")
     return (len(parts) == 1, [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts])
 

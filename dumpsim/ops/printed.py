@@ -1,4 +1,4 @@
-"""Which primitive attributes IR text shows behind an operator, and their values. [spec observed 1.8]
+"""Which primitive attributes IR text shows after an operator, and their values. [spec observed 1.8]
 
 The order is not here: the vendor's hash table gives it. ``IsFeatureMapOutput`` and ``IsFeatureMapInputList`` depend
 on the graph.

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices beyond MatMul, with a sum behind them, and of any letters."""
+"""Products of vectors and matrices beyond MatMul, with an added term, and of any letters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

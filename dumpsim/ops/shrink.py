@@ -43,7 +43,7 @@ def _activation(
     name: str, settings: tuple[str, ...], defaults: tuple[Any, ...], kernel: Callable[..., Any],
     slope: Callable[..., Any], slope_name: str = "", names: tuple[str, str] = ("dout", "x"),
 ) -> tuple[OpDef, OpDef]:  # fmt: skip
-    """An activation and the operator of its gradient; kernels get the settings behind the tensors."""
+    """An activation and the operator of its gradient; kernels get the settings after the tensors."""
     slope_name = slope_name or f"{name}Grad"
     return (
         OpDef(

@@ -37,7 +37,7 @@ class Window:
     def of(
         cls, size: Sequence[int], kernel: Any, stride: Any, dilation: Any, pad_mode: str, pad: int | Sequence[int] = 0
     ) -> "Window":
-        """The geometry for ``valid``, ``same`` (half before, the odd one behind) or ``pad``.
+        """The geometry for ``valid``, ``same`` (half before, the odd one after) or ``pad``.
 
         Examples
         --------

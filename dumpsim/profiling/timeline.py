@@ -1,6 +1,6 @@
 """The timelines of a profile as Chrome trace JSON, for chrome://tracing, Perfetto and MindStudio Insight.
 
-Times are text with three digits behind the microsecond, as MindSpore writes them: a number of JavaScript cannot hold
+Times are text in microseconds with three decimal places, as MindSpore writes them: a number of JavaScript cannot hold
 nanoseconds since 1970. [observed 2.10]
 """
 

@@ -44,7 +44,7 @@ def _product(shapes: Sequence[Shape], output: Shape) -> Iterator[Settings]:
 
 
 def _windows(size: int, kernel: int, out: int) -> Iterator[tuple[int, int, int]]:
-    """Strides and pads before and behind, which are smaller than the kernel."""
+    """Strides and pads before and after, which are smaller than the kernel."""
     for stride in _STRIDES:
         least = (out - 1) * stride + kernel - size
         if least <= 0 < least + stride:

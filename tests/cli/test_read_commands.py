@@ -62,7 +62,7 @@ def test_show_has_histogram_and_values(tree):
 
 
 @pytest.mark.parametrize(("value", "code"), [(1.0, 0), (float("nan"), 1), (float("inf"), 1), (None, 1)])
-def test_stat_finds_what_statistics_without_counts_tell(tmp_path, value, code):
+def test_stat_finds_bad_tensors_by_statistics_without_counts(tmp_path, value, code):
     """As an API dump has them: maximum, minimum and mean; or none, where stacks alone were asked for."""
     place = tmp_path / "rank0"
     place.mkdir()
@@ -74,7 +74,7 @@ def test_stat_finds_what_statistics_without_counts_tell(tmp_path, value, code):
     assert result.returncode == code
     shown = [json.loads(line)["io"] for line in result.stdout.splitlines()]
     assert shown == (["output"] if code and value is not None else [])
-    assert ("nothing tells of 1 of the tensors" in result.stderr) == (value is None)
+    assert ("1 tensor has neither values nor statistics" in result.stderr) == (value is None)
 
 
 def test_stat_finds_bad_tensors_and_says_so_by_its_code(tmp_path):

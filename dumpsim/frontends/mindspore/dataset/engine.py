@@ -103,7 +103,7 @@ class Dataset:
         self._known(wanted)
         return RowIterator(self, wanted, num_epochs=num_epochs, output_numpy=output_numpy, as_dict=False)
 
-    # -- nodes behind this one
+    # -- the nodes that follow
 
     def batch(
         self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None, **kwargs: Any
@@ -333,7 +333,7 @@ class _Batch(Dataset):
 
 
 class BatchInfo:
-    """What a function of batches is told: numbers of epoch and batch.
+    """The numbers of epoch and batch, for a function of batches.
 
     Examples
     --------

@@ -44,7 +44,7 @@ _DEPRECATED: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What a profiler was told, after all checks.
+    """The checked arguments of a profiler.
 
     Attributes
     ----------

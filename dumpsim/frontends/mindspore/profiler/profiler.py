@@ -25,9 +25,9 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class _Trace:
     """What was recorded, for ``on_trace_ready``."""
 
-    def __init__(self, told: Parameters, recorded: Recorded, metadata: dict[str, Any]) -> None:
-        self._told, self._recorded, self._metadata = told, recorded, metadata
-        self.path = told.output_path
+    def __init__(self, parameters: Parameters, recorded: Recorded, metadata: dict[str, Any]) -> None:
+        self._parameters, self._recorded, self._metadata = parameters, recorded, metadata
+        self.path = parameters.output_path
         self.worker = ""
 
     def analyse(
@@ -39,11 +39,11 @@ class _Trace:
             self._recorded,
             self.path,
             worker=self.worker or f"dumpsim_{session.rank}",
-            settings=self._told.settings(),
+            settings=self._parameters.settings(),
             metadata=self._metadata,
-            operators=self._told.operators,
-            operands=self._told.operands,
-            metrics=self._told.metrics,
+            operators=self._parameters.operators,
+            operands=self._parameters.operands,
+            metrics=self._parameters.metrics,
             pretty=pretty,
             steps=step_list,
             disk=session.disk,
@@ -87,8 +87,8 @@ def tensorboard_trace_handler(
 class _Recording:
     """A profiler: it records in the steps that its schedule says, all of them without one."""
 
-    def __init__(self, told: Parameters, name: str) -> None:
-        self._told = told
+    def __init__(self, parameters: Parameters, name: str) -> None:
+        self._parameters = parameters
         self._name = name
         self._has_started = False
         self._metadata: dict[str, Any] = {}
@@ -96,11 +96,11 @@ class _Recording:
         self._recorded: list[Recorded] = []
         self.step_num = 0
         self.current_action = self._action(0)
-        if told.start:
+        if parameters.start:
             self.start()
 
     def _action(self, step: int) -> ProfilerAction:
-        return ProfilerAction.RECORD if self._told.schedule is None else self._told.schedule(step)
+        return ProfilerAction.RECORD if self._parameters.schedule is None else self._parameters.schedule(step)
 
     def start(self) -> None:
         """Record from now on.
@@ -125,7 +125,7 @@ class _Recording:
         self._mark()
 
     def _mark(self) -> None:
-        if self._told.schedule is not None and self._recorder is not None:
+        if self._parameters.schedule is not None and self._recorder is not None:
             self._recorder.begin_step()
 
     def _end(self) -> None:
@@ -134,7 +134,7 @@ class _Recording:
         if recorder is None:
             return
         current().cancel(self._close)
-        if self._told.schedule is not None:
+        if self._parameters.schedule is not None:
             recorder.end_step(self.step_num)
         found = release(recorder)
         if found is not None:
@@ -153,19 +153,19 @@ class _Recording:
     def _ready(self) -> None:
         """Hand over what was recorded."""
         trace = self._taken()
-        if trace is not None and self._told.on_trace_ready is not None:
-            self._told.on_trace_ready(trace)
+        if trace is not None and self._parameters.on_trace_ready is not None:
+            self._parameters.on_trace_ready(trace)
 
     def _taken(self) -> _Trace | None:
         recorded, self._recorded = self._recorded, []
-        return _Trace(self._told, joined(recorded), dict(self._metadata)) if recorded else None
+        return _Trace(self._parameters, joined(recorded), dict(self._metadata)) if recorded else None
 
     def step(self) -> None:
         """Go on to the next step of the schedule."""
         if not self._has_started:
             logger.error(f"{self._name} is stopped, step takes no effect!")
             return
-        if self._told.schedule is not None and self._recorder is not None:
+        if self._parameters.schedule is not None and self._recorder is not None:
             self._recorder.end_step(self.step_num)
         before = self.current_action
         self.step_num += 1
@@ -214,7 +214,7 @@ class _Recording:
 
 
 class Profiler(_Recording):
-    """A profiler that is told when to write: by `analyse`, or with a schedule by ``on_trace_ready``.
+    """A profiler that writes on request: by `analyse`, or with a schedule by ``on_trace_ready``.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class Profiler(_Recording):
 
     def stop(self) -> None:
         """Record nothing more; with a schedule, hand over what was recorded."""
-        if self._told.schedule is not None and not self._stepped:
+        if self._parameters.schedule is not None and not self._stepped:
             logger.warning("The profiler has schedule. Please use step() to collect data.")
             return
         if not self._has_started:
@@ -257,12 +257,12 @@ class Profiler(_Recording):
             return
         self._has_started = False
         self._end()
-        if self._told.schedule is not None:
+        if self._parameters.schedule is not None:
             self._ready()
 
     def step(self) -> None:
         """Go on to the next step of the schedule; without one there are no steps."""
-        if self._told.schedule is None:
+        if self._parameters.schedule is None:
             logger.error("With no schedule in the Profiler, step takes no effect!")
             return
         self._stepped = True
@@ -277,7 +277,7 @@ class Profiler(_Recording):
         if self._has_started:
             self._has_started = False
             self._end()
-        if self._told.schedule is not None:
+        if self._parameters.schedule is not None:
             logger.warning("The profiler has schedule. Please use 'on_trace_ready' to analyse data.")
             return
         trace = self._taken()
@@ -350,7 +350,7 @@ class Profile(_Recording):
                 "Incorrect schedule: Stop profiler while current state is WARMUP which will result in empty parsed "
                 "data."
             )
-        elif self.current_action is ProfilerAction.RECORD and self._told.schedule is not None:
+        elif self.current_action is ProfilerAction.RECORD and self._parameters.schedule is not None:
             logger.warning(
                 "Incorrect schedule: Stop profiler while current state is RECORD which may result in incomplete "
                 "parsed data."
