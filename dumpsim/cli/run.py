@@ -46,6 +46,10 @@ def run(
     durable: Annotated[
         bool, typer.Option("--durable", help="fsync the dump's files and directories: they survive a power cut.")
     ] = False,
+    check_races: Annotated[
+        bool,
+        typer.Option("--check-races", help="Stop where streams work on the same memory and no event orders them."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
     ranks: Annotated[
         int | None, typer.Option(help="Run SCRIPT once in each of so many ranks.", min=1, rich_help_panel="Ranks")
@@ -81,6 +85,7 @@ def run(
         append=append,
         durable=durable,
         quiet=quiet,
+        check_races=check_races,
     )
     _check_early(settings)
     env = environment(settings)

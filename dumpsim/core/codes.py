@@ -210,6 +210,11 @@ MEANINGS: dict[str, Meaning] = {
         "Another rank has failed, and this one waited for it in a collective or for an event.",
         "The other rank's own error is the cause of this one.",
     ),
+    "DS-DEV-007": _M(
+        "Two tasks of different streams use the same memory, or one group's links, and no event orders them; looked "
+        "for with --check-races.",
+        "Wait for the handle of an asynchronous collective before its tensor is written or its result is read.",
+    ),
     "DS-ENG-001": _M(
         "The engine knows types and shapes only, and something needs the values of a tensor.",
         "Run with --engine numpy, or leave out what reads values: print(loss), Print, TensorDump, a dump.",

@@ -25,6 +25,7 @@ __all__ = [
     "ScriptRuntimeError",
     "ScriptTypeError",
     "ScriptValueError",
+    "StreamHazard",
     "UnfinishedWarning",
     "UnknownValueError",
     "UnreadableError",
@@ -192,6 +193,12 @@ class PeerError(DeviceError):
     def __init__(self, what: str, *, rank: int, where: str | None = None) -> None:
         super().__init__(what, where=where)
         self.rank = rank
+
+
+class StreamHazard(DeviceError):
+    """Two tasks of different streams use the same memory, or the same links, and no event orders them."""
+
+    default_code = "DS-DEV-007"
 
 
 class CollectiveError(PeerError):

@@ -58,6 +58,8 @@ class RunSettings:
         HCCL does), or ``off``.
     schedule : str
         In which order the ranks of one process take turns: ``rank``, ``reverse`` or ``random:SEED``.
+    check_races : bool
+        Stop where streams work on the same memory and no event orders them.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class RunSettings:
     reduce_order: str = "rank"
     collective_check: str = "all"
     schedule: str = "rank"
+    check_races: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():

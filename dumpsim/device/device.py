@@ -12,6 +12,7 @@ from dumpsim.device.event import Event
 from dumpsim.device.memory import Memory
 from dumpsim.device.overflow import StatusRegister, overflow_mode
 from dumpsim.device.queue import HostQueues
+from dumpsim.device.races import Races
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import Stream
 from dumpsim.device.task import Task
@@ -47,6 +48,8 @@ class Device:
         The first failure after which a stream refuses further work.
     trace : callable or None
         Called with every task that has run, for a profiler.
+    races : Races or None
+        Looks for work of several streams on the same memory that nothing orders.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Device:
         "number",
         "overflow",
         "queues",
+        "races",
         "raised",
         "rank",
         "schedule",
@@ -117,6 +121,7 @@ class Device:
         self.stopped: Failure | None = None
         self.raised: BaseException | None = None  # what has stopped it, once the program was told
         self.trace: Callable[[Task], None] | None = None
+        self.races: Races | None = None
         self._events = 0
         self.next_serial: Callable[[], int] = count().__next__
 
@@ -168,6 +173,9 @@ class Device:
             self.scheduler.wait(self, streams)
         finally:
             self.queues.deliver()
+        if self.races is not None:
+            waited = self.streams if streams is None else streams
+            self.races.synchronized([stream.stream_id for stream in waited], idle=not self.busy)
         if self.errors:
             raise self.errors.pop(0)
         for stream in self.streams:

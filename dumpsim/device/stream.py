@@ -9,6 +9,7 @@ from dumpsim.core.errors import CollectiveError, DeviceError, PeerError
 from dumpsim.core.gate import Failure
 from dumpsim.device.chip import Chip
 from dumpsim.device.event import Event, EventGate
+from dumpsim.device.races import Races
 from dumpsim.device.task import Task, TaskIds, TaskKind
 
 __all__ = ["Owner", "Stream", "TaskFailure"]
@@ -30,6 +31,7 @@ class Owner(Protocol):
     raised: BaseException | None  # what a stream stopped for, once the program was told
     next_serial: Callable[[], int]  # the number of its next task
     trace: Callable[[Task], None] | None  # called with every task that has run
+    races: Races | None  # where somebody looks for races
     schedule: "Callable[[Stream], None]"  # the first task of a stream is another one, or may be ready now
 
     def fail(self, failure: Failure) -> None:
@@ -111,6 +113,8 @@ class Stream:
         clock = self.clock
         clock.advance(device.chip.prices.host_ns)
         task.launched_ns = clock.now_ns
+        if device.races is not None:
+            device.races.launched(task)
         self.tasks.append(task)
         if not self.busy:
             self.busy = True
@@ -191,10 +195,14 @@ class Stream:
         if task.end_ns > clock.now_ns:
             clock.advance(task.end_ns - clock.now_ns)
             task.end_ns = self.tail_ns = min(task.end_ns, clock.now_ns)  # a wall clock does not jump
-        if task.work is not None:
+        races = self.device.races
+        if task.work is not None or races is not None:
             before = clock.now_ns
             try:
-                task.work(task)
+                if races is not None and (hazard := races.run(task)) is not None:
+                    raise TaskFailure(hazard)
+                if task.work is not None:
+                    task.work(task)
             except TaskFailure as stopped:
                 self.error = stopped.error
                 self.drop(Failure(rank=self.device.rank, time_ns=self.tail_ns, error=stopped.error))

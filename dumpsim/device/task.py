@@ -1,11 +1,15 @@
 """One unit of work on a stream, and the numbers that tasks carry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from dumpsim.core.gate import Gate
 from dumpsim.device.event import Event
+
+if TYPE_CHECKING:
+    from dumpsim.device.races import Touch
 
 __all__ = ["UNKNOWN_TASK_ID", "Task", "TaskIds", "TaskKind"]
 
@@ -58,6 +62,8 @@ class Task:
         Keeps the task from starting; set before the launch.
     event : Event or None
         Recorded when the task has run.
+    touches : callable or None
+        Gives the memory that the task reads and writes, for the detector of races.
     task_id, flip : int
         16-bit number, and how often it has wrapped.
     serial : int
@@ -70,6 +76,7 @@ class Task:
     cost_ns: int = 0
     gate: Gate | None = None
     event: Event | None = None
+    touches: "Callable[[], Iterable[Touch]] | None" = None
     stream_id: int = -1
     task_id: int = UNKNOWN_TASK_ID
     flip: int = 0

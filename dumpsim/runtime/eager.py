@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from dumpsim.runtime.kernel import aicore_error
 from dumpsim.runtime.observe import Observers, bytes_ref, host_array, host_ref
 from dumpsim.runtime.result import finite, spoil
 from dumpsim.runtime.slot import Array
+from dumpsim.runtime.touched import touched_arrays
 from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["Pending", "launch_op"]
@@ -183,6 +185,9 @@ def launch_op(
         if overflow and finite([value for at, value in enumerate(values) if at not in definition.updates]):
             device.status.set()
 
+    touches = None
+    if device.races is not None:
+        touches = partial(touched_arrays, definition, list(operands), None if group is None else group.name)
     stream = device.stream(COMPUTE_STREAM)
     kind = TaskKind.of_engine(definition.engine)
     gate: Attendance | None = None
@@ -202,13 +207,13 @@ def launch_op(
         stream.record(begin)
         apart = device.stream(COMPUTE_STREAM + 1 + group.number)
         apart.wait(begin)
-        apart.launch(Task(kind=kind, name=full_name, work=work, cost_ns=gate.cost_ns, gate=gate))
+        apart.launch(Task(kind=kind, name=full_name, work=work, cost_ns=gate.cost_ns, gate=gate, touches=touches))
         apart.record(done)
         return Pending(device, results, done)
     nbytes = sum(array.nbytes for array in _arrays(operands))
     flops = sum(leaf.size for leaf in leaves if isinstance(leaf, TensorType))
     cost = device.chip.prices.kernel_ns(flops, nbytes)
-    stream.launch(Task(kind=kind, name=full_name, work=work, cost_ns=cost))
+    stream.launch(Task(kind=kind, name=full_name, work=work, cost_ns=cost, touches=touches))
     return Pending(device, results)
 
 

@@ -21,6 +21,7 @@ from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.plan import Call, GraphPlan, HostValue, is_dynamic, slots_of
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.storage import Weights
+from dumpsim.runtime.touched import touched
 from dumpsim.runtime.unknown import HostArray, Unknown
 from dumpsim.world.context import RankContext, current
 
@@ -276,6 +277,8 @@ class LoadedGraph:
             inputs = self._kernels.inputs(binding, call, task)
             if inputs is not None:
                 stream.launch(inputs, TaskIds())  # the numbers of the others do not depend on who looks
+        if self._device.races is not None:
+            task.touches = partial(touched, binding, call, None if group is None else group.name)
         stream.launch(task, ids)
 
     def _attend(self, binding: Binding, call: Call, group: Group) -> Attendance:

@@ -24,6 +24,7 @@ from dumpsim.device.disk import DiskFaults
 from dumpsim.device.injector import Injector
 from dumpsim.device.memory import Memory
 from dumpsim.device.queue import HostQueues
+from dumpsim.device.races import Races
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.task import Task
 from dumpsim.graph.compilation import Saver
@@ -246,6 +247,7 @@ class Session:
                 memory=Memory(self.chip.memory, device_id=self.device_id, backed=self.engine.values),
                 queues=self.queues,
             )
+            self._device.races = Races() if self.settings.check_races else None
             self._device.trace = self._trace
             context = current()
             if context.size > 1:

@@ -30,6 +30,7 @@ class _GroupState:
         self.place = placement(members)
         self.seen: set[str] = set()  # types whose members have connected
         self.entries: dict[int, dict[int, Entry]] = {}  # by round and rank
+        self.opened: dict[int, list[Entry]] = {}  # by round that nobody has computed yet; one may have failed since
         self.present: set[int] = set()  # ranks that have created it
         if scheduler is None:
             self.rendezvous = Rendezvous(members, name, self._judge)
@@ -37,7 +38,7 @@ class _GroupState:
             self.rendezvous = scheduler.rendezvous(members, name, self._judge)
 
     def _judge(self, number: int, entered: Mapping[int, int]) -> Mapping[int, Failure]:
-        entries = self.ordered(number)
+        entries = self.opened[number] = self.ordered(number)
         first = entries[0].call.op not in self.seen
         self.seen.update(entry.call.op for entry in entries)
         return judge(entries, group=self.name, index=number, first=first)
@@ -281,7 +282,7 @@ class LocalMeeting:
         return stuck(self._entry, missing, report, **self._where(), first=self._first())
 
     def _combine(self, offers: list[Any]) -> list[Sequence[Array]]:
-        entries = self._state.ordered(self._gate.number)
+        entries = self._state.opened.pop(self._gate.number)
         fold = folder(entries[0].terms, self._state.name, self._gate.number)
         return results([entry.call for entry in entries], offers, fold)
 
