@@ -24,6 +24,9 @@ from dumpsim.ops.rules import numbers_of
 __all__ = ["NodeMaker", "constant"]
 
 
+_VALUES = (Node, Parameter, Constant, np.ndarray)  # in a tuple they are operands of its node
+
+
 def constant(value: Any) -> Constant:
     """A graph constant of a host value or a numpy array.
 
@@ -78,10 +81,10 @@ class NodeMaker:
         return self._find(op_type)
 
     def value(self, operand: Any) -> Value:
-        """The graph value of an operand: symbols as they are, tuples of symbols as MakeTuple, the rest constants."""
+        """The graph value of an operand: symbols as they are, tuples of tensors as MakeTuple, the rest constants."""
         if isinstance(operand, (Node, Parameter, Constant)):
             return operand
-        if isinstance(operand, (tuple, list)) and any(isinstance(o, (Node, Parameter)) for o in operand):
+        if isinstance(operand, (tuple, list)) and any(isinstance(o, _VALUES) for o in operand):
             return self._tuple([self.value(o) for o in operand])
         return constant(operand)
 

@@ -360,9 +360,10 @@ def _brought(operator: Operator, call: Call, number: int, operands: Callable[[],
 
 
 def place_of(node: Node) -> str:
-    """The line of the script that made a node."""
+    """The innermost line of the script that made a node."""
     sources = node.text.sources if node.text is not None else ()
-    return f"{sources[0].path}:{sources[0].line}" if sources else ""
+    found = next((source for source in sources if not source.path.startswith(_PACKAGE)), None)
+    return f"{found.path}:{found.line}" if found is not None else ""
 
 
 def caller() -> str:

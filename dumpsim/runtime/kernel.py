@@ -28,6 +28,8 @@ __all__ = ["Kernels", "aicore_error"]
 _CORES = ("aicore", "aivector")  # engines whose status word overflow detection reads [spec parallel 4.4]
 _DISCARD = 1 << 20  # dead buffers of at least this size give their pages back where memory is not reused
 
+_Told = tuple[Wanted | None, list[Callable[[], None]]]  # who wants to know of a kernel, and what they put behind it
+
 
 class Kernels:
     """Runs the kernels of a program.
@@ -61,7 +63,7 @@ class Kernels:
         self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
-        self._told: dict[int, tuple[Wanted, list[Callable[[], None]]]] = {}  # by task: whose inputs taps have seen
+        self._told: dict[int, _Told] = {}  # by task: collectives whose inputs were shown
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
         """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the address that a target names."""
@@ -80,12 +82,14 @@ class Kernels:
             return None
 
         def work(own: Task) -> None:
+            for slot in call.births:
+                binding.begin(slot)
             later: list[Callable[[], None]] = []
             wanted = self.observers.task(binding, call, task, later.append)
             if wanted is not None:
                 wanted[1]["time_ns"] = own.end_ns
                 self.observers.before(wanted)
-                self._told[id(task)] = wanted, later
+            self._told[id(task)] = wanted, later
 
         return Task(kind=TaskKind.CALLBACK, name=f"inputs of {call.node.full_name}", work=work)
 
@@ -97,9 +101,14 @@ class Kernels:
             faults = self._injector.launch(call.node.op_type, call.node.full_name, call.definition.name)
             self._refuse(call, faults)
         skipped = self.skips(call.node)
-        for slot in call.births:
-            binding.begin(slot, untouched=skipped)
-        wanted, later = self._tell(binding, call, task)
+        told = self._told.pop(id(task), None)
+        if told is None:
+            for slot in call.births:
+                binding.begin(slot, untouched=skipped)
+            told = self._tell(binding, call, task)
+        wanted, later = told
+        if wanted is not None:
+            wanted[1]["time_ns"] = task.end_ns
         code, index = next((fault.code for fault in faults if fault.kind == "aicore_error"), None), None
         if code is None and call.definition.bounds is not None and not skipped and self.engine.values:
             operands = [_operand(binding, argument) for argument in call.arguments]
@@ -137,12 +146,8 @@ class Kernels:
         else:
             self._bury(binding, call)
 
-    def _tell(self, binding: Binding, call: Call, task: Task) -> tuple[Wanted | None, list[Callable[[], None]]]:
+    def _tell(self, binding: Binding, call: Call, task: Task) -> _Told:
         """Tell that a kernel is about to run; who wants to know what it did, and what they put behind it."""
-        told = self._told.pop(id(task), None)
-        if told is not None:
-            told[0][1]["time_ns"] = task.end_ns
-            return told
         later: list[Callable[[], None]] = []
         wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
