@@ -7,7 +7,8 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import Chip
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.plan import GraphPlan, plan_graph
+from dumpsim.runtime.plan import GraphPlan
+from dumpsim.runtime.planner import plan_graph
 
 __all__ = ["Plans"]
 

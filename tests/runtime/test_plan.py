@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import chip
 from dumpsim.graph.ge.streams import schedule
-from dumpsim.runtime.plan import plan_graph, slots_of
+from dumpsim.runtime.plan import slots_of
+from dumpsim.runtime.planner import plan_graph
 
 programs = st.lists(
     st.tuples(
