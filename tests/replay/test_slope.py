@@ -51,6 +51,17 @@ def test_errors_of_two_operands_are_passed_on(name):
         assert np.all(bound[steep] <= 1.01 * moved[steep])
 
 
+@pytest.mark.parametrize("exact", [0, 1])
+def test_an_exact_operand_of_a_product_passes_nothing_on(exact):
+    """An infinite element makes no NaN of the errors that the exact operand does not have."""
+    a, b = np.array([[np.inf, 1.0]]), np.array([[2.0], [3.0]])
+    values = (a, b) if exact else (b.T, a.T)
+    bounds = [np.full_like(value, 1e-6) for value in values]
+    bounds[exact] = np.zeros_like(values[exact])
+    passed = MACHINES["device"]["matmul"].passed_on(values, tuple(bounds), np.matmul(*values), SINGLE)
+    assert passed.tolist() == [[np.inf]]
+
+
 @pytest.mark.parametrize(("x", "dumped", "explained"), [
     (6.0, 1.0, True), (5.0, 1.0, True), (-5.5, -1.0, True), (9.0, 1.0, True),  # as MindSpore's CPU gives it
     (4.9, np.tanh(4.9) + 8e-5, True), (4.9, np.tanh(4.9) + 3e-4, False),

@@ -119,6 +119,38 @@ def test_an_altered_element_is_found(trees, tmp_path, profile, op_type, index):
     assert all(row.verdict != "suspect" for row in others)
 
 
+OPTIMIZERS = {
+    "ApplyMomentum": lambda weights: nn.Momentum(weights, 0.05, 0.9),
+    "Adam": lambda weights: nn.Adam(weights, 0.01),
+    "AdamWeightDecay": lambda weights: nn.AdamWeightDecay(weights, 0.01, weight_decay=0.1),
+    "ApplyAdagrad": lambda weights: nn.Adagrad(weights, 0.1, 0.05),
+}
+
+
+@pytest.mark.parametrize("op_type", OPTIMIZERS)
+def test_a_step_is_recomputed_from_the_state_after_it(tmp_path, monkeypatch, op_type):
+    """The files of a CPU hold Parameters as they are afterwards; the state before follows from the gradient."""
+
+    def one_step():
+        ms.set_seed(1)
+        net = nn.Dense(4, 3, has_bias=False)
+        loss = nn.WithLossCell(net, nn.MSELoss())
+        step = nn.TrainOneStepCell(loss, OPTIMIZERS[op_type](net.trainable_params()))
+        values = np.random.RandomState(0).randn(2, 8, 4).astype(np.float32)
+        for value in values:
+            step(Tensor(value), Tensor(value[:, :3].copy()))
+
+    root = dump(tmp_path, monkeypatch, "CPU", one_step, iteration="all", settings=PROFILES["CPU"]).root
+    verdicts = {(row.iteration, row.verdict) for row in dumpsim.replay(root) if row.op_type == op_type}
+    assert verdicts == {(0, "ok"), (1, "ok")}
+    (entry,) = dumpsim.open(root).filter(op_type=op_type, io="input", slot=0, iteration=1)
+    array = np.load(entry.path)
+    array.reshape(-1)[np.argmax(np.abs(array))] *= 1.01
+    entry.path.chmod(0o600)
+    np.save(entry.path, array)
+    assert [(row.op_type, row.iteration) for row in dumpsim.replay(root).suspects] == [(op_type, 1)]
+
+
 def test_an_altered_bin_file_without_a_graph(trees, tmp_path):
     shutil.copytree(trees["O2"], tmp_path / "plain")
     shutil.rmtree(tmp_path / "plain" / "graphs")
