@@ -3,7 +3,18 @@
 import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import CellType, FrameType, FunctionType, MethodType, ModuleType
+from types import (
+    CellType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    NoneType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from torch import nn
@@ -14,6 +25,9 @@ __all__ = ["Early"]
 
 _DEPTH = 6
 _FOREIGN = ("torch", "dumpsim", "numpy", "pytest", "_pytest")
+# most of what modules hold; none of it holds a function
+_EMPTY = frozenset({str, bytes, int, float, bool, complex, NoneType, GetSetDescriptorType, MemberDescriptorType,
+                    MethodDescriptorType, WrapperDescriptorType})  # fmt: skip
 _LISTED_SPACES = frozenset({"torch", "torch.nn.functional", "torch._VF"})
 
 
@@ -71,13 +85,13 @@ class Early:
             if id(value) in self._functions:
                 self._names.add((id(space), name))
                 found = True
-            elif depth < _DEPTH:
+            elif depth < _DEPTH and type(value) not in _EMPTY:
                 self._walk(value, depth + 1)
         if found:
             self._spaces.append(space)
 
     def _walk(self, value: Any, depth: int) -> None:
-        if depth > _DEPTH or id(value) in self._seen:
+        if id(value) in self._seen:
             return
         kind = type(value)
         if kind is dict:
@@ -112,7 +126,7 @@ class Early:
         for value in values:
             if id(value) in self._functions:
                 self._loose.add(id(value))
-            else:
+            elif depth < _DEPTH and type(value) not in _EMPTY:
                 self._walk(value, depth + 1)
 
 

@@ -225,8 +225,7 @@ def _early_steps() -> frozenset[int]:
     """Optimizers, by id, whose step a scheduler has bound to the instance before now."""
     import gc
 
-    return frozenset(
-        id(found)
-        for found in gc.get_objects()
-        if issubclass(type(found), torch.optim.Optimizer) and "step" in vars(found)
-    )
+    objects = gc.get_objects()  # there may be millions
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, torch.optim.Optimizer)}
+    found = (one for one, kind in zip(objects, map(type, objects), strict=True) if kind in kinds) if kinds else ()
+    return frozenset(id(one) for one in found if "step" in vars(one))
