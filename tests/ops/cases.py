@@ -644,6 +644,7 @@ FURTHER = (
     case("Frac", f(2, 3), real=None, grad="finite"),
     case("Inv", p(2, 3), slopes=_OTHER),
     case("NanToNum", Draw("special", (6,)), 0.5, None, None, real=None, grad="none"),
+    case("NanToNum.slope", f(2, 3), 0.5, None, None, real=None, grad="finite"),
     case("TensorScatterAdd", f(4, 3), i(4, 2, 1), f(2, 3), slopes=_OTHER),
     case("TensorScatterSub", f(4, 3), i(4, 2, 1), f(2, 3), slopes=_OTHER),
     case("TensorScatterMul", f(4, 3), i(4, 1, 1), f(1, 3), slopes=_OTHER),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumpsim.core.errors import UnsupportedError
-from dumpsim.frontends.mindspore import Tensor, ops
+from dumpsim.frontends.mindspore import Tensor, context, nn, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.ops import operations as P  # noqa: N812 - as scripts write it
 
@@ -174,6 +174,32 @@ def test_indexing_by_tensors():
     np.testing.assert_array_equal(Tensor(IMAGE)[Tensor(rows)].asnumpy(), IMAGE[rows])
     np.testing.assert_array_equal(Tensor(IMAGE)[Tensor(rows), Tensor(columns)].asnumpy(), IMAGE[rows, columns])
     assert Tensor(X)[Tensor(1)].shape == (3,)
+
+
+PLACES, ROW = np.array([[0, 1], [1, 0]]), np.array([1, 0, -1])
+
+
+@pytest.mark.parametrize("index", [
+    (PLACES, slice(0, 3)), (slice(None), PLACES), (1, PLACES), (slice(None), ROW, slice(1, 3)), (ROW, slice(None), ROW),
+    (slice(None), 0, ROW), (0, slice(None, None, 2), ROW), (Ellipsis, PLACES), (ROW, Ellipsis, ROW), (slice(1, 2), ROW),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("graph", [False, True])
+def test_indexing_by_tensors_among_slices_and_numbers(index, graph):
+    """As numpy lays the axes out, whether the places are constants or operands of a graph."""
+    image = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
+    if graph:
+        context.set_context(mode=context.GRAPH_MODE)
+        index = tuple(abs(item) if isinstance(item, np.ndarray) else item for item in index)  # negative: a device error
+
+        class Net(nn.Cell):
+            def construct(self, x, *places):
+                taken = iter(places)
+                return x[tuple(next(taken) if isinstance(item, np.ndarray) else item for item in index)]
+
+        found = Net()(Tensor(image), *(Tensor(item) for item in index if isinstance(item, np.ndarray)))
+    else:
+        found = Tensor(image)[tuple(Tensor(item) if isinstance(item, np.ndarray) else item for item in index)]
+    np.testing.assert_array_equal(found.asnumpy(), image[index])
 
 
 @given(st.data())
