@@ -118,3 +118,18 @@ def test_the_group_of_a_collective_is_no_group_of_a_convolution(net, o2):
     summed = net.op("AllReduce", product, op="sum", group="hccl_world_group")
     order = flow(laid_out(net, net.give(summed), o2))
     assert order[-1] == "AllReduce-op0(trans_Cast_3)"
+
+
+def test_the_weight_of_a_grouped_convolution_lies_by_groups(net, o0):
+    x, w = net.input("x", (2, 4, 8, 8)), net.weight("w", np.ones((4, 2, 3, 3), np.float32))
+    y = net.op("Conv2D", x, w, out_channel=4, group=2, **CONV)
+    order = laid_out(net, net.give(y), o0)
+    made = {node.attrs["dst_format"]: node.attrs["groups"] for node in order if node.op_type == "TransData"}
+    assert made == {"NC1HWC0": 1, "FRACTAL_Z": 2, "DefaultFormat": 1}
+
+
+def test_a_product_of_integers_stays_in_its_type(net, o0):
+    x = net.input("x", (4, 4), "int32")
+    order = flow(laid_out(net, net.give(net.op("MatMul", x, x, False, False)), o0))
+    assert [line.split(") ")[1:] for line in order if line.startswith("MatMul")] == [["int32 FRACTAL_NZ"]]
+    assert not [line for line in order if "float16" in line]
