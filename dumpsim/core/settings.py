@@ -17,6 +17,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "clock": ("virtual", "wall"),
     "engine": ("numpy", "null"),
     "collective_check": ("all", "first", "off"),
+    "transport": ("local", "process", "mpi"),
 }
 
 
@@ -56,6 +57,8 @@ class RunSettings:
     collective_check : str
         Which collectives are compared between ranks: ``all``, those that are the ``first`` of their type in a group (as
         HCCL does), or ``off``.
+    transport : str
+        How ranks reach each other: ``local`` in one process, ``process`` through shared memory, ``mpi``.
     schedule : str
         In which order the ranks of one process take turns: ``rank``, ``reverse`` or ``random:SEED``.
     check_races : bool
@@ -81,6 +84,7 @@ class RunSettings:
     quiet: bool = False
     reduce_order: str = "rank"
     collective_check: str = "all"
+    transport: str = "local"
     schedule: str = "rank"
     check_races: bool = False
 

@@ -135,7 +135,7 @@ class Session:
         self.seed = self.settings.seed
         self.observers = Observers(self.rank)
         self._world = context.world
-        if scheduler is None and context.world.ranks > 1:
+        if scheduler is None and (context.world.ranks > 1 or context.world.has(Scheduler)):
             scheduler = context.world.get(Scheduler)
         self._scheduler = scheduler
         self._find = find

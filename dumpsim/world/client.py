@@ -2,10 +2,10 @@
 
 import fcntl
 import os
+import select
 import signal
 import socket
 import time
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -16,17 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dumpsim.core.communicator import Call, Terms
-from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.core.errors import BadInputError, DeviceError, PeerError
 from dumpsim.core.gate import Failure, Waiter
 from dumpsim.core.partname import machine
 from dumpsim.device.scheduler import Scheduler, Waiting
-from dumpsim.world.collective import check_call, results
+from dumpsim.world.carrier import Carrier, SharedTensors
+from dumpsim.world.collective import check_call
 from dumpsim.world.cost import collective_ns, placement
 from dumpsim.world.hosts import RankStopped
-from dumpsim.world.hub import ADDRESS, LOCK_BYTES, TOKEN, endpoint
+from dumpsim.world.hub import ADDRESS, LOCK_BYTES, TOKEN, Hub, endpoint
 from dumpsim.world.membership import WORLD, WORLD_GROUPS, check_members
 from dumpsim.world.reduction import folder
-from dumpsim.world.segment import Block, Pool, Reader, Segment, open_segment, view
+from dumpsim.world.segment import Segment, open_segment
 from dumpsim.world.wire import (
     LONGEST,
     Frames,
@@ -44,7 +45,6 @@ __all__ = ["Client", "connect"]
 
 Array = npt.NDArray[np.generic]
 
-_INLINE = 1 << 10  # bytes of tensors that travel with the message
 _RETRY_S = 0.02
 _PARTING_S = 10.0
 
@@ -57,6 +57,8 @@ def connect(
     size: int,
     timeout_s: float = 120.0,
     die: Callable[[], None] | None = None,
+    carrier: Carrier | None = None,
+    hub: Hub | None = None,
 ) -> "Client":
     """Return this process's place in the job of a hub.
 
@@ -69,6 +71,10 @@ def connect(
         How long to wait for a hub that does not listen yet.
     die : callable, optional
         Ends the process for the fault ``kill``; by default SIGKILL.
+    carrier : Carrier, optional
+        Carries the tensors; by default they are in shared memory.
+    hub : Hub, optional
+        That of the job, where this process serves it: until all ranks have left.
 
     Raises
     ------
@@ -101,7 +107,7 @@ def connect(
             break
     if family != socket.AF_UNIX:
         reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    client = Client(reached, address, rank, size, die)
+    client = Client(reached, address, rank, size, die, carrier, hub)
     try:
         client._greet(token)
     except BaseException:
@@ -122,7 +128,14 @@ class Client:
     """
 
     def __init__(
-        self, reached: socket.socket, address: str, rank: int, size: int, die: Callable[[], None] | None = None
+        self,
+        reached: socket.socket,
+        address: str,
+        rank: int,
+        size: int,
+        die: Callable[[], None] | None = None,
+        carrier: Carrier | None = None,
+        hub: Hub | None = None,
     ) -> None:
         self.rank = rank
         self.size = size
@@ -138,9 +151,9 @@ class Client:
         self._created = 0
         self._meetings: dict[int, RemoteMeeting] = {}
         self._count = 0  # of meetings
-        self._pool = Pool()
-        self._known_segments = 0
-        self._reader = Reader()
+        self._carrier: Carrier = SharedTensors(self._send) if carrier is None else carrier
+        self._hub = hub
+        self._dead: dict[int, str] = {}  # of a job on several machines
         self._stop: str | None = None
         self._elsewhere: list[Waiting] = []  # for the deadlock report
         self._ended: list[str] = []
@@ -156,8 +169,9 @@ class Client:
         answer = self._next()
         if answer["kind"] == "refused":
             raise rebuild(answer["error"])
-        self._locks = open_segment(answer["locks"], LOCK_BYTES + self.size, write=True)
-        fcntl.lockf(self._locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTES + self.rank)
+        if answer["locks"]:
+            self._locks = open_segment(answer["locks"], LOCK_BYTES + self.size, write=True)
+            fcntl.lockf(self._locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTES + self.rank)
         self._send("locked")
         self._groups[WORLD] = RemoteGroup(self, WORLD, tuple(range(self.size)), 0)
         self.scheduler.enlist([self.rank], self)
@@ -222,9 +236,34 @@ class Client:
             while self._next()["kind"] != "bye":
                 pass
         self._socket.close()
-        self._pool.close()
+        self._carrier.close()
         if self._locks is not None:
             self._locks.close()
+        if self._hub is not None:
+            self._hub.wait(None)
+            self._hub.close()
+
+    def look(self, ranks: Sequence[int]) -> None:
+        """Take the messages that are there.
+
+        Raises
+        ------
+        RankStopped, PeerError
+            Where the job has ended, or one of these ranks has died.
+        """
+        with self._lock:
+            while select.select([self._socket], [], [], 0)[0]:
+                received = self._socket.recv(1 << 18)
+                if not received:
+                    raise self._lost(None)
+                self._inbox += self._frames.feed(received)
+            while self._inbox:
+                self._take(self._next())
+        for rank in ranks:
+            if rank in self._dead:
+                raise PeerError(f"rank {rank} has died in a collective: {self._dead[rank]}", rank=rank)
+        if self._stop is not None:
+            raise RankStopped(f"rank {self.rank} is stopped: {self._stop}")
 
     def wait(self) -> bool:
         """Block until the hub has said something; False: nobody can progress any longer."""
@@ -307,6 +346,8 @@ class Client:
             self._entered = True
         elif kind == "stop":
             self._stop = message["why"]
+        elif kind == "died":
+            self._dead[message["rank"]] = message["why"]
         elif kind == "deadlock":
             self._elsewhere = [(rank, number, text, line) for rank, number, text, line in message["streams"]]
             self._ended = message["ended"]
@@ -317,48 +358,6 @@ class Client:
         else:
             raise WireError(f"{kind!r} is no message of a hub")
         return True
-
-    # ----------------------------------------------------------------- tensors
-    def _publish(self, tensors: Sequence[Array]) -> tuple[Block | None, dict[str, Any]]:
-        """Put tensors where other processes can read them; return their memory, and the fields that name it."""
-        nbytes = sum(tensor.nbytes for tensor in tensors)
-        if nbytes <= _INLINE:
-            joined = b"".join(np.ascontiguousarray(tensor).tobytes() for tensor in tensors)
-            return None, {"inline": b64encode(joined).decode()}
-        block, offsets = self._pool.put(tensors)
-        self._announce()
-        return block, {"segment": block.segment, "offsets": offsets}
-
-    def _announce(self) -> None:
-        """Tell the hub of new segments."""
-        while self._known_segments < len(self._pool.segments):
-            segment = self._pool.segments[self._known_segments]
-            self._send("segment", descriptor=segment.descriptor, size=segment.size)
-            self._known_segments += 1
-
-    def _read(self, call: Call, place: Mapping[str, Any]) -> list[Array]:
-        """The tensors of a member."""
-        if "inline" in place:
-            memory, found, at = b64decode(place["inline"]), [], 0
-            for kind, shape in call.tensors:
-                found.append(view(memory, kind, shape, at))
-                at += found[-1].nbytes
-            return found
-        return [
-            self._reader.read(place["path"], place["size"], kind, shape, offset)
-            for (kind, shape), offset in zip(call.tensors, place["offsets"], strict=True)
-        ]
-
-    def _read_letter(self, letter: Mapping[str, Any]) -> Array:
-        """A tensor that another rank has sent, as a read-only copy."""
-        kind, shape, place = letter["type"], tuple(letter["shape"]), letter["place"]
-        offset = place["offsets"][0]
-        if "inline" in place:
-            found = view(b64decode(place["inline"]), kind, shape, offset).copy()
-        else:
-            found = self._reader.read(place["path"], place["size"], kind, shape, offset).copy()
-        found.flags.writeable = False
-        return found
 
 
 class _Hosts:
@@ -442,7 +441,7 @@ class RemoteMeeting:
         self._call = call
         self._offer = offer
         self._waiter: Waiter | None = None
-        self._blocks: list[Block] = []
+        self._kept: Any = None  # what the carrier holds until nobody reads it
         self._opened_ns: int | None = None
         self._members: Sequence[Mapping[str, Any]] = ()
         self._letters: Sequence[Mapping[str, Any]] = ()
@@ -456,10 +455,10 @@ class RemoteMeeting:
         self._waiter = waiter
         self._entered = True
         tensors = self._offer() if self._call.tensors else ()
-        fields: dict[str, Any] = {}
+        fields: Mapping[str, Any] = {}
         if tensors:
-            block, fields = self._client._publish(tensors)
-            self._blocks += [] if block is None else [block]
+            target = self._group.members[self._call.root] if self._call.op == "Send" else None
+            fields, self._kept = self._client._carrier.publish(tensors, target)
         call = encode_call(self._call)
         self._client._send("join", m=self._number, group=self._group.name, call=call, time=time_ns, place=fields)
 
@@ -493,46 +492,26 @@ class RemoteMeeting:
     # ------------------------------------------------------------------ results
     def results(self) -> Sequence[Array]:
         """What the member gets."""
+        carrier = self._client._carrier
         if self._letters:
-            return [self._client._read_letter(letter) for letter in self._letters]
+            return [carrier.letter(each["type"], tuple(each["shape"]), each["place"]) for each in self._letters]
         if not self._members:
             return []
         calls = [self._call if each["call"] is None else decode_call(each["call"]) for each in self._members]
-        tensors = [self._client._read(call, each["place"]) for call, each in zip(calls, self._members, strict=True)]
-        return results(calls, tensors, self._whole if self._chunks else self._fold())[self._group.rank]
+        places = [each["place"] for each in self._members]
+        return carrier.collect(calls, places, self._group.rank, self._fold(), self._chunks)
 
     def _fold(self) -> Callable[..., Array]:
         return folder(self._terms, self._group.name, self._index)
-
-    def _whole(self, terms: Sequence[Array], reduce: str) -> Array:
-        """The sum whose parts the members have computed."""
-        found = np.empty_like(terms[0])
-        flat = found.reshape(-1)
-        kind = self._call.tensors[0][0]
-        for chunk in self._chunks:
-            start, end = chunk["start"], chunk["end"]
-            flat[start:end] = self._client._reader.read(chunk["path"], chunk["size"], kind, (end - start,), 0)
-        return found
 
     # ----------------------------------------------------------------- messages
     def _take_gather(self, message: Mapping[str, Any]) -> None:
         """All members have published: reduce this member's share of the elements."""
         start, end = message["start"], message["end"]
         self._terms = Terms(**message["terms"])
-        calls = [self._call] * len(message["members"])
-        terms = [
-            self._client._read(call, each["place"])[0].reshape(-1)[start:end]
-            for call, each in zip(calls, message["members"], strict=True)
-        ]
-        fields: dict[str, Any] = {"m": self._number, "start": start, "end": end}
-        if start < end:
-            total = int(np.prod(self._call.tensors[0][1], dtype=np.int64))
-            part = self._fold()(terms, self._call.reduce, start=start, total=total)
-            block, _ = self._client._pool.put([part])
-            self._blocks.append(block)
-            self._client._announce()
-            fields["segment"] = block.segment
-        self._client._send("reduced", **fields)
+        places = [each["place"] for each in message["members"]]
+        fields = self._client._carrier.reduce(self._call, places, self._fold(), start, end, self._kept)
+        self._client._send("reduced", m=self._number, start=start, end=end, **fields)
 
     def _take_open(self, message: Mapping[str, Any]) -> None:
         self._opened_ns = message["time"]
@@ -550,6 +529,5 @@ class RemoteMeeting:
 
     def _take_free(self, message: Mapping[str, Any]) -> None:
         """Nobody reads the member's tensors any longer."""
-        for block in self._blocks:
-            self._client._pool.free(block)
+        self._client._carrier.free(self._kept)
         del self._client._meetings[self._number]

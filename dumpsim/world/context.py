@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock
-from typing import Any, Final, Protocol, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, TypeVar, cast
 
 from dumpsim.core.communicator import Communicator
 from dumpsim.core.settings import RunSettings
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.process import ProcessState
+
+if TYPE_CHECKING:
+    from dumpsim.device.scheduler import Scheduler
 
 __all__ = ["Belonging", "RankContext", "World", "current", "root", "use"]
 
@@ -29,6 +32,12 @@ class Belonging(Protocol):
     def remove(self) -> None:
         """Another rank goes on."""
         ...
+
+
+class Remote(Communicator, Protocol):
+    """The communicator of a process that is one rank."""
+
+    scheduler: "Scheduler"
 
 
 class _Table:
@@ -167,9 +176,36 @@ class RankContext(_Table):
 
     @classmethod
     def from_environment(cls) -> "RankContext":
-        """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``."""
+        """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``, unless MPI knows."""
+        if RunSettings.from_environment().transport == "mpi":
+            from dumpsim.world.mpi import connect_mpi  # first here: most processes are no ranks of an MPI job
+
+            return cls.remote(connect_mpi())
         size = _number("RANK_SIZE", _number("MS_WORKER_NUM", 1))
         return cls(rank=_number("RANK_ID", 0), size=size, device_id=_number("DEVICE_ID", 0))
+
+    @classmethod
+    def remote(cls, communicator: "Remote") -> "RankContext":
+        """Return the context of a process that is one rank of a job, and leave the job when the process ends.
+
+        ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID`` of the process are set.
+        """
+        from dumpsim.device.scheduler import Scheduler  # first here, as above
+
+        device_id = communicator.local_ranks.index(communicator.rank)
+        world = World()
+        world.put(Scheduler, communicator.scheduler)
+        numbers = {"RANK_ID": communicator.rank, "RANK_SIZE": communicator.size, "DEVICE_ID": device_id}
+        os.environ.update({name: str(value) for name, value in numbers.items()})
+        context = cls(
+            rank=communicator.rank,
+            size=communicator.size,
+            device_id=device_id,
+            world=world,
+            communicator=communicator,
+        )
+        context.at_close(lambda: communicator.leave(getattr(sys, "last_value", None)))  # of a script that has failed
+        return context
 
     @property
     def environment(self) -> Mapping[str, str]:

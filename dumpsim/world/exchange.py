@@ -141,7 +141,9 @@ class Exchange:
     post : callable
         ``post(rank, message)`` sends a message to a rank; returns how many it was sent.
     ended : callable
-        ``ended(rank, ending)`` is told of each rank that ends.
+        ``ended(rank, ending)`` is called for each rank that ends.
+    spread : bool
+        Ranks send each other tensors by themselves, and must know who has died.
 
     Attributes
     ----------
@@ -159,7 +161,10 @@ class Exchange:
         size: int,
         post: Callable[[int, dict[str, Any]], int],
         ended: Callable[[int, Ending], None],
+        *,
+        spread: bool = False,
     ) -> None:
+        self._spread = spread
         self.endings: dict[int, Ending] = {}
         self.results: dict[int, Any] = {}
         self.reasons: dict[int, str] = {}
@@ -225,6 +230,10 @@ class Exchange:
             return
         why = self.reasons.get(rank) or why
         self._end(rank, Ending(kind="died", text=why))
+        if self._spread:  # others may wait for a message of it
+            for at in range(len(self._ranks)):
+                if at not in self.endings:
+                    self._send(at, kind="died", rank=rank, why=why)
         error = DeviceError(why, where=f"rank {rank}")
         self._scheduler.kill(Failure(rank=rank, time_ns=0, error=error))
 
@@ -341,8 +350,10 @@ class Exchange:
 
     def _place(self, rank: _Rank, place: Mapping[str, Any]) -> Mapping[str, Any]:
         """Where other processes find a rank's tensors."""
+        if "parcel" in place:  # a message, which its rank sends
+            return {"parcel": take(place, "parcel", int), "rank": rank.communicator.rank}
         if "segment" not in place:
-            return {"inline": str(place.get("inline", ""))}
+            return {"inline": str(place.get("inline", "")), "rank": rank.communicator.rank}
         segment = rank.segments[place["segment"]]
         return {"path": segment.path, "size": segment.size, "offsets": list(place["offsets"])}
 
@@ -392,6 +403,8 @@ class Exchange:
         if first is None or first.op != "AllReduce" or len(calls) < 2:
             return False
         if any(each is None or (each.tensors, each.reduce) != (first.tensors, first.reduce) for each in calls):
+            return False
+        if any("parcel" in place for place in found.places.values()):
             return False
         alive = not any(number in self.endings for number in found.members)
         return alive and _nbytes(first.tensors[0]) >= _SHARED

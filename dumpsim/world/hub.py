@@ -93,6 +93,8 @@ class Hub:
         Where these two are read, by default the process's.
     report : callable, optional
         ``report(rank, ending)``, called in the hub's thread whenever a rank ends.
+    spread : bool
+        The ranks may run on other machines: their ends are noticed by their connections alone.
 
     Attributes
     ----------
@@ -123,6 +125,7 @@ class Hub:
         connect_s: float | None = None,
         environment: Mapping[str, str] | None = None,
         report: Callable[[int, Ending], None] | None = None,
+        spread: bool = False,
     ) -> None:
         if size < 1:
             raise BadInputError(f"{size} is not a number of ranks", where="ranks", allowed=["1 or more"])
@@ -134,7 +137,8 @@ class Hub:
         )
         self.address = address or f"unix:@dumpsim-{secrets.token_hex(8)}"
         self._report = report
-        self._exchange = Exchange(size, self._post, self._ended)
+        self._spread = spread
+        self._exchange = Exchange(size, self._post, self._ended, spread=spread)
         self.endings = self._exchange.endings
         self.results = self._exchange.results
         self._listening = self._listen()
@@ -330,7 +334,7 @@ class Hub:
         error: DumpsimError | None = None
         if self.token and not compare_digest(token.encode(), self.token.encode()):
             error = BadInputError(f"the token of {TOKEN} is not that of the job", where=self.address)
-        elif take(message, "machine", str) != machine():
+        elif not self._spread and take(message, "machine", str) != machine():
             error = BadInputError(
                 f"rank {rank} runs on another machine or in another container than the hub of the job",
                 where=self.address,
@@ -360,7 +364,7 @@ class Hub:
         connection.rank, connection.pid = rank, pid
         connection.frames.limit = LONGEST
         self._ranks[rank] = connection
-        self._post(rank, {"kind": "welcome", "locks": self._locks.path, "pid": self._pid})
+        self._post(rank, {"kind": "welcome", "locks": "" if self._spread else self._locks.path, "pid": self._pid})
         self._exchange.joined(rank, pid)
 
     def _post(self, rank: int, message: dict[str, Any]) -> int:
@@ -410,7 +414,7 @@ class Hub:
         for connection in list(self._connections.values()):
             if connection.rank < 0 and now - connection.since > _GREETING_S:
                 self._drop(connection, "")
-            elif connection.locked and self._free(connection.rank):
+            elif connection.locked and not self._spread and self._free(connection.rank):
                 self._read(connection)
                 self._drop(connection, "its process has ended")
         if now - self._started > self.connect_s:
