@@ -7,6 +7,7 @@ EXTRAS = {
     "torch": ("torch",),
     "report": ("pandas", "polars", "jinja2"),
     "dask": ("distributed",),
+    "mpi": ("mpi4py",),
     "dev": ("transformers", "grimp"),
 }
 
