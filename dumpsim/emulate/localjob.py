@@ -24,7 +24,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.dump.job import JobAccounts
 from dumpsim.emulate.rankmodules import RankModules
 from dumpsim.world.context import World, current
-from dumpsim.world.hosts import RankStopped
+from dumpsim.world.ending import RankStopped
 from dumpsim.world.launch import launch
 from dumpsim.world.output import PrefixedOutput
 

@@ -13,7 +13,7 @@ from dumpsim.device.scheduler import Scheduler
 from dumpsim.testing.outcome import Outcome
 from dumpsim.testing.ranks import named
 from dumpsim.world import current, launch
-from dumpsim.world.hosts import RankStopped
+from dumpsim.world.ending import RankStopped
 
 __all__ = ["LocalRanks"]
 

@@ -23,7 +23,7 @@ from dumpsim.device.scheduler import Scheduler, Waiting
 from dumpsim.world.carrier import Carrier, SharedTensors
 from dumpsim.world.collective import check_call
 from dumpsim.world.cost import collective_ns, placement
-from dumpsim.world.hosts import RankStopped
+from dumpsim.world.ending import RankStopped
 from dumpsim.world.hub import ADDRESS, LOCK_BYTES, TOKEN, Hub, endpoint
 from dumpsim.world.membership import WORLD, WORLD_GROUPS, check_members
 from dumpsim.world.reduction import folder

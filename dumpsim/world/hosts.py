@@ -12,19 +12,12 @@ from dumpsim.core.errors import BadInputError, DeviceError, PeerError, nearest
 from dumpsim.core.gate import Failure
 from dumpsim.device.scheduler import Scheduler, Waiting
 from dumpsim.world.context import RankContext
-from dumpsim.world.killed import RankKilled
+from dumpsim.world.ending import RankKilled, RankStopped
 from dumpsim.world.process import ProcessState
 
-__all__ = ["SCHEDULES", "RankHosts", "RankStopped", "turns"]
+__all__ = ["SCHEDULES", "RankHosts", "turns"]
 
 SCHEDULES = ("rank", "reverse", "random:SEED")
-
-
-class RankStopped(BaseException):
-    """Ends a rank at its wait because another rank has failed.
-
-    No `Exception`: ``except Exception`` around a training step must not catch it. Its ``finally`` blocks run.
-    """
 
 
 def turns(schedule: str) -> Callable[[Sequence[int], int], int]:

@@ -10,7 +10,7 @@ from dumpsim.device.rendezvous import Rendezvous
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.collective import check_call, results
 from dumpsim.world.cost import collective_ns, placement
-from dumpsim.world.killed import RankKilled
+from dumpsim.world.ending import RankKilled
 from dumpsim.world.mailbox import Mailbox, PairMeeting
 from dumpsim.world.membership import WORLD_GROUPS, check_members
 from dumpsim.world.reduction import folder

@@ -4,6 +4,7 @@ The ranks may run on several machines: ``mpirun -n 4 dumpsim run --transport mpi
 """
 
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -17,6 +18,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.world.client import Client, connect
 from dumpsim.world.collective import collective, results
+from dumpsim.world.exchange import Ending
 from dumpsim.world.hub import Hub
 
 __all__ = ["MpiTensors", "connect_mpi"]
@@ -46,7 +48,7 @@ def connect_mpi() -> Client:
             f"it needs the extra mpi and an MPI library ({error})", where="--transport mpi"
         ) from error
     world = MPI.COMM_WORLD
-    hub = Hub(world.size, address=f"{_address()}:0", spread=True) if world.rank == 0 else None
+    hub = Hub(world.size, address=f"{_address()}:0", spread=True, report=_report) if world.rank == 0 else None
     if hub is not None:
         hub.start()
     address, token = world.bcast(None if hub is None else (hub.address, hub.token))
@@ -56,6 +58,12 @@ def connect_mpi() -> Client:
     client.local_ranks = tuple(rank for rank, name in enumerate(names) if name == names[world.rank])
     carrier.look = client.look
     return client
+
+
+def _report(rank: int, ending: Ending) -> None:
+    """Name a rank whose process is gone, before mpirun ends the others."""
+    if ending.kind == "died":
+        print(f"dumpsim: rank {rank}: {ending.text}", file=sys.stderr, flush=True)
 
 
 def _address() -> str:

@@ -19,7 +19,7 @@ from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.world import RankContext, current, launch
-from dumpsim.world.hosts import RankStopped
+from dumpsim.world.ending import RankStopped
 
 
 class Machine:
