@@ -1,9 +1,12 @@
 """``mindspore.nn.layer.normalization``."""
 
+import hashlib
+from itertools import chain
 from typing import Any, ClassVar
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore import _checkparam as validator
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._standin import vendored
@@ -141,23 +144,102 @@ class BatchNorm3d(Cell):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalisation over the batches of all ranks: those of one, as BatchNorm2d does it.
+    """Normalisation over the batches of all ranks of a group, which have as many rows each.
+
+    Mean and variance are AllReduce operators of the ranks' sums, and have gradients; the real chip computes them within
+    an operator of its own.
+
+    Parameters
+    ----------
+    num_features : int
+    eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, use_batch_statistics, dtype
+        As of `BatchNorm2d`.
+    process_groups : list of list of int, optional
+        Ranks that normalise together; all of them where None, each for itself where 0 and those that are in no list.
 
     Raises
     ------
-    UnsupportedError
-        With several ranks.
+    ValueError
+        For groups that are no lists, and ranks outside of the world or in two groups.
     """
 
     ranks, ranks_text = (2, 4), "must have 2 dims or 4 dims"
 
-    def __init__(self, num_features: int, *args: Any, process_groups: Any = None, **kwargs: Any) -> None:
-        from dumpsim.frontends.mindspore.communication import get_group_size
-
-        if process_groups != 0 and get_group_size() > 1:
-            raise UnsupportedError("batch statistics over several ranks", where="nn.SyncBatchNorm")
-        super().__init__(num_features, *args, **kwargs)
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        process_groups: Any = None,
+        dtype: DType = mstype.float32,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+            use_batch_statistics, dtype=dtype,
+        )  # fmt: skip
         self.process_groups = process_groups
+        group, self.group_device_num = _sync_group(process_groups, self.cls_name)
+        self.is_global = self.group_device_num > 1
+        self.group_name = group if self.is_global else None
+        if self.is_global:
+            self.all_reduce = ops.AllReduce("sum", group)
+
+    def construct(self, x: Any) -> Any:
+        if not self.is_global or not (
+            self.use_batch_statistics or (self.use_batch_statistics is None and self.training)
+        ):
+            return super().construct(x)
+        shape = self.shape(x)
+        self._check_input_dim(len(shape))
+        axes = (0,) if len(shape) == 2 else (0, 2, 3)
+        broadcast = (1, shape[1]) if len(shape) == 2 else (1, shape[1], 1, 1)
+        count = x.size // shape[1] * self.group_device_num
+        wide = ops.cast(x, mstype.float32)
+        mean = self.all_reduce(wide.sum(axes)) / count
+        centred = wide - self.reshape(mean, broadcast)
+        variance = self.all_reduce((centred * centred).sum(axes)) / count
+        scale = self.reshape(ops.rsqrt(variance + self.eps) * self.gamma, broadcast)
+        out = ops.cast(centred * scale + self.reshape(self.beta, broadcast), x.dtype)
+        kept, unbiased = 1 - self.momentum, count / max(count - 1, 1)
+        moved = ops.stop_gradient(mean * self.momentum)
+        out = ops.depend(out, ops.assign(self.moving_mean, self.moving_mean * kept + moved))
+        spread = ops.stop_gradient(variance * (unbiased * self.momentum))
+        return ops.depend(out, ops.assign(self.moving_variance, self.moving_variance * kept + spread))
+
+
+def _sync_group(process_groups: Any, owner: str) -> tuple[str, int]:
+    """The group in which this rank normalises, and how many ranks it has."""
+    from dumpsim.frontends.mindspore.communication import management
+
+    world = management.HCCL_WORLD_COMM_GROUP
+    if process_groups is None:
+        return world, management.get_group_size()
+    if process_groups == 0:
+        return world, 1
+    rank, size = management.get_rank(), management.get_group_size()
+    validator.check_isinstance("process_groups", process_groups, list)
+    seen: set[int] = set()
+    for number in chain(*process_groups):
+        validator.check_int_range(number, 0, size, validator.INC_LEFT, "rank id in process_groups", owner)
+        if number in seen:
+            raise ScriptValueError(
+                f"For '{owner}', rank id in 'process_groups' must not be duplicated, but got {process_groups}."
+            )
+        seen.add(number)
+    for members in process_groups:
+        validator.check_isinstance("sub group", members, list)
+        if rank in members and len(members) > 1:
+            digest = hashlib.sha256("_".join(map(str, members)).encode()).hexdigest()
+            group = f"{len(members)}_{digest}"  # as MindSpore names it
+            management.create_group(group, members)
+            return group, len(members)
+    return world, 1
 
 
 class GroupNorm(Cell):
