@@ -508,6 +508,12 @@ class Session:
                 self._weights.touch()
         return pending
 
+    def writable(self, array: HostArray) -> HostArray:
+        """The array that an operator of PYNATIVE can write instead of `array`, which other ranks may share."""
+        if self._weights is not None:
+            array = self._weights.writable(array)
+        return array if isinstance(array, Unknown) or array.flags.writeable else array.copy()
+
     def at_close(self, action: Callable[[], object]) -> None:
         """Call `action` when the session is closed; the last one that was given is called first."""
         self._closers.append(action)

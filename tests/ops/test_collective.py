@@ -6,7 +6,7 @@ import pytest
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends import mindspore as ms
-from dumpsim.frontends.mindspore import Tensor, nn
+from dumpsim.frontends.mindspore import Parameter, Tensor, nn, ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
@@ -302,6 +302,30 @@ def test_messages(mode):
     first, second = launch(main, ranks=2)
     np.testing.assert_array_equal(first, part(0))
     np.testing.assert_array_equal(second, part(0) * 5 + part(1))
+
+
+def test_what_ranks_share_is_copied_when_one_writes_it():
+    def gathered():
+        return call("AllGather", [Tensor(np.ones(2, np.float32))], {"rank_size": 2})
+
+    def main():
+        choose("pynative")
+        rank = current().rank
+        shared = gathered()
+        updated, indexed, read = gathered(), gathered(), gathered()
+        call("AssignAdd", [updated, Tensor(np.full(4, rank + 1, np.float32))])
+        indexed[1] = rank + 5
+        read.asnumpy()[2] = rank + 7
+        parameter = Parameter(shared, name="parameter")
+        ops.assign_add(parameter, Tensor(np.full(4, rank, np.float32)))
+        return [tensor.asnumpy().tolist() for tensor in (updated, indexed, read, parameter, shared)]
+
+    for rank, (updated, indexed, read, parameter, shared) in enumerate(launch(main, ranks=2)):
+        assert updated == [rank + 2] * 4
+        assert indexed == [1, rank + 5, 1, 1]
+        assert read == [1, 1, rank + 7, 1]
+        assert parameter == [rank + 1] * 4
+        assert shared == [1] * 4
 
 
 def refused(kind, /, *operands, error, match, **attrs):

@@ -163,6 +163,9 @@ def _session() -> "Session":
 def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     operands = complete(definition, operands, _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+    for at in definition.updates:
+        if values.is_tensor(operands[at]) and not values.is_parameter(operands[at]):
+            operands[at]._array = _session().writable(operands[at]._array)  # a collective's results are shared
     plain = [_plain(operand) for operand in operands]
     arrays = _session().run_op(definition, plain, attrs, output=abstract, failing=_failing)
     out = _wrap(abstract, list(arrays))

@@ -203,6 +203,8 @@ class Tensor(TensorMethods):
         array([1, 2])
         """
         values = self._values("asnumpy")
+        if not values.flags.writeable:  # a collective has given it to several ranks
+            values = self._array = values.copy()
         return values.view("int8") if values.dtype.names else values  # pairs of int4 [observed 2.10]
 
     numpy = asnumpy
