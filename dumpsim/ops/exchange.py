@@ -109,6 +109,13 @@ def _infer_halo(op: str, sign: int) -> Infer:
                 f"For '{op}', the input must have 4 dimensions in 'NCHW', but got {len(x.shape)} in "
                 f"{attrs['data_format']!r}."
             )
+        for ranks in (attrs["send_rank_ids"], attrs["recv_rank_ids"]):
+            repeated = [rank for rank in ranks if rank >= 0 and ranks.count(rank) > 1]
+            if repeated:
+                raise ScriptValueError(
+                    f"For '{op}', 'send_rank_ids' or 'recv_rank_ids' can not be repeated, but got id :{repeated[0]} "
+                    "repeated."
+                )
         top, bottom, left, right = attrs["recv_lens"] if sign > 0 else attrs["send_lens"]
         batch, channels, rows, columns = x.shape
         return output(x.dtype, (batch, channels, rows + sign * (top + bottom), columns + sign * (left + right)))

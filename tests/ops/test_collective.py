@@ -372,3 +372,8 @@ def test_what_is_refused():
     batch = {"op_types": ("isend", "irecv"), "remote_ranks": (0, 0)}
     refused("BatchISendIRecv", (x,), **batch, error=ScriptRuntimeError, match="1 'isend' and 1 'irecv' need")
     refused("NeighborExchangeV2", x, error=ScriptValueError, match="must have 4 dimensions in 'NCHW'")
+    image = np.ones((1, 1, 4, 4), np.float32)
+    twice = {"send_rank_ids": (1, 1) + (-1,) * 6}
+    refused(
+        "NeighborExchangeV2", image, **twice, error=ScriptValueError, match="can not be repeated, but got id :1 rep"
+    )

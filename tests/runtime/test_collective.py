@@ -276,3 +276,15 @@ def test_one_rank_computes_as_ever():
     assert out.flags.writeable
     with pytest.raises(BadInputError, match="no other rank"):
         made.run_op(find("Send"), [part(0)])
+
+
+def test_without_values_the_clock_is_the_same():
+    def main():
+        (out,) = run("AllGather", np.ones((2, 3), np.float32), rank_size=SIZE)
+        run("Barrier")
+        return out.shape, session().clock.now_ns
+
+    quiet = {"quiet": True, "manifest": None}
+    with_values = launch(main, ranks=SIZE, settings=RunSettings(**quiet))
+    assert launch(main, ranks=SIZE, settings=RunSettings(engine="null", **quiet)) == with_values
+    assert with_values[0][0] == (8, 3)
