@@ -304,6 +304,49 @@ def test_messages(mode):
     np.testing.assert_array_equal(second, part(0) * 5 + part(1))
 
 
+class Twice(nn.Cell):
+    """The group of all ranks, then a group of two."""
+
+    def __init__(self, group):
+        super().__init__()
+        self.group = group
+
+    def construct(self, x):
+        x = call("AllReduce", [x * 2], {})
+        return call("AllGather", [x], {"group": self.group, "rank_size": 2}) + 1
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_groups_in_jit_in_a_graph_and_in_pynative_meet_alike(level):
+    """Ranks 0 and 1 create their pair first, the others another group before it."""
+
+    def main():
+        rank = current().rank
+        communicator = current().communicator
+        if rank >= 2:
+            communicator.create("more", (2, 3))
+        group = communicator.create(f"pair{rank // 2}", (rank // 2 * 2, rank // 2 * 2 + 1)).name
+        net, x = Twice(group), Tensor(part(rank))
+        choose("pynative")
+
+        @ms.jit
+        def compiled(x):
+            return net(x)
+
+        results = [net(x).asnumpy(), compiled(x).asnumpy()]
+        streams = []
+        choose(level)
+        Session.current().trace_tasks(lambda task: streams.append((task.kind.value, task.stream_id)))
+        results.append(net(x).asnumpy())
+        return results, {stream for kind, stream in streams if kind == "KERNEL_HCCL"}
+
+    wanted = np.concatenate([2 * sum(part(rank) for rank in range(SIZE))] * 2) + 1
+    for rank, (results, streams) in enumerate(launch(main, ranks=SIZE)):
+        for result in results:
+            np.testing.assert_array_equal(result, wanted)
+        assert streams == ({1, 3} if rank >= 2 and level == "O0" else {1, 2})
+
+
 def test_what_ranks_share_is_copied_when_one_writes_it():
     def gathered():
         return call("AllGather", [Tensor(np.ones(2, np.float32))], {"rank_size": 2})

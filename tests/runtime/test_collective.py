@@ -288,3 +288,30 @@ def test_without_values_the_clock_is_the_same():
     with_values = launch(main, ranks=SIZE, settings=RunSettings(**quiet))
     assert launch(main, ranks=SIZE, settings=RunSettings(engine="null", **quiet)) == with_values
     assert with_values[0][0] == (8, 3)
+
+
+def test_tasks_of_a_group_lie_between_events_on_its_stream():
+    def main():
+        made, tasks = session(), []
+        pair = current().communicator.create("pair", (0, 1)).name
+        made.trace_tasks(lambda task: tasks.append((task.stream_id, task.name)))
+        run("AllReduce", part(0))
+        run("AllReduce", part(0), group=pair)
+        run("Add", part(0), part(0))
+        return tasks
+
+    (tasks, others) = launch(main, ranks=2)
+    assert tasks == others
+    assert tasks == [
+        (0, "record event 0"),
+        (1, "wait for event 0"),
+        (1, "Default/AllReduce"),
+        (1, "record event 1"),
+        (0, "wait for event 1"),
+        (0, "record event 2"),
+        (2, "wait for event 2"),
+        (2, "Default/AllReduce"),
+        (2, "record event 3"),
+        (0, "wait for event 3"),
+        (0, "Default/Add"),
+    ]
