@@ -13,7 +13,8 @@ __all__ = ["Measured", "measure"]
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 18  # elements that are compared at once
+_BLOCK = 1 << 18  # elements that have a bound or none
+_PIECE = 1 << 15  # elements that are compared at once: their doubles fit a cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +70,21 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
     outside = 0
     flat, value = dumped.reshape(-1), computed.value.reshape(-1)
     bound = np.broadcast_to(np.asarray(computed.bound, np.float64), computed.value.shape).reshape(-1)
-    for start in range(0, flat.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        error, allowed = _block(flat[part].astype(np.float64), value[part], bound[part], kind, unit_computed)
-        allowed *= factor
-        outside += int(np.count_nonzero(error > allowed))
-        with np.errstate(all="ignore"):
-            ratio = np.where(error > 0, error / allowed, 0.0)
-        at = int(np.argmax(ratio))
-        found = Measured(float(error[at]), float(allowed[at]), start + at)
-        if worst.index < 0 or found.excess > worst.excess:
-            worst = found
+    wide = unit(kind) > unit_computed
+    for first in range(0, flat.size, _BLOCK):
+        last = min(first + _BLOCK, flat.size)
+        rounds = wide or not bound[first:last].any()
+        for start in range(first, last, _PIECE):
+            part = slice(start, min(start + _PIECE, last))
+            error, allowed = _errors(flat[part].astype(np.float64), value[part], bound[part], kind, rounds=rounds)
+            allowed *= factor
+            outside += int(np.count_nonzero(error > allowed))
+            with np.errstate(all="ignore"):
+                ratio = np.where(error > 0, error / allowed, 0.0)
+            at = int(np.argmax(ratio))
+            found = Measured(float(error[at]), float(allowed[at]), start + at)
+            if worst.index < 0 or found.excess > worst.excess:
+                worst = found
     return Measured(worst.error, worst.explained, worst.index, outside)
 
 
@@ -94,26 +99,29 @@ def _of_parts(dumped: Array, computed: Computed, kind: str, unit_computed: float
     return Measured(worst.error, worst.explained, worst.index, max(real.outside, imaginary.outside))
 
 
-def _block(own: Array, value: Array, bound: Array, kind: str, computed: float) -> tuple[Array, Array]:
-    """Errors, and what is explained of each."""
-    narrow = unit(kind)
+def _errors(own: Array, value: Array, bound: Array, kind: str, *, rounds: bool) -> tuple[Array, Array]:
+    """Errors, and what is explained of each; `rounds`: the bound leaves out the rounding to the output's type."""
     with np.errstate(all="ignore"):
-        target = rounded(value, kind)
-        inexact = (bound > 0) | (target != value)
-        allowed = bound + np.where(inexact, smallest(kind), 0.0)
-        if narrow > computed or not bound.any():
-            allowed = allowed + np.where(inexact, narrow * np.abs(value), 0.0)
+        inexact = (bound > 0) | (rounded(value, kind) != value)
+        size = np.abs(value)
+        allowed = bound + inexact * smallest(kind)
+        if rounds:
+            allowed += inexact * (unit(kind) * size)
         error = np.abs(own - value)
         # beyond the largest number a machine gives an infinity or saturates
         high = largest(kind)
-        beyond = np.abs(value) + allowed > high
-        error = np.where(beyond & (np.sign(own) == np.sign(value)) & (np.abs(own) >= high - allowed), 0.0, error)
-        error = np.where((own == value) | (np.isnan(own) & np.isnan(value)), 0.0, error)
-        # a bound that is none: the operator divides by what may be zero
-        lost = ~np.isfinite(bound)
-        error = np.where(np.isnan(error), np.where(lost, 0.0, inf), error)
-        error = np.where(lost, 0.0, error)
-        return error, np.where(lost, 0.0, allowed)
+        reach = size + allowed
+        if not (reach <= high).all():
+            allowed = np.where(inexact, allowed, bound)  # 0 * inf is no number
+            beyond = size + allowed > high
+            error = np.where(beyond & (np.sign(own) == np.sign(value)) & (np.abs(own) >= high - allowed), 0.0, error)
+            error = np.where((own == value) | (np.isnan(own) & np.isnan(value)), 0.0, error)
+            # a bound that is none: the operator divides by what may be zero
+            lost = ~np.isfinite(bound)
+            error = np.where(np.isnan(error), np.where(lost, 0.0, inf), error)
+            return np.where(lost, 0.0, error), np.where(lost, 0.0, allowed)
+        # everything recomputed is finite here
+        return np.where(np.isnan(error), inf, error), allowed
 
 
 def _whole(dumped: Array, value: Array) -> Measured:

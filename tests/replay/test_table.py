@@ -11,7 +11,7 @@ from ops.evaluator import Builder, Value, content_of, operands_of
 
 from dumpsim.ops.table import find
 from dumpsim.replay.call import refusal
-from dumpsim.replay.kernel import compute
+from dumpsim.replay.kernel import Computed, compute
 from dumpsim.replay.measure import measure
 from dumpsim.replay.slope import MACHINES, Machine
 
@@ -74,3 +74,19 @@ def test_results_of_the_emulation_are_explained(case):
             found = measure(wrong, computed, dumped.dtype.name, SINGLE)
             assert found.excess > 1
             assert found.index == finite[0]
+
+
+def test_the_worst_element_of_a_large_output_is_found_beyond_the_first_piece():
+    """Elements are compared piece by piece; numbers out of the range of a piece do not change another."""
+    value = np.linspace(1, 2, 100_000)
+    dumped = value.astype(np.float32)
+    dumped[70_001] *= np.float32(1 + 1e-5)
+    for changes in ({}, {3: np.inf}, {99_999: np.nan}):
+        expected, own = value.copy(), dumped.copy()
+        for at, special in changes.items():
+            expected[at] = own[at] = special
+        found = measure(own, Computed(expected, 0.0), "float32", SINGLE)
+        assert (found.index, found.outside) == (70_001, 1)
+        own[50_000] = np.nan
+        found = measure(own, Computed(expected, 0.0), "float32", SINGLE)
+        assert (found.index, found.error, found.outside) == (50_000, np.inf, 2)
