@@ -24,14 +24,16 @@ Offer = Callable[[], Sequence[Array]]
 class _GroupState:
     """A group, as all of its members see it."""
 
-    def __init__(self, name: str, members: tuple[int, ...], scheduler: Scheduler | None) -> None:
-        self.name = name
+    def __init__(self, key: tuple[str, int], members: tuple[int, ...], scheduler: Scheduler | None) -> None:
+        self.key = key
+        self.name = name = key[0]
         self.members = members
         self.place = placement(members)
         self.seen: set[str] = set()  # types whose members have connected
         self.entries: dict[int, dict[int, Entry]] = {}  # by round and rank
         self.opened: dict[int, list[Entry]] = {}  # by round that nobody has computed yet; one may have failed since
         self.present: set[int] = set()  # ranks that have created it
+        self.absent: set[int] = set()  # those of them that have destroyed it
         if scheduler is None:
             self.rendezvous = Rendezvous(members, name, self._judge)
         else:
@@ -53,8 +55,8 @@ class LocalJob:
     """What the ranks of a process share: their groups and what they have sent each other."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, _GroupState] = {}
-        self.mailboxes: dict[tuple[str, int, int, int], Mailbox] = {}
+        self.groups: dict[tuple[str, int], _GroupState] = {}  # by name, and how many of that name came before
+        self.mailboxes: dict[tuple[str, int, int, int, int], Mailbox] = {}
 
 
 class LocalCommunicator:
@@ -83,6 +85,7 @@ class LocalCommunicator:
         self._job = job
         self._scheduler = scheduler
         self._groups: dict[str, LocalGroup] = {}
+        self._destroyed: dict[str, int] = {}  # how many groups of a name
         self._created = 0
 
     def enter(self) -> None:
@@ -114,7 +117,7 @@ class LocalCommunicator:
     def create(self, name: str, members: Sequence[int]) -> "LocalGroup":
         """Create a group, see `Communicator.create`."""
         given = check_members(name, members, self.rank, self.size, self._groups)
-        state = self._job.groups.get(name)
+        state = self._job.groups.get((name, self._destroyed.get(name, 0)))
         if state is not None and state.members != given:
             other = min(state.present)
             text = f"it has the ranks {list(state.members)} at rank {other} and {list(given)} at rank {self.rank}"
@@ -132,15 +135,18 @@ class LocalCommunicator:
         if any(self.rank in entries for entries in state.entries.values()):
             raise BadInputError(f"rank {self.rank} has calls that have not ended", where=f"group {name!r}")
         del self._groups[name]
-        state.present.discard(self.rank)
-        if not state.present:
-            del self._job.groups[name]
+        key = name, self._destroyed.get(name, 0)
+        self._destroyed[name] = key[1] + 1
+        state.absent.add(self.rank)
+        if len(state.absent) == len(state.members):
+            del self._job.groups[key]
 
     def _join(self, name: str, members: tuple[int, ...], number: int) -> "LocalGroup":
-        state = self._job.groups.get(name)
+        key = name, self._destroyed.get(name, 0)
+        state = self._job.groups.get(key)
         if state is None:
             scheduler = self._scheduler if len(members) > 1 else None
-            state = self._job.groups[name] = _GroupState(name, members, scheduler)
+            state = self._job.groups[key] = _GroupState(key, members, scheduler)
         state.present.add(self.rank)
         alone = self._scheduler is None and len(members) > 1
         group = self._groups[name] = LocalGroup(self, state, self._job, self._scheduler, number, alone=alone)
@@ -204,7 +210,7 @@ class LocalGroup:
 
     def _mailbox(self, source: int, target: int, tag: int) -> Mailbox:
         """Where the messages of one tag of a member for another one are."""
-        key = self.name, source, target, tag
+        key = *self.state.key, source, target, tag
         found = self._job.mailboxes.get(key)
         if found is None:
             found = self._job.mailboxes[key] = Mailbox(self.members[source])

@@ -188,6 +188,28 @@ def test_groups_of_some_ranks():
     assert launch(main, ranks=4) == [([2, 0], 1, 1), ([1, 3], 0, 1), ([2, 0], 0, 1), ([1, 3], 1, 1)]
 
 
+def test_a_name_that_is_used_again():
+    def main():
+        m, rank = machine(), current().rank
+        found = []
+        for members in ([0, 1], [1, 0]):  # creating and destroying wait for nobody
+            m.communicator.create("g", members)
+            (got,) = m.run("g", "AllGather", np.array([rank]))
+            m.communicator.destroy("g")
+            found.append(got.tolist())
+        return found
+
+    assert launch(main, ranks=2) == [[[0, 1], [1, 0]]] * 2
+
+    def alone():
+        communicator = machine().communicator
+        for members in ([0, 1], [1, 0]):
+            communicator.create("g", members)
+            communicator.destroy("g")
+
+    launch(alone, ranks=2)
+
+
 def failures(main, ranks=3, **settings):
     """What each rank raises, and the error of the launch."""
     found = {}
