@@ -1,0 +1,383 @@
+"""A job of very many ranks: all of them in lockstep, and chosen ones as they would run by themselves."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.communicator import Array, Call, Meeting
+from dumpsim.core.errors import BadInputError, UnsupportedError
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.graph.program import KernelGraph, Program
+from dumpsim.ops.table import find
+from dumpsim.runtime.collective import Operator, attend, place_of
+from dumpsim.runtime.plan import Call as KernelCall
+from dumpsim.runtime.plan import GraphPlan, HostValue, slots_of
+from dumpsim.runtime.planner import plan_graph
+from dumpsim.runtime.session import Session
+from dumpsim.runtime.slot import Slot
+from dumpsim.runtime.stack import Stack, Value, of_rank
+from dumpsim.runtime.stackrun import StackRun
+from dumpsim.world.chosen import ChosenCommunicator, Record
+from dumpsim.world.collective import check_call, results
+from dumpsim.world.context import RankContext
+from dumpsim.world.membership import WORLD_GROUPS
+from dumpsim.world.reduction import folder
+from dumpsim.world.terms import terms_of
+
+__all__ = ["Lockstep"]
+
+Step = Callable[..., Any]
+
+# every member asks for the same, so that one graph is that of all of them
+_EQUAL = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AlltoAll", "Barrier")
+_DUMPS = ("MINDSPORE_DUMP_CONFIG",)  # belong to the chosen ranks
+
+
+class Lockstep:
+    """Runs one compiled network in all ranks of a job.
+
+    The ranks do not run the script: what it compiles is run for all of them, kernel by kernel, on stacks of their
+    tensors. Chosen ranks run the script too, each by itself with its own dump, and get from the collectives what the
+    stacks have computed, after a comparison of what they bring with what the stacks have for them.
+
+    Parameters
+    ----------
+    build : callable
+        Makes the network: called without arguments in the place of rank 0, and again in each chosen rank. Returns the
+        step: a function of numpy arrays that runs one compiled network. Nothing that it makes may depend on the rank,
+        except in chosen ranks what the network's values do not depend on.
+    ranks : int
+    chosen : sequence of int
+        Ranks that run the script as well.
+    environment : mapping, optional
+        As of `dumpsim.world.launch`.
+    settings : RunSettings, optional
+        As of `dumpsim.world.launch`.
+    group : int
+        How many ranks are stacked in one array, see `StackRun`.
+
+    Raises
+    ------
+    BadInputError
+        For no rank, and a chosen rank that the job does not have.
+
+    Examples
+    --------
+    >>> import dumpsim.frontends.mindspore as ms
+    >>> from dumpsim.frontends.mindspore import nn
+    >>> def build():
+    ...     ms.set_context(mode=ms.GRAPH_MODE)
+    ...     network = nn.ReLU()
+    ...     return lambda x: network(ms.Tensor(x))
+    >>> job = Lockstep(build, 1000)
+    >>> job.step(lambda rank: np.full(2, rank, np.float32))
+    >>> job.output(0, 999)
+    array([999., 999.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], Step],
+        ranks: int,
+        *,
+        chosen: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
+        settings: RunSettings | None = None,
+        group: int | None = None,
+    ) -> None:
+        if ranks < 1:
+            raise BadInputError(f"{ranks} is not a number of ranks", where="ranks", allowed=["1 or more"])
+        for rank in chosen:
+            if not 0 <= rank < ranks:
+                raise BadInputError(f"rank {rank} is not in the job", where="chosen", allowed=[f"0 to {ranks - 1}"])
+        self.ranks = ranks
+        self.chosen = tuple(chosen)
+        self.outputs: list[Any] = []
+        self._build = build
+        self._group = group
+        self._shared = {**os.environ, **(environment or {})}
+        self._settings = settings or RunSettings.from_environment(self._shared)
+        self._shared[VARIABLE] = self._settings.to_text()
+        self._record = Record(self.chosen)
+        self._run: StackRun | None = None
+        self._places: list[int | Array] = []  # of the program's inputs: which argument of the step, or a constant
+        self._storages: dict[str, int] = {}
+        self._keep: list[Any] = []
+        self._scripts: dict[int, tuple[RankContext, Step]] = {}
+        self._calls: dict[str, int] = {}
+
+    # ---------------------------------------------------------------- steps
+    def step(self, *inputs: Any) -> None:
+        """Run one step in all ranks.
+
+        Parameters
+        ----------
+        *inputs : array_like, callable or Stack
+            The arguments of the step: an array is equal in all ranks, a function is called with each rank and returns
+            its array.
+        """
+        run = self._opened(inputs)
+        given = [
+            run.place(inputs[place], parameter.abstract.shape, parameter.abstract.dtype.numpy, parameter.name)
+            if isinstance(place, int)
+            else place
+            for place, parameter in zip(self._places, run.program.inputs, strict=True)
+        ]
+        self._record.clear()
+        self.outputs = run.step(given)
+        by_place = {place: value for place, value in zip(self._places, given, strict=True) if isinstance(place, int)}
+        for rank in self.chosen:
+            context, script = self._script(rank)
+            context.run(script, *(of_rank(by_place[at], rank) for at in range(len(inputs))))
+            self._record.check_end(rank)
+
+    def output(self, number: int, rank: int) -> Any:
+        """An output of the network in one rank, after the last step."""
+        value = self.outputs[number]
+        return np.array(of_rank(value, self._checked(rank))) if isinstance(value, np.ndarray | Stack) else value
+
+    def weight(self, name: str, rank: int) -> Array:
+        """A weight in one rank, after the last step."""
+        return np.array(of_rank(self._weight(name), self._checked(rank)))
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a weight is one array, because it is equal in all ranks."""
+        return not isinstance(self._weight(name), Stack)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights and outputs of all ranks."""
+        run = self._run
+        held = [*(run.weights.values() if run is not None else ()), *self.outputs]
+        return sum(value.nbytes for value in held if isinstance(value, np.ndarray | Stack))
+
+    def close(self) -> None:
+        """End the chosen ranks: what a script does at its end."""
+        while self._scripts:
+            _, (context, _) = self._scripts.popitem()
+            context.run(context.close)
+
+    def __enter__(self) -> "Lockstep":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -------------------------------------------------------------- program
+    def _opened(self, inputs: Sequence[Any]) -> StackRun:
+        """The program of all ranks, captured where that was not done."""
+        if self._run is None:
+            probes = [_probe(value, at) for at, value in enumerate(inputs)]
+            context = self._context(0, quiet=True)
+            program, arguments, session = context.run(_captured, self._build, probes)
+            self._places = _places(program, arguments, probes)
+            context.run(self._load, program, session)
+            self._keep = [context, session, program]
+        assert self._run is not None
+        return self._run
+
+    def _load(self, program: Program, session: Session) -> None:
+        """Plan the program, and take the weights from the script's Parameters."""
+        device, options = session.device, session.options()
+        self._terms = terms_of(session.environment, device.chip, session.settings)
+
+        def plan(graph: KernelGraph) -> GraphPlan:
+            return plan_graph(graph, device.chip, options, find)
+
+        run = StackRun(program, self.ranks, device, session.engine, plan, self._meet, group=self._group)
+        for graph in program.kernel_graphs:
+            for parameter in graph.graph.parameters:
+                if parameter.is_weight and id(parameter.storage) not in run.weights:
+                    kind = parameter.abstract
+                    value = np.array(parameter.storage._array, kind.dtype.numpy)
+                    run.weights[id(parameter.storage)] = run.place(value, kind.shape, kind.dtype.numpy, parameter.name)
+                    self._storages[parameter.name] = id(parameter.storage)
+        self._run = run
+
+    def _context(self, rank: int, *, quiet: bool = False) -> RankContext:
+        own = {"RANK_ID": str(rank), "RANK_SIZE": str(self.ranks), "DEVICE_ID": str(rank)}
+        environment = {**self._shared, **own}
+        if quiet:
+            environment = {name: value for name, value in environment.items() if name not in _DUMPS}
+            environment[VARIABLE] = replace(self._settings, quiet=True, manifest=None).to_text()
+        communicator = ChosenCommunicator(rank, self.ranks, self._record)
+        return RankContext(
+            rank=rank, size=self.ranks, device_id=rank, environment=environment, communicator=communicator
+        )
+
+    def _script(self, rank: int) -> tuple[RankContext, Step]:
+        """A chosen rank's script."""
+        found = self._scripts.get(rank)
+        if found is None:
+            context = self._context(rank)
+            found = self._scripts[rank] = context, context.run(self._build)
+        return found
+
+    # ----------------------------------------------------------- collectives
+    def _meet(self, call: KernelCall, operands: Sequence[Any]) -> list[Value]:
+        """A collective of all ranks, computed once."""
+        op, name = call.definition.name, str(call.attrs.get("group", ""))
+        if op not in _EQUAL or WORLD_GROUPS.get(name, name) not in WORLD_GROUPS:
+            raise UnsupportedError(
+                f"{op} in {name!r}: its graph differs from rank to rank",
+                where=call.node.full_name,
+                allowed=[f"{', '.join(_EQUAL)} in the group of all ranks"],
+            )
+        name = WORLD_GROUPS.get(name, name)
+        tensors = [value for value in _flat(operands) if isinstance(value, np.ndarray | Stack)]
+        mine = [of_rank(value, 0) for value in tensors]
+        group = _Asking(name, self.ranks)
+        attendance = attend(group, _operator(call), lambda: mine)
+        asked, offer = group.asked
+        check_call(asked, self.ranks)
+        sent: list[Sequence[Array]]
+        if not any(isinstance(value, Stack) for value in tensors):
+            sent = [offer()] * self.ranks
+        elif all(value.dtype == kind for value, kind in zip(offer(), [value.dtype for value in mine], strict=True)):
+            each = [value if isinstance(value, Stack) else repeat(value, self.ranks) for value in tensors]
+            sent = list(zip(*each, strict=True))
+        else:  # bool and complex numbers travel as others
+            sent = []
+            for rank in range(self.ranks):
+                mine[:] = [of_rank(value, rank) for value in tensors]
+                sent.append(offer())
+        index = self._calls.get(name, 0)
+        self._calls[name] = index + 1
+        given = results([asked] * self.ranks, sent, folder(self._terms, name, index))
+        self._record.add(name, asked, sent, given)
+        group.given = given[0]
+        first = [np.asarray(array) for array in attendance.outputs()]
+        if all(theirs is given[0] for theirs in given) or all(
+            a is b for theirs in given for a, b in zip(theirs, given[0], strict=True)
+        ):
+            return list(first)
+        stacked = [np.empty((self.ranks, *array.shape), array.dtype) for array in first]
+        for rank, theirs in enumerate(given):
+            group.given = theirs
+            for kept, array in zip(stacked, attendance.outputs(), strict=True):
+                kept[rank] = array
+        assert self._run is not None
+        bounds = np.cumsum(self._run.sizes)[:-1]
+        return [Stack(np.split(array, bounds)) for array in stacked]
+
+    # ------------------------------------------------------------- look-ups
+    def _weight(self, name: str) -> Value:
+        if name not in self._storages:
+            raise BadInputError("no weight has this name", where=name, allowed=self._storages)
+        assert self._run is not None
+        return self._run.weights[self._storages[name]]
+
+    def _checked(self, rank: int) -> int:
+        if not 0 <= rank < self.ranks:
+            raise BadInputError(f"rank {rank} is not in the job", where="rank", allowed=[f"0 to {self.ranks - 1}"])
+        return rank
+
+
+class _Captured(BaseException):
+    """Leaves the script with what it wanted to run."""
+
+    def __init__(self, program: Program, arguments: Sequence[Any]) -> None:
+        super().__init__("captured")
+        self.program = program
+        self.arguments = list(arguments)
+
+
+class _Capturing(Session):
+    """A session that runs no program."""
+
+    def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
+        """Leave the script with the program."""
+        raise _Captured(program, arguments)
+
+
+class _Asking:
+    """A group as `attend` sees it, which keeps what is asked of it; the meeting too, with the results."""
+
+    number = 0
+    rank = 0
+    tag = ""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.members = tuple(range(size))
+        self.given: Sequence[Array] = ()
+        self.asked: tuple[Call, Callable[[], Sequence[Array]]]
+
+    def join(self, call: Call, offer: Callable[[], Sequence[Array]]) -> Meeting:
+        self.asked = call, offer
+        return self  # type: ignore[return-value]  # nobody waits at it
+
+    def cost_ns(self, call: Call) -> int:
+        return 0
+
+    def results(self) -> Sequence[Array]:
+        return self.given
+
+
+def _captured(build: Callable[[], Step], probes: Sequence[Array]) -> tuple[Program, list[Any], Session]:
+    """What the step of a script wants to run for these arguments."""
+    session = _Capturing()
+    Session.use(session)
+    step = build()
+    try:
+        step(*probes)
+    except _Captured as captured:
+        return captured.program, captured.arguments, session
+    raise BadInputError("the step has run no compiled network", where="build")
+
+
+def _probe(value: Any, at: int) -> Array:
+    """An argument for the capture: of the type that ranks have, with bits that no other argument has."""
+    array = value[0] if isinstance(value, Stack) else np.asarray(value(0) if callable(value) else value)
+    return _noise(array.shape, array.dtype, at)
+
+
+def _noise(shape: tuple[int, ...], kind: "np.dtype[Any]", seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    if kind == np.bool_:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    raw = np.frombuffer(rng.bytes(int(np.prod(shape)) * kind.itemsize), np.uint8) & 0x3F  # finite numbers
+    return raw.view(kind).reshape(shape)
+
+
+def _places(program: Program, arguments: Sequence[Any], probes: Sequence[Array]) -> list[int | Array]:
+    """Which probe each argument of the program is; one that is none is equal in all ranks."""
+    free = list(range(len(probes)))
+    places: list[int | Array] = []
+    for argument in arguments:
+        array = np.asarray(argument)
+        kind = array.dtype, array.shape, array.tobytes()
+        at = next((at for at in free if (probes[at].dtype, probes[at].shape, probes[at].tobytes()) == kind), None)
+        places.append(array if at is None else at)
+        if at is not None:
+            free.remove(at)
+    if free:
+        raise BadInputError(
+            f"argument {free[0]} of the step is no argument of the network that it runs", where=program.name or "step"
+        )
+    return places
+
+
+def _operator(call: KernelCall) -> Operator:
+    tensors = [slot for argument in call.arguments for slot in slots_of(argument)]
+    return Operator(
+        type=call.definition.name,
+        attrs=call.attrs,
+        tensors=tuple(_kind(slot) for slot in tensors),
+        outputs=tuple(_kind(slot) for slot in call.outputs),
+        host=tuple(argument.value for argument in call.arguments[1:] if isinstance(argument, HostValue)),
+        name=call.node.full_name,
+        place=place_of(call.node),
+    )
+
+
+def _kind(slot: Slot) -> tuple[str, tuple[int, ...]]:
+    return slot.device_dtype.name, slot.shape
+
+
+def _flat(operands: Sequence[Any]) -> list[Any]:
+    return [item for o in operands for item in (_flat(o) if isinstance(o, tuple) else [o])]

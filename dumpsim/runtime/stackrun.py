@@ -1,0 +1,427 @@
+"""A program that all ranks of a job run in lockstep: each kernel once for all of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
+from dumpsim.device.chip import OverflowMode
+from dumpsim.device.device import Device
+from dumpsim.device.overflow import narrow
+from dumpsim.device.packed import pack, unpack
+from dumpsim.graph.conversion import TRANS_DATA
+from dumpsim.graph.graph import Constant, Node
+from dumpsim.graph.program import Branch, Keep, KernelGraph, Loop, Move, Program, Repeat, Restore, Run, Step
+from dumpsim.runtime.compute import compute, stopping_index
+from dumpsim.runtime.engine.engine import Computed, Engine
+from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, slots_of
+from dumpsim.runtime.slot import Array, Slot
+from dumpsim.runtime.stack import GROUP, Stack, Value, compute_stack, of_rank, sizes
+
+__all__ = ["Meet", "StackRun"]
+
+_CACHE = 1 << 21  # of the arrays that a kernel works on
+Meet = Callable[[Call, Sequence[Any]], list[Value]]  # computes a collective
+
+
+class StackRun:
+    """Runs a program for many ranks on stacks of their tensors.
+
+    A tensor that is equal in all ranks is held once: a weight until a kernel writes it with operands that differ.
+
+    Parameters
+    ----------
+    program : Program
+    ranks : int
+    device : Device
+        Its chip and overflow mode are those of all ranks.
+    engine : Engine
+    plan_of : callable
+        The plan of a kernel graph.
+    meet : callable
+        Computes the collectives.
+    group : int
+        How many ranks are stacked in one array; by default as many as a cache has room for, and 1,024 at most.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Ranks in each group.
+    weights : dict of int to ndarray or Stack
+        By the id of what holds the weight on the host; set by `place`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        ranks: int,
+        device: Device,
+        engine: Engine,
+        plan_of: Callable[[KernelGraph], GraphPlan],
+        meet: Meet,
+        *,
+        group: int | None = None,
+    ) -> None:
+        self.program = program
+        self.ranks = ranks
+        self.weights: dict[int, Value] = {}
+        self._device = device
+        self._engine = _Whole(engine, device)
+        self._meet = meet
+        self._plans = tuple(plan_of(graph) for graph in program.kernel_graphs)
+        self._counts: dict[Node, int] = {}  # runs of random kernels
+        self._first = 0  # of the ranks that are computed
+        mode = device.overflow
+        self._mode = None if mode is OverflowMode.INFNAN else mode  # nobody asks whether a number was too large
+        self._stacks: list[list[Any]] = []
+        for plan in self._plans:
+            _check(plan)
+        largest = max((slot.nbytes for plan in self._plans for slot in plan.planned), default=1)
+        fitting = max(1, min(GROUP, _CACHE // max(1, largest)))
+        self.sizes = sizes(ranks, fitting if group is None else group)
+
+    def place(self, value: Any, shape: tuple[int, ...], kind: "np.dtype[Any]", where: str) -> Value:
+        """Return an argument or a weight as the kernels take it.
+
+        Parameters
+        ----------
+        value : array_like, callable or Stack
+            An array is equal in all ranks; a function is called with each rank and returns its array.
+        shape, kind
+            Of the tensor in one rank.
+        where : str
+            Its name, for messages.
+        """
+        if callable(value):
+            parts, first = [], 0
+            for count in self.sizes:
+                part = np.empty((count, *shape), kind)
+                for at in range(count):
+                    mine = np.asarray(value(first + at))
+                    _expect(mine, shape, kind, f"{where} of rank {first + at}")
+                    part[at] = mine
+                parts.append(part)
+                first += count
+            return Stack(parts)
+        if isinstance(value, Stack):
+            whole = value.parts[0] if len(value.parts) == 1 else np.concatenate(value.parts)
+            _expect(whole, (self.ranks, *shape), kind, where)
+            return Stack(np.split(whole, np.cumsum(self.sizes)[:-1]))
+        array = np.asarray(value)
+        _expect(array, shape, kind, where)
+        return array
+
+    def step(self, arguments: Sequence[Any]) -> list[Any]:
+        """Run the program once in all ranks.
+
+        Parameters
+        ----------
+        arguments : sequence
+            One per `Program.inputs`, each as `place` takes it.
+
+        Returns
+        -------
+        list of ndarray or Stack
+            One per `Program.outputs`; constants that are no numbers as they are.
+        """
+        program = self.program
+        if len(arguments) != len(program.inputs):
+            raise BadInputError(
+                f"{len(arguments)} arguments for {len(program.inputs)} inputs", where=program.name or "network"
+            )
+        slots: list[Any] = [None] * max(program.slots, len(arguments))
+        for at, (parameter, value) in enumerate(zip(program.inputs, arguments, strict=True)):
+            kind = parameter.abstract
+            slots[at] = self.place(value, kind.shape, kind.dtype.numpy, parameter.name)
+        self._stacks = [[] for _ in range(program.stacks)]
+        self._steps(program.steps, slots)
+        return [o.value if isinstance(o, Constant) else slots[o] for o in program.outputs]
+
+    # ------------------------------------------------------------- control
+    def _steps(self, steps: Sequence[Step], slots: list[Any]) -> None:
+        for step in steps:
+            match step:
+                case Run():
+                    results = self._run(self._plans[step.graph], [slots[at] for at in step.arguments])
+                    for at, result in zip(step.results, results, strict=True):
+                        slots[at] = result
+                case Move(source=Constant() as constant):
+                    slots[step.target] = np.asarray(constant.value)
+                case Move(source=int() as source):
+                    slots[step.target] = slots[source]
+                case Branch():
+                    self._steps(step.then if _true(slots[step.condition]) else step.otherwise, slots)
+                case Loop():
+                    rounds = 0
+                    self._steps(step.head, slots)
+                    while _true(slots[step.condition]):
+                        rounds += 1
+                        self._steps(step.body, slots)
+                        self._steps(step.head, slots)
+                    for stack in step.counted:
+                        self._stacks[stack].append(rounds)
+                case Keep():
+                    self._stacks[step.stack].append([slots[at] for at in step.sources])
+                case Restore():
+                    for target, value in zip(step.targets, self._stacks[step.stack].pop(), strict=True):
+                        slots[target] = value
+                case Repeat():
+                    for _ in range(self._stacks[step.counter].pop()):
+                        self._steps(step.body, slots)
+
+    # ------------------------------------------------------------- kernels
+    def _run(self, plan: GraphPlan, arguments: Sequence[Value]) -> list[Value]:
+        """Run a kernel graph."""
+        values: dict[int, Value] = {}
+        for slot, argument in zip(plan.inputs, arguments, strict=True):
+            values[slot.index] = _as_kind(argument, slot.numpy)
+        for slot in plan.constants:
+            assert slot.value is not None
+            values[slot.index] = self._stored(slot, slot.value)
+        for slot in plan.weights:
+            if id(slot.storage) not in self.weights:
+                raise BadInputError("the weight has no value", where=slot.name)
+            values[slot.index] = self.weights[id(slot.storage)]
+        for meeting, calls in groupby(plan.calls, lambda call: call.definition.engine == "hccl"):
+            if meeting:
+                for call in calls:
+                    self._run_call(call, values)
+                    _bury(call, values)
+            else:
+                self._segment(list(calls), values)
+        for slot in plan.weights:
+            self.weights[id(slot.storage)] = values[slot.index]
+        return [_as_kind(_get(values, slot), slot.dtype.numpy) for slot in plan.results]
+
+    def _segment(self, calls: Sequence[Call], values: dict[int, Value]) -> None:
+        """Run the kernels between two collectives, one group of ranks after the other.
+
+        What dies between the collectives takes the memory of one group. What is equal in all ranks is computed once,
+        with the first group.
+        """
+        if not any(isinstance(value, Stack) for value in values.values()):
+            for call in calls:
+                self._run_call(call, values)
+                _bury(call, values)
+            self._count(calls)
+            return
+        known: list[dict[int, Value] | None] = []  # by call: what it wrote, where that is equal in all ranks
+        found: dict[int, list[Array]] = {}
+        last: dict[int, Value] = {}
+        for group, count in enumerate(self.sizes):
+            last = {at: _part(value, group) for at, value in values.items()}
+            for number, call in enumerate(calls):
+                if group and (wrote := known[number]) is not None:
+                    last.update(wrote)
+                else:
+                    self._run_call(call, last)
+                if not group:
+                    wrote = {
+                        slot.root_index: last[slot.root_index] for slot in _written(call) if slot.root_index in last
+                    }
+                    known.append(None if any(isinstance(v, Stack) for v in wrote.values()) else wrote)
+                _bury(call, last)
+            for at, value in last.items():
+                if isinstance(value, Stack):
+                    found.setdefault(at, []).extend(value.parts)
+            self._first += count
+        self._first = 0
+        self._count(calls)
+        values.clear()
+        values.update({at: Stack(found[at]) if at in found else value for at, value in last.items()})
+
+    def _count(self, calls: Sequence[Call]) -> None:
+        """Count the runs of random kernels."""
+        for call in calls:
+            if call.definition.random:
+                self._counts[call.node] = self._counts.get(call.node, 0) + 1
+
+    def _run_call(self, call: Call, values: dict[int, Value]) -> None:
+        try:
+            self._kernel(call, values)
+        except DeviceError as error:
+            error.add_note(f"in the kernel of {call.node.full_name}")
+            raise
+
+    def _kernel(self, call: Call, values: dict[int, Value]) -> None:
+        definition = call.definition
+        operands = [_operand(values, argument) for argument in call.arguments]
+        if definition.view:
+            return  # no kernel runs: the output is the operand's memory
+        if definition is TRANS_DATA:
+            self._put(call.outputs[0], operands[0], values)
+            return
+        if definition.device:
+            if definition.side_effect == "io" and not call.outputs:
+                return  # what it hands to the host comes from the ranks that were chosen
+            raise UnsupportedError(
+                f"{definition.name} works on the device itself, which ranks in lockstep do not have",
+                where=call.node.full_name,
+            )
+        if definition.engine == "hccl":
+            results = self._meet(call, operands)
+            for slot, result in zip(call.outputs, results, strict=True):
+                self._put(slot, result, values)
+            return
+        attrs = call.attrs
+        if definition.random:
+            attrs = {**attrs, "counter": self._counts.get(call.node, 0)}
+        if definition.bounds is not None:
+            self._look(call, operands)
+        computed = self._compute(call, operands, attrs)
+        for at, value in computed.updated.items():
+            target = call.arguments[at]
+            if isinstance(target, Slot):
+                self._put(target, value, values)
+        for slot, stored, result in zip(call.outputs, call.stored, computed.results, strict=True):
+            if stored:
+                self._put(slot, result, values)
+
+    def _compute(self, call: Call, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
+        definition = call.definition
+        if not any(isinstance(value, Stack) for value in _flat(operands)):
+            operands = [
+                value.copy() if at in definition.updates and isinstance(value, np.ndarray) else value
+                for at, value in enumerate(operands)
+            ]
+        self._engine.unwritten = definition.unwritten.get(self._device.chip.target, ())
+        self._engine.full_name, self._engine.outputs = call.node.full_name, len(call.outputs)
+        return compute_stack(self._engine, definition, operands, attrs, [slot.shape for slot in call.outputs])
+
+    def _look(self, call: Call, operands: Sequence[Any]) -> None:
+        """Refuse an index that is out of range in any rank."""
+        stacks = [len(value) for value in _flat(operands) if isinstance(value, Stack)]
+        for rank in range(stacks[0] if stacks else 1):
+            mine = [of_rank(value, rank) for value in operands]
+            found = stopping_index(self._device, call.definition, mine, call.attrs, full_name=call.node.full_name)
+            if found is not None:
+                raise DeviceError(f"{found}, in rank {self._first + rank}", where=call.node.full_name)
+
+    # -------------------------------------------------------------- values
+    def _put(self, slot: Slot, value: Any, values: dict[int, Value]) -> None:
+        """Store what a kernel gave as the device would."""
+        root = slot.root
+        stored = _mapped(value, lambda array: self._stored(slot, np.asarray(array)), ranks=slot.device_dtype.bits < 8)
+        values[root.index] = stored.reshape(root.shape)
+
+    def _stored(self, slot: Slot, values: Array) -> Array:
+        stored, _ = narrow(values, slot.device_dtype, self._mode)
+        if slot.device_dtype.bits < 8:
+            return unpack(pack(stored, slot.device_dtype.name), slot.device_dtype.name, slot.shape)
+        if stored.size % max(1, prod(slot.shape)):
+            raise DeviceError(f"the kernel gave shape {values.shape} for an output of shape {slot.shape}")
+        return stored
+
+
+class _Whole:
+    """An engine with what surrounds the computation of a kernel."""
+
+    name = "lockstep"
+    values = True
+
+    def __init__(self, engine: Engine, device: Device) -> None:
+        self._engine = engine
+        self._device = device
+        self.unwritten: Sequence[int] = ()
+        self.full_name = ""
+        self.outputs = 0
+
+    def compute(self, definition: Any, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
+        """Compute one kernel, see `Engine.compute`."""
+        return compute(
+            self._engine,
+            self._device,
+            definition,
+            operands,
+            attrs,
+            full_name=self.full_name,
+            counter=attrs.get("counter", 0),
+            outputs=self.outputs,
+            unwritten=self.unwritten,
+        )
+
+
+def _expect(array: Array, shape: tuple[int, ...], kind: "np.dtype[Any]", where: str) -> None:
+    if array.shape != shape or array.dtype != kind:
+        raise BadInputError(f"{array.dtype} of shape {array.shape}", where=where, allowed=[f"{kind} of shape {shape}"])
+
+
+def _check(plan: GraphPlan) -> None:
+    """Refuse a graph whose shapes the values decide: they would differ from rank to rank."""
+    for call in plan.calls:
+        for slot in call.outputs:
+            if slot.settles:
+                raise UnsupportedError(
+                    "the values decide the shape of its result, which ranks in lockstep cannot have",
+                    where=call.node.full_name,
+                )
+
+
+def _bury(call: Call, values: dict[int, Value]) -> None:
+    """Forget the tensors that nobody needs behind a kernel."""
+    for slot in call.deaths:
+        values.pop(slot.index, None)
+
+
+def _written(call: Call) -> Iterator[Slot]:
+    """The tensors that a kernel writes."""
+    yield from call.outputs
+    for at in call.definition.updates:
+        yield from slots_of(call.arguments[at])
+
+
+def _part(value: Value, group: int) -> Value:
+    """What a group of ranks has of a tensor."""
+    return Stack([value.parts[group]]) if isinstance(value, Stack) else value
+
+
+def _get(values: Mapping[int, Value], slot: Slot) -> Value:
+    """The values of a tensor: of a view, those of the tensor whose bytes it has."""
+    value = values[slot.root_index]
+    return value if slot.base is None else value.reshape(slot.shape)
+
+
+def _operand(values: Mapping[int, Value], argument: Argument) -> Any:
+    """An operand as an engine takes it."""
+    if isinstance(argument, Slot):
+        value = _get(values, argument)
+        if argument.scalar:
+            if isinstance(value, Stack):
+                raise UnsupportedError("a number that differs from rank to rank", where=argument.name)
+            return value.item()
+        return value
+    if isinstance(argument, HostValue):
+        return argument.value
+    if argument is None:
+        return None
+    return tuple(_operand(values, item) for item in argument)
+
+
+def _as_kind(value: Value, kind: "np.dtype[Any]") -> Value:
+    return _mapped(value, lambda array: array.astype(kind, copy=False))
+
+
+def _mapped(value: Any, function: Callable[[Array], Array], *, ranks: bool = False) -> Value:
+    """Apply a function to an array, or to the parts of a stack; `ranks`: to each rank's."""
+    if not isinstance(value, Stack):
+        return function(value)
+    if ranks:
+        return Stack([np.stack([function(part[at, ...]) for at in range(len(part))]) for part in value.parts])
+    return Stack([function(part) for part in value.parts])
+
+
+def _flat(operands: Sequence[Any]) -> list[Any]:
+    return [item for o in operands for item in (_flat(o) if isinstance(o, tuple) else [o])]
+
+
+def _true(condition: Any) -> bool:
+    """Whether a condition holds; it has to be the same in all ranks."""
+    if isinstance(condition, Stack):
+        found = {bool(value.reshape(-1)[0]) for value in condition}
+        if len(found) > 1:
+            raise UnsupportedError("ranks in lockstep cannot take different branches")
+        return found.pop()
+    return bool(np.asarray(condition).reshape(-1)[0])

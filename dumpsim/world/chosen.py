@@ -1,0 +1,217 @@
+"""A rank that runs by itself, among others whose collectives have been computed already."""
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from dumpsim.core.communicator import Array, Call, Meeting, Terms
+from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
+from dumpsim.core.gate import Failure, Waiter
+from dumpsim.world.collective import check_call
+from dumpsim.world.cost import collective_ns, placement
+from dumpsim.world.membership import WORLD_GROUPS, check_members
+
+__all__ = ["ChosenCommunicator", "Record"]
+
+Offer = Callable[[], Sequence[Array]]
+
+
+class Record:
+    """The collectives of a step: what chosen ranks have brought and what they get.
+
+    Parameters
+    ----------
+    chosen : sequence of int
+    """
+
+    def __init__(self, chosen: Sequence[int]) -> None:
+        self._chosen = tuple(chosen)
+        self._calls: list[tuple[str, Call]] = []
+        self._shares: dict[int, list[tuple[list[Array], Sequence[Array]]]] = {}
+        self._at: dict[int, int] = {}
+
+    def clear(self) -> None:
+        """Begin a step."""
+        self._calls.clear()
+        self._shares = {rank: [] for rank in self._chosen}
+        self._at = dict.fromkeys(self._chosen, 0)
+
+    def add(self, group: str, call: Call, sent: Sequence[Sequence[Array]], given: Sequence[Sequence[Array]]) -> None:
+        """Take what the members of a collective have brought and get, by rank."""
+        self._calls.append((group, call))
+        for rank in self._chosen:
+            self._shares[rank].append(([array.copy() for array in sent[rank]], given[rank]))
+
+    def take(self, rank: int, group: str, call: Call) -> tuple[list[Array], Sequence[Array]]:
+        """What a chosen rank has brought to its next collective, and what it gets.
+
+        Raises
+        ------
+        UnsupportedError
+            Where the other ranks have no such collective.
+        """
+        at = self._at.get(rank, 0)
+        if at >= len(self._calls):
+            raise UnsupportedError(
+                f"rank {rank} calls {call.op} where ranks in lockstep do not: outside of the step, or more often",
+                where=call.name or call.op,
+            )
+        self._at[rank] = at + 1
+        other_group, other = self._calls[at]
+        mine = group, call.op, call.tensors, call.reduce, call.root
+        if (other_group, other.op, other.tensors, other.reduce, other.root) != mine:
+            raise DeviceError(
+                f"rank {rank} calls {call.op} in {group!r} with {call.tensors}, the ranks in lockstep {other.op} in "
+                f"{other_group!r} with {other.tensors}: its network is another one",
+                where=call.name or call.op,
+            )
+        return self._shares[rank][at]
+
+    def check_end(self, rank: int) -> None:
+        """See that a rank has had all collectives of the step."""
+        at = self._at.get(rank, 0)
+        if at != len(self._calls):
+            raise DeviceError(f"rank {rank} has called {at} collectives, the ranks in lockstep {len(self._calls)}")
+
+
+class ChosenCommunicator:
+    """The job as a chosen rank sees it.
+
+    Parameters
+    ----------
+    rank, size : int
+    record : Record
+
+    Examples
+    --------
+    >>> record = Record([5])
+    >>> ChosenCommunicator(5, 10_000, record).group("hccl_world_group").rank
+    5
+    """
+
+    def __init__(self, rank: int, size: int, record: Record) -> None:
+        self.rank = rank
+        self.size = size
+        self.local_ranks = tuple(range(size))
+        self.terms = Terms()
+        self._record = record
+        self._groups: dict[str, ChosenGroup] = {}
+        self._world = ChosenGroup(self, next(iter(WORLD_GROUPS)), self.local_ranks, 0, record)
+
+    def enter(self) -> None:
+        """The other ranks are there."""
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """The other ranks do not wait for this one."""
+
+    def die(self, why: str) -> NoReturn:
+        """A rank whose collectives have been computed already cannot be killed before them."""
+        raise UnsupportedError(f"a chosen rank of ranks in lockstep cannot be killed: {why}", where=f"rank {self.rank}")
+
+    def wait(self) -> bool:
+        """False: gates of this rank open when they are entered."""
+        return False
+
+    def group(self, name: str) -> "ChosenGroup":
+        """The group of that name, see `Communicator.group`."""
+        if WORLD_GROUPS.get(name, name) in WORLD_GROUPS:
+            return self._world
+        found = self._groups.get(name)
+        if found is None:
+            raise BadInputError(f"rank {self.rank} has created no group {name!r}", where="group", allowed=self._groups)
+        return found
+
+    def create(self, name: str, members: Sequence[int]) -> "ChosenGroup":
+        """Create a group, see `Communicator.create`."""
+        given = check_members(name, members, self.rank, self.size, self._groups)
+        self._groups[name] = ChosenGroup(self, name, given, len(self._groups) + 1, self._record)
+        return self._groups[name]
+
+    def destroy(self, name: str) -> None:
+        """Forget a group, see `Communicator.destroy`."""
+        if WORLD_GROUPS.get(name, name) in WORLD_GROUPS:
+            raise BadInputError("the group of all ranks cannot be destroyed", where=f"group {name!r}")
+        self.group(name)
+        del self._groups[name]
+
+
+class ChosenGroup:
+    """A group as a chosen rank sees it, see `Group`."""
+
+    def __init__(
+        self, communicator: ChosenCommunicator, name: str, members: tuple[int, ...], number: int, record: Record
+    ) -> None:
+        self.name = name
+        self.members = members
+        self.rank = members.index(communicator.rank)
+        self.number = number
+        self._world_rank = communicator.rank
+        self._record = record
+        self._place = placement(members)
+        self._calls: dict[str, int] = {}
+
+    def join(self, call: Call, offer: Offer) -> Meeting:
+        """Return the gate of the rank's next collective, see `Group.join`."""
+        check_call(call, len(self.members))
+        index = self._calls.get(call.op, 0)
+        self._calls[call.op] = index + 1
+        return ChosenMeeting(self._world_rank, self.name, call, offer, f"{call.op}_{self.name}_{index}", self._record)
+
+    def cost_ns(self, call: Call) -> int:
+        """Duration on the virtual clock, see `Group.cost_ns`."""
+        return collective_ns(call, len(self.members), self._place)
+
+
+class ChosenMeeting:
+    """A collective as a chosen rank sees it: the others arrive when it does."""
+
+    def __init__(self, rank: int, group: str, call: Call, offer: Offer, tag: str, record: Record) -> None:
+        self.tag = tag
+        self.failure: Failure | None = None
+        self._rank = rank
+        self._group = group
+        self._call = call
+        self._offer = offer
+        self._record = record
+        self._entered: int | None = None
+
+    def enter(self, waiter: Waiter, time_ns: int) -> None:
+        """The task is the first of its stream."""
+        self._entered = time_ns
+
+    def open_ns(self) -> int | None:
+        """When the rank has entered."""
+        return self._entered
+
+    def results(self) -> Sequence[Array]:
+        """What the rank gets, if it brings what was computed for it.
+
+        Raises
+        ------
+        DeviceError
+            Where it brings something else.
+        """
+        expected, given = self._record.take(self._rank, self._group, self._call)
+        for at, (mine, theirs) in enumerate(zip(self._offer(), expected, strict=True)):
+            if np.ascontiguousarray(mine).tobytes() != theirs.tobytes():
+                raise DeviceError(
+                    f"rank {self._rank} brings other values of tensor {at} to {self.tag} than it has in lockstep: its "
+                    "script or its inputs are not those of the other ranks",
+                    where=self._call.name or self._call.op,
+                )
+        return given
+
+    def leave(self, time_ns: int) -> None:
+        """The task has run."""
+
+    def abandon(self, failure: Failure) -> None:
+        """The task was dropped."""
+
+    def waits_for(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def give_up(self, report: str) -> Failure | None:
+        """Nobody is missing."""
+        return None

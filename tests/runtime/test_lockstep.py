@@ -1,0 +1,218 @@
+"""Very many ranks in lockstep: equal to ranks that run by themselves, in values, weights and dump trees."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
+from dumpsim.core.settings import RunSettings
+from dumpsim.frontends.mindspore import nn, ops
+from dumpsim.frontends.mindspore.communication import get_rank, init
+from dumpsim.runtime.lockstep import Lockstep
+from dumpsim.world import current, launch
+
+SETTINGS = RunSettings(quiet=True, manifest=None, seed=3)
+STEPS = 2
+
+
+class Net(nn.Cell):
+    """A layer with collectives around it: products, halves, axes, a table, and a weight that each rank has alone."""
+
+    def __init__(self):
+        super().__init__()
+        draws = np.random.RandomState(1)
+        self.weight = ms.Parameter(ms.Tensor(draws.randn(6, 5).astype(np.float32)), name="weight")
+        self.bias = ms.Parameter(ms.Tensor(draws.randn(5).astype(np.float32)), name="bias")
+        self.own = ms.Parameter(ms.Tensor(np.zeros((4, 5), np.float32)), name="own")
+        self.total = ops.AllReduce()
+        self.largest = ops.AllReduce(ops.ReduceOp.MAX)
+        self.gather = ops.AllGather()
+        self.scatter = ops.ReduceScatter()
+        self.spread = ops.Broadcast(1)
+
+    def construct(self, x, labels):
+        y = ops.bias_add(ops.matmul(x, self.weight), self.bias)
+        y = ops.gelu(y) + ops.softmax(y, -1)
+        half = ops.cast(y, ms.float16)
+        y = y + ops.cast(self.total(half), ms.float32)
+        (first,) = self.spread((y,))
+        whole = self.gather(ops.reduce_mean(y * first, 1))
+        part = self.scatter(whole)
+        picked = ops.gather(y, labels, 0)
+        ops.assign_add(self.own, y)
+        ops.assign(self.bias, self.largest(ops.reduce_sum(picked, 0)))
+        return y, part, whole
+
+
+def build():
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+    init()
+    net = Net()
+
+    def step(x, labels):
+        return [out.asnumpy() for out in net(ms.Tensor(x), ms.Tensor(labels))]
+
+    step.net = net
+    return step
+
+
+def picture(rank, at):
+    return np.random.RandomState(100 * at + rank).randn(4, 6).astype(np.float32)
+
+
+LABELS = np.array([3, 0, 2, 2], np.int32)
+
+
+def alone():
+    step, found = build(), []
+    for at in range(STEPS):
+        found.append(step(picture(current().rank, at), LABELS))
+    return found, {name: p.asnumpy() for name, p in step.net.parameters_dict().items()}
+
+
+@pytest.fixture
+def dump(tmp_path, monkeypatch):
+    """Let ranks dump; the function gives the files below the dump's directory."""
+
+    def configure(name, ranks):
+        config = tmp_path / f"{name}.json"
+        common = {"dump_mode": 0, "path": str(tmp_path / name), "net_name": "Net", "iteration": "all"}
+        common |= {"input_output": 0, "kernels": [], "support_device": [0, 1, 2, 3, 4, 5, 6, 7]}
+        config.write_text(json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True}}))
+        monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(config))
+        return tmp_path / name
+
+    return configure
+
+
+def tree(root: Path):
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def same(one, other):
+    assert one.dtype == other.dtype
+    assert one.shape == other.shape
+    assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("group", [1, 3, None])
+def test_all_ranks_have_the_bits_that_they_have_by_themselves(group):
+    ranks = 8
+    expected = launch(alone, ranks=ranks, settings=SETTINGS)
+    with Lockstep(build, ranks, settings=SETTINGS, group=group) as job:
+        for at in range(STEPS):
+            job.step(lambda rank, at=at: picture(rank, at), LABELS)
+            for rank in range(ranks):
+                for number, wanted in enumerate(expected[rank][0][at]):
+                    same(job.output(number, rank), wanted)
+        for rank in range(ranks):
+            for name, wanted in expected[rank][1].items():
+                same(job.weight(name, rank), wanted)
+        assert job.is_shared("weight")
+        assert job.is_shared("bias")  # written, with what all ranks got
+        assert not job.is_shared("own")
+
+
+def test_the_dumps_of_chosen_ranks_are_those_of_a_launch(dump):
+    root = dump("launch", 8)
+    launch(alone, ranks=8, settings=SETTINGS)
+    expected = tree(root)
+    root = dump("chosen", 8)
+    with Lockstep(build, 8, chosen=[0, 3, 7], settings=SETTINGS) as job:
+        for at in range(STEPS):
+            job.step(lambda rank, at=at: picture(rank, at), LABELS)
+    found = tree(root)
+    assert {name.split("/")[0] for name in found} == {"rank_0", "rank_3", "rank_7"}
+    assert len(found) > 100
+    wanted = {name: data for name, data in expected.items() if name.split("/")[0] in ("rank_0", "rank_3", "rank_7")}
+    path = str(root).encode()
+    assert found.keys() == wanted.keys()
+    for name, data in found.items():
+        assert data.replace(path, b"") == wanted[name].replace(path.replace(b"chosen", b"launch"), b""), name
+
+
+def simple(net):
+    def made():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        step = net()
+        return lambda *arrays: step(*[ms.Tensor(array) for array in arrays]).asnumpy()
+
+    return made
+
+
+class Sum(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.total = ops.AllReduce()
+
+    def construct(self, x):
+        return self.total(x * 2)
+
+
+def test_a_chosen_rank_that_brings_something_else():
+    class Other(Sum):
+        def construct(self, x):
+            return self.total(x * (2 if get_rank() == 0 else 3))
+
+    job = Lockstep(simple(Other), 4, chosen=[0, 2], settings=SETTINGS)
+    with pytest.raises(DeviceError, match="rank 2 brings other values of tensor 0 to AllReduce_hccl_world_group_0"):
+        job.step(lambda rank: np.full(3, rank + 1, np.float32))
+
+
+def test_what_differs_from_rank_to_rank_is_refused():
+    class Rooted(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.reduce = ops.Reduce(1)
+
+        def construct(self, x):
+            return self.reduce(x)
+
+    class Branches(nn.Cell):
+        def construct(self, x):
+            if x.sum() > 3:
+                return x * 2
+            return x
+
+    class Shapes(nn.Cell):
+        def construct(self, x):
+            return ops.nonzero(x)
+
+    by_rank = lambda rank: np.full(3, rank, np.float32)  # noqa: E731
+    for net, text in (
+        (Rooted, "Reduce in 'hccl_world_group': its graph differs from rank to rank"),
+        (Branches, "ranks in lockstep cannot take different branches"),
+        (Shapes, "the values decide the shape"),
+    ):
+        with pytest.raises(UnsupportedError, match=text):
+            Lockstep(simple(net), 4, settings=SETTINGS).step(by_rank)
+    job = Lockstep(simple(Branches), 4, settings=SETTINGS)
+    job.step(lambda rank: np.full(3, rank + 2, np.float32))  # all the same way
+    assert job.output(0, 3).tolist() == [10, 10, 10]
+
+
+def test_bad_input():
+    with pytest.raises(BadInputError, match="0 is not a number of ranks"):
+        Lockstep(simple(Sum), 0)
+    with pytest.raises(BadInputError, match="rank 4 is not in the job"):
+        Lockstep(simple(Sum), 4, chosen=[4])
+    job = Lockstep(simple(Sum), 4, settings=SETTINGS)
+    job.step(np.ones(3, np.float32))
+    assert job.output(0, 3).tolist() == [8, 8, 8]
+    with pytest.raises(BadInputError, match=r"of rank 2"):
+        job.step(lambda rank: np.ones(3 + (rank == 2), np.float32))
+    with pytest.raises(BadInputError, match="rank 9 is not in the job"):
+        job.output(0, 9)
+    with pytest.raises(BadInputError, match="no weight has this name"):
+        job.weight("weight", 0)
+
+
+def test_ten_thousand_ranks():
+    job = Lockstep(simple(Sum), 10_000, settings=SETTINGS)
+    job.step(lambda rank: np.array([rank, 1], np.int32))
+    assert job.output(0, 9_999).tolist() == [9_999 * 10_000, 20_000]
+    assert job.nbytes == 8  # one sum for all
