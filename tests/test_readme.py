@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -69,11 +70,20 @@ def place(tmp_path_factory):
     (root / "whole.py").write_text(SCRIPT.replace("GRAPH_MODE)", "GRAPH_MODE, jit_level='O2')"))
     run("dumpsim run --quiet --config whole.json whole.py", root)
     (root / "dump.json").write_text(json.dumps(config).replace("DUMP", "OTHER"))
+    ranks = {"path": str(root / "RANKS"), "support_device": [0, 1, 2, 3]}
+    (root / "ranks.json").write_text(json.dumps(config | {"common_dump_settings": settings | ranks}))
     return root
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def run(command: str, root: Path) -> subprocess.CompletedProcess[str]:
     command = re.sub(r"^dumpsim", f"{sys.executable} -m dumpsim", command)
+    command = command.replace(" msrun ", f" msrun --master_port={free_port()} ")  # the default one may be taken
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MINDSPORE", "MS_", "DUMPSIM"))}
     env["PYTHONPATH"] = str(README.parent)
     result = subprocess.run(command, shell=True, cwd=root, env=env, capture_output=True, text=True, timeout=120)
@@ -88,6 +98,8 @@ def test_the_commands_work_as_written(place):
         run(command, place)
     assert json.loads((place / "dump.schema.json").read_text())["properties"]
     assert (place / "OTHER" / "rank_0").is_dir()
+    assert sorted(path.name for path in (place / "RANKS").iterdir()) == [f"rank_{rank}" for rank in range(4)]
+    assert (place / "logs" / "worker_1.log").is_file()
 
 
 def test_a_line_of_the_script_finds_its_tensors(place):

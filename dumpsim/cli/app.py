@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 import dumpsim
-from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, replay, run, show, stat
+from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, msrun, replay, run, show, stat
 from dumpsim.cli.output import echo
 from dumpsim.core.errors import BadInputError, UnfinishedWarning, nearest
 
@@ -81,19 +81,22 @@ def _root(
     """Run MindSpore scripts with dump on an emulated device, and look into dumps, also those of real machines."""
 
 
-app.command(
-    "run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
-)(run.run)
-app.command("check")(check.check)
-app.command("ls")(ls.ls)
-app.command("show")(show.show)
-app.command("stat")(stat.stat)
-app.command("explain")(explain.explain)
-app.command("convert")(convert.convert)
-app.command("compare")(compare.compare)
-app.command("first")(first.first)
-app.command("replay")(replay.replay)
+_SCRIPT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+_RUN, _READ, _JUDGE = "Run scripts", "Look into dumps", "Judge dumps"
+
+app.command("run", context_settings=_SCRIPT, rich_help_panel=_RUN)(run.run)
+app.command("msrun", context_settings=_SCRIPT, rich_help_panel=_RUN)(msrun.msrun)
+app.command("check", rich_help_panel=_RUN)(check.check)
+app.command("ls", rich_help_panel=_READ)(ls.ls)
+app.command("show", rich_help_panel=_READ)(show.show)
+app.command("stat", rich_help_panel=_READ)(stat.stat)
+app.command("explain", rich_help_panel=_RUN)(explain.explain)
+app.command("convert", rich_help_panel=_READ)(convert.convert)
+app.command("compare", rich_help_panel=_JUDGE)(compare.compare)
+app.command("first", rich_help_panel=_JUDGE)(first.first)
+app.command("replay", rich_help_panel=_JUDGE)(replay.replay)
 app.command(
     "msaccucmp",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
+    rich_help_panel=_JUDGE,
 )(comparetool.msaccucmp)

@@ -7,13 +7,32 @@ from typing import Annotated
 
 import typer
 
-from dumpsim.cli.profile import overrides
-from dumpsim.core.errors import BadInputError
+from dumpsim.cli.options import (
+    Append,
+    CheckRaces,
+    Chip,
+    Clock,
+    CollectiveCheck,
+    Config,
+    DeviceName,
+    Durable,
+    Engine,
+    FaultFile,
+    ManifestFile,
+    Quiet,
+    ReduceOrder,
+    Release,
+    Seed,
+    SetFields,
+    process_environment,
+    run_settings,
+)
+from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.core.settings import RunSettings
-from dumpsim.emulate import environment
-from dumpsim.emulate.precheck import check_settings
 
 __all__ = ["run"]
+
+_TRANSPORTS = ("local", "process", "mpi")
 
 
 def run(
@@ -24,44 +43,55 @@ def run(
     module: Annotated[
         str | None, typer.Option("-m", help="Run a module instead of a script.", metavar="MODULE")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Dump config; sets MINDSPORE_DUMP_CONFIG.")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="ascend, gpu or cpu; overrides the script's device_target.")
-    ] = None,
-    chip: Annotated[str | None, typer.Option(help="Chip, e.g. 910A or 910B.")] = None,
-    mindspore: Annotated[str, typer.Option(help="Version to be: seed, 2.7 or 2.10.")] = "seed",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
-    ] = None,
-    clock: Annotated[str, typer.Option(help="virtual (same bytes in every run) or wall.")] = "virtual",
-    engine: Annotated[
-        str, typer.Option(help="numpy, or null: shapes, addresses and virtual times without values.")
-    ] = "numpy",
-    seed: Annotated[int, typer.Option(help="Seed of what the script does not seed itself.")] = 0,
-    faults: Annotated[Path | None, typer.Option(help="Fault plan (JSON; see dumpsim check --schema faults).")] = None,
-    manifest: Annotated[
-        str, typer.Option(help="Where the manifest goes; none for no manifest.")
-    ] = "dumpsim-manifest.json",
-    append: Annotated[bool, typer.Option("--append", help="Continue in a dump root that already holds files.")] = False,
-    durable: Annotated[
-        bool, typer.Option("--durable", help="fsync the dump's files and directories: they survive a power cut.")
-    ] = False,
-    check_races: Annotated[
-        bool,
-        typer.Option("--check-races", help="Stop where streams work on the same memory and no event orders them."),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+    config: Config = None,
+    device: DeviceName = None,
+    chip: Chip = None,
+    mindspore: Release = None,
+    set_: SetFields = None,
+    clock: Clock = None,
+    engine: Engine = None,
+    seed: Seed = None,
+    faults: FaultFile = None,
+    manifest: ManifestFile = None,
+    append: Append = None,
+    durable: Durable = None,
+    check_races: CheckRaces = None,
+    quiet: Quiet = None,
     ranks: Annotated[
-        int | None, typer.Option(help="Run SCRIPT once in each of so many ranks.", min=1, rich_help_panel="Ranks")
+        int | None,
+        typer.Option(
+            "--ranks",
+            help="Run SCRIPT once in each of so many ranks.",
+            min=1,
+            show_default="1",
+            rich_help_panel="Ranks",
+        ),
     ] = None,
     transport: Annotated[
         str | None,
-        typer.Option(help="local: ranks share one process.", rich_help_panel="Ranks"),
+        typer.Option(
+            "--transport",
+            help="local: ranks share one process and take turns; process: each has its own; "
+            "mpi: this process is one that mpirun has started.",
+            show_default="local",
+            rich_help_panel="Ranks",
+        ),
     ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            help="Order in which ranks of one process take turns: rank, reverse or random:SEED.",
+            show_default="rank",
+            rich_help_panel="Ranks",
+        ),
+    ] = None,
+    reduce_order: ReduceOrder = None,
+    collective_check: CollectiveCheck = None,
 ) -> None:
     """Run SCRIPT on the emulated machine; the exit code is the script's.
 
-    A SCRIPT that ends with .sh is run by bash; its lines find dumpsim's msrun.
+    A SCRIPT that ends with .sh is run by bash; msrun in its lines is dumpsim's.
     """
     rest = list(context.args)
     if module is not None:
@@ -72,40 +102,59 @@ def run(
         command = [script, *rest]
     else:
         raise BadInputError("give a SCRIPT or -m MODULE", where="dumpsim run", code="DS-RUN-002")
-    settings = RunSettings(
-        device=device.lower() if device else None,
-        chip=chip,
-        mindspore=mindspore,
-        overrides=overrides(set_ or []),
-        clock=clock,
-        engine=engine,
-        seed=seed,
-        faults=str(faults.resolve()) if faults else None,
-        manifest=None if manifest == "none" else os.path.abspath(manifest),
-        append=append,
-        durable=durable,
-        quiet=quiet,
-        check_races=check_races,
-    )
-    _check_early(settings)
-    env = environment(settings)
-    if config is not None:
-        if not config.is_file():
-            raise BadInputError(f"there is no file {str(config)!r}", where="--config", code="DS-RUN-008")
-        env["MINDSPORE_DUMP_CONFIG"] = str(config.resolve())
+    shell = command[0].endswith(".sh")
+    _check_transport(ranks, transport, schedule, shell=shell)
+    given = {
+        "device": device,
+        "chip": chip,
+        "mindspore": mindspore,
+        "overrides": set_,
+        "clock": clock,
+        "engine": engine,
+        "seed": seed,
+        "faults": faults,
+        "manifest": manifest,
+        "append": append,
+        "durable": durable,
+        "check_races": check_races,
+        "quiet": quiet,
+        "schedule": schedule,
+        "transport": "mpi" if transport == "mpi" else None,  # the others need no word to the script's process
+        "reduce_order": reduce_order,
+        "collective_check": collective_check,
+    }
+    settings = run_settings(RunSettings(), given)
+    env = process_environment(settings, config)
     sys.stdout.flush()
     sys.stderr.flush()
-    if command[0].endswith(".sh"):
+    if shell:
         os.execvpe("bash", ["bash", *command], env)
+    if transport == "process":
+        from dumpsim.emulate.processjob import run_processes
+
+        raise typer.Exit(run_processes(command, ranks or 1, env, quiet=settings.quiet))
     if ranks is not None:
         command = ["-m", "dumpsim.emulate.localjob", str(ranks), *command]
     os.execve(sys.executable, [sys.executable, *command], env)
 
 
-def _check_early(settings: RunSettings) -> None:
-    """What can be known to be wrong before the script starts is said before it starts."""
-    if settings.manifest is not None and not Path(settings.manifest).parent.is_dir():
+def _check_transport(ranks: int | None, transport: str | None, schedule: str | None, *, shell: bool) -> None:
+    """What the options of ranks need of each other."""
+    if transport is not None and transport not in _TRANSPORTS:
         raise BadInputError(
-            f"there is no directory {str(Path(settings.manifest).parent)!r}", where="--manifest", code="DS-RUN-008"
+            f"{transport!r} is no transport",
+            where="--transport",
+            allowed=_TRANSPORTS,
+            nearest=nearest(transport, _TRANSPORTS),
+            code="DS-RUN-011",
         )
-    check_settings(settings)
+    if transport == "mpi" and ranks is not None:
+        raise BadInputError("the number of ranks is mpirun's: mpirun -n 4 dumpsim run --transport mpi SCRIPT",
+            where="--ranks", code="DS-RUN-011",
+        )  # fmt: skip
+    if transport in ("local", "process") and ranks is None:
+        raise BadInputError("needs --ranks", where="--transport", code="DS-RUN-011")
+    if schedule is not None and transport in ("process", "mpi"):
+        raise BadInputError("ranks that are processes take no turns", where="--schedule", code="DS-RUN-011")
+    if shell and ranks is not None:
+        raise BadInputError("a shell script has no ranks; its lines may have msrun", where="--ranks", code="DS-RUN-011")

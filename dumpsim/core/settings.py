@@ -95,7 +95,7 @@ class RunSettings:
                 legal = [a for a in allowed if a is not None]
                 raise BadInputError(
                     f"{value!r} is not a value of {name}",
-                    where=f"--{name}",
+                    where=f"--{name.replace('_', '-')}",
                     allowed=legal,
                     nearest=nearest(value, legal),
                 )

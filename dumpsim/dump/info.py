@@ -28,6 +28,9 @@ class SessionInfo:
     saturation : bool
         The chip stores the largest number for a result that is too large, not an infinity.
     rank, device_id : int
+        The rank of the tree: 0 before the script has asked for its own.
+    member : int
+        The rank in the job; names the manifest.
     clock : Clock
         Where time stamps come from.
     settings : RunSettings
@@ -51,6 +54,7 @@ class SessionInfo:
     saturation: bool = False
     rank: int = 0
     device_id: int = 0
+    member: int = 0
     settings: RunSettings = field(default_factory=RunSettings)
     disk: DiskFaults | None = None
     control: DumpControl = field(default_factory=DumpControl)

@@ -108,7 +108,7 @@ class JobAccounts:
         """What a program wants to know: how each rank ended, and its dumps."""
         dumps: dict[int, list[dict[str, Any]]] = {}
         for account in self._ordered():
-            entry = asdict(account) | {"skipped": dict(account.skipped)}
+            entry = asdict(account) | {"skipped": dict(account.skipped), "notes": list(account.notes)}
             dumps.setdefault(account.rank, []).append(entry)
         return {
             "ranks": [
@@ -136,8 +136,10 @@ class JobAccounts:
             said |= {rank: "no dump" for rank in range(ranks) if rank not in said}
             lines += [f"  {who}: {what}" for who, what in _shared(said)]
             lines += [f"dumpsim: {ranks} rank{'s' * (ranks != 1)}: {_total(self._of)}"]
-            for part in ("notes", "following"):
-                lines += self._each(part, ranks)
+            lines += self._notes(ranks)
+            found = [account.following for account in self._ordered() if account.following]
+            if found:
+                lines.append(f"dumpsim: next: {min(found, key=_urgency)}")
         if endings:
             ended = ", ".join(f"{who}: {how}" for who, how in _shared(endings))
             lines += [f"dumpsim: {ended}"]
@@ -146,17 +148,14 @@ class JobAccounts:
     def _ordered(self) -> list[Account]:
         return sorted(self._of, key=lambda account: account.rank)
 
-    def _each(self, part: str, ranks: int) -> list[str]:
-        """Notes or commands, each once, with the ranks that say it where not all do."""
+    def _notes(self, ranks: int) -> list[str]:
+        """What a user must know, each once, with the ranks that say it where not all do."""
         said: dict[str, list[int]] = {}
         for account in self._ordered():
-            texts = account.notes if part == "notes" else (account.following,)
-            for text in filter(None, texts):
+            for text in account.notes:
                 said.setdefault(text, []).append(account.rank)
-        head = "next: " if part == "following" else ""
         return [
-            f"dumpsim: {'' if len(set(who)) == ranks or head else rank_text(who) + ': '}{head}{text}"
-            for text, who in said.items()
+            f"dumpsim: {'' if len(set(who)) == ranks else rank_text(who) + ': '}{text}" for text, who in said.items()
         ]
 
 
@@ -192,6 +191,12 @@ def rank_text(ranks: Iterable[int]) -> str:
             runs.append([number])
     spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
     return f"rank{'s' * (len(numbers) != 1)} {', '.join(spans)}"
+
+
+def _urgency(command: str) -> int:
+    """The place of a command to type next: what a rank has found comes before what all of them have written."""
+    order = ("first", "stat", "ls", "check")
+    return next((place for place, word in enumerate(order) if command.startswith(f"dumpsim {word} ")), len(order))
 
 
 def _shared(said: Mapping[int, str]) -> list[tuple[str, str]]:

@@ -90,4 +90,4 @@ def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary:
         next=summary.following,
         buffers=[BufferEntry.model_validate(entry) for entry in info.lifetimes()],
     )
-    return found, path_for(settings.manifest or "", info.rank)
+    return found, path_for(settings.manifest or "", info.member)

@@ -119,6 +119,10 @@ def environment(settings: RunSettings, base: Mapping[str, str] | None = None) ->
         paths.append(package_root)  # an in-place checkout must be found from any working directory
     result["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [result.get("PYTHONPATH")])])
     result[VARIABLE] = settings.to_text()
+    commands = str(Path(__file__).parent / "bin")  # msrun of shell lines
+    searched = result.get("PATH", os.defpath).split(os.pathsep)
+    result["PATH"] = os.pathsep.join([commands, *(entry for entry in searched if entry != commands)])
+    result["DUMPSIM_PYTHON"] = sys.executable
     for name in _ONE_THREAD:
         result.setdefault(name, "1")
     result.setdefault("PYTHONHASHSEED", "0")  # a script that walks a set of strings must walk it the same way again

@@ -24,7 +24,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.dump.job import JobAccounts
 from dumpsim.emulate.rankmodules import RankModules
 from dumpsim.world.context import World, current
-from dumpsim.world.ending import RankStopped
+from dumpsim.world.ending import RankKilled, RankStopped
 from dumpsim.world.launch import launch
 from dumpsim.world.output import PrefixedOutput
 
@@ -33,7 +33,7 @@ __all__ = ["LocalJob", "main"]
 _INSTEAD = "dumpsim msrun gives each rank a process of its own"
 
 
-class _Ended(Exception):
+class _RankExit(Exception):
     """A rank has ended with an exit code that is not 0."""
 
     def __init__(self, code: int) -> None:
@@ -55,6 +55,7 @@ class LocalJob:
         self.command = list(command)
         self.ranks = ranks
         self.endings = dict.fromkeys(range(ranks), "did not start")
+        self.errors: dict[int, BaseException] = {}  # what ranks have raised
         self._code: CodeType | None = None  # the script's, the same for all ranks
         self._world: World | None = None
 
@@ -67,10 +68,10 @@ class LocalJob:
         try:
             with _Guard():
                 launch(self._rank, self.ranks)
-        except _Ended as end:
+        except _RankExit as end:
             code = end.code
         except BaseException as error:
-            _show(error)
+            self._show(error)
             code = 130 if isinstance(error, KeyboardInterrupt) else 1
         self._tell()
         return code
@@ -91,11 +92,15 @@ class LocalJob:
             code = _exit_code(end.code)
             self.endings[context.rank] = f"exit code {code}"
             if code:
-                raise _Ended(code) from None
+                raise _RankExit(code) from None
         except RankStopped:
+            raise
+        except RankKilled:
+            self.endings[context.rank] = "killed"
             raise
         except BaseException as error:
             self.endings[context.rank] = f"{type(error).__name__}, exit code 1"
+            self.errors[context.rank] = error
             raise
         else:
             self.endings[context.rank] = "exit code 0"
@@ -132,6 +137,14 @@ class LocalJob:
         main.__loader__ = spec.loader
         sys.argv[0] = spec.origin
         return code
+
+    def _show(self, error: BaseException) -> None:
+        """Show what the launch raised, and a line for each other rank that has raised something."""
+        _show(error)
+        for rank, other in sorted(self.errors.items()):
+            if other is not error:
+                text = str(other).partition("\n")[0]
+                print(f"rank {rank}: {type(other).__name__}: {text}", file=sys.stderr, flush=True)
 
     def _tell(self) -> None:
         if RunSettings.from_environment().quiet or self._world is None:

@@ -9,7 +9,7 @@ TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 
 def check_settings(settings: RunSettings) -> None:
-    """Check the chip against the device, the overrides against the profile, and the fault plan.
+    """Check the chip against the device, the overrides against the profile, the fault plan, and orders of ranks.
 
     Raises
     ------
@@ -38,3 +38,11 @@ def check_settings(settings: RunSettings) -> None:
         from dumpsim.device.faults import load_plan
 
         load_plan(settings.faults)
+    if settings.reduce_order != "rank":
+        from dumpsim.world.reduction import check_order
+
+        check_order(settings.reduce_order, "--reduce-order")
+    if settings.schedule != "rank":
+        from dumpsim.world.hosts import turns
+
+        turns(settings.schedule)

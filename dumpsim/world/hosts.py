@@ -52,7 +52,7 @@ def turns(schedule: str) -> Callable[[Sequence[int], int], int]:
         return lambda runnable, last: draws.randrange(len(runnable))
     raise BadInputError(
         f"{schedule!r} is no order of turns",
-        where="schedule",
+        where="--schedule",
         allowed=SCHEDULES,
         nearest=nearest(schedule, SCHEDULES),
     )

@@ -153,3 +153,28 @@ def test_a_module_runs_as_main_and_an_error_is_shown_as_of_the_script(tmp_path):
         "raised in rank 1 of 2",
         "dumpsim: rank 0: exit code 0, rank 1: KeyError, exit code 1",
     ]
+
+
+DIFFER = """
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, ops
+from mindspore.communication import get_rank, init
+
+init()
+ops.AllReduce()(Tensor(np.ones(4 + get_rank() // 2, np.float32))).asnumpy()
+"""
+
+
+def test_an_error_of_each_rank_is_shown(tmp_path):
+    (tmp_path / "train.py").write_text(DIFFER)
+    run = dumprun.cli(tmp_path, "run", "--ranks", "3", "train.py", code=1)
+    lines = run.err.splitlines()
+    assert "raised in rank 2 of 3" in lines
+    shown = [line for line in lines if "[EI0005]" in line]
+    assert len(shown) == 3
+    assert "CollectiveError: rank 2, " in shown[0]
+    assert shown[1].startswith("rank 0: CollectiveError: rank 0, ")
+    assert "(rank 2, " in shown[1]
+    assert shown[2].startswith("rank 1: CollectiveError: rank 1, ")
+    assert lines[-1] == "dumpsim: ranks 0-2: CollectiveError, exit code 1"

@@ -126,6 +126,7 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
         saturation=overflow_mode(session.chip, environment) is OverflowMode.SATURATION,
         rank=output_rank(),
         device_id=session.device_id,
+        member=current().rank,
         clock=session.clock,
         settings=session.settings,
         disk=session.disk,

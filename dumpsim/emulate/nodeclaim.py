@@ -1,0 +1,95 @@
+"""The place of a launcher among several of one job, on one machine."""
+
+import fcntl
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Mapping
+from weakref import finalize
+
+from dumpsim.core.errors import BadInputError
+from dumpsim.core.regular import read_text
+
+__all__ = ["NodeClaim"]
+
+
+class NodeClaim:
+    """Claims the number of a node, for as long as this object or a process that was forked from its own lives.
+
+    Parameters
+    ----------
+    job : str
+        Name of the job: address and port of its scheduler.
+    node : int
+        The number to claim; -1 takes the lowest free one.
+    nodes : int
+        How many there are.
+
+    Attributes
+    ----------
+    node : int
+    token : str
+        The same for all launchers of the job.
+
+    Raises
+    ------
+    BadInputError
+        Where the number is taken, or all of them are.
+    """
+
+    def __init__(self, job: str, node: int, nodes: int) -> None:
+        self._directory = f"{tempfile.gettempdir()}/dumpsim-{os.getuid()}-msrun-{job.replace(':', '_')}"
+        os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        found = os.lstat(self._directory)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise BadInputError("belongs to somebody else", where=self._directory, code="DS-RUN-011")
+        taken = False
+        for number in range(nodes) if node == -1 else (node,):
+            descriptor = os.open(f"{self._directory}/node-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                continue
+            finalize(self, os.close, descriptor)
+            os.ftruncate(descriptor, 0)
+            self.node, taken, self._descriptor = number, True, descriptor
+            self._since_ns = os.fstat(descriptor).st_mtime_ns
+            break
+        if not taken:
+            what = f"all {nodes} nodes of the job are taken" if node == -1 else f"node {node} of the job is taken"
+            raise BadInputError(what, where="--node_rank", code="DS-RUN-011")
+        self.token = self._shared_token()
+
+    def report(self, rank: int, ending: str) -> None:
+        """Let the launcher of the scheduler know how a worker has ended."""
+        os.write(self._descriptor, f"{rank} {ending}\n".encode())
+
+    def reports(self) -> Mapping[int, str]:
+        """How workers of the other launchers have ended, since this one has come."""
+        found = {}
+        for entry in os.scandir(self._directory):
+            if entry.name.startswith("node-") and entry.stat().st_mtime_ns > self._since_ns:
+                for line in read_text(entry.path, 1 << 20).splitlines(keepends=True):
+                    rank, _, ending = line.partition(" ")
+                    if ending.endswith("\n"):
+                        found[int(rank)] = ending.rstrip("\n")
+        return found
+
+    def _shared_token(self) -> str:
+        """The token of the directory, made by the first who comes."""
+        place = f"{self._directory}/token"
+        part = f"{place}-{os.getpid()}"
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, secrets.token_hex(16).encode())
+        finally:
+            os.close(descriptor)
+        try:
+            os.link(part, place)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(part)
+        return read_text(place, 64)

@@ -1,0 +1,56 @@
+"""The scheduler of a job of `dumpsim msrun`: its hub, in a process of its own.
+
+Run as ``python -m dumpsim.emulate.scheduler`` in the environment of the launcher, which writes a line for each of its
+workers that has ended (``3 exit code 7``) to the standard input. The job ends with its last rank, or with the launcher.
+"""
+
+import os
+import sys
+import threading
+
+from dumpsim.core.errors import BadInputError
+from dumpsim.world.exchange import Ending
+from dumpsim.world.hub import ADDRESS, TOKEN, Hub
+
+__all__ = ["main"]
+
+_FOREVER_S = 1e9
+
+
+def main() -> None:
+    """Serve until the job is over."""
+    size = int(os.environ["MS_WORKER_NUM"])
+    limit = float(os.environ["MS_TOPO_TIMEOUT"])
+    connect_s = limit if limit >= 0 else _FOREVER_S
+    try:
+        hub = Hub(size, address=os.environ[ADDRESS], token=os.environ[TOKEN], connect_s=connect_s, report=_report)
+    except BadInputError as error:
+        print(f"ERROR: {error}", flush=True)
+        raise SystemExit(2) from None
+    print(f"The scheduler of {size} workers listens at {hub.address}.", flush=True)
+    threading.Thread(target=_listen, args=[hub], daemon=True).start()
+    with hub:
+        hub.serve()
+    print("The job is over.", flush=True)
+    if any("has not come" in ending.text for ending in hub.endings.values()):
+        raise SystemExit(1)  # who comes later finds nobody
+
+
+def _listen(hub: Hub) -> None:
+    """Hear of workers from the launcher; its end is that of the job."""
+    for line in sys.stdin:
+        rank, _, how = line.rstrip("\n").partition(" ")
+        hub.lost(int(rank), how)
+    hub.close()
+
+
+def _report(rank: int, ending: Ending) -> None:
+    """Log the end of a rank; a script that asks nothing of the job ends without a word to the hub."""
+    if ending.kind == "left" or ending.text == "exit code 0":
+        print(f"rank {rank} has ended", flush=True)
+    else:
+        print(f"ERROR: rank {rank} has {ending.kind}: {ending.text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Rank tables: both templates, and each way in which one is wrong."""
+
+import copy
+import json
+
+import pytest
+
+from dumpsim.core.errors import BadInputError
+from dumpsim.world.ranktable import TableDevice, parse_rank_table, read_rank_table
+
+
+def device(number, rank, ip=None):
+    return {"device_id": str(number), "device_ip": ip or f"10.1.0.{rank + 1}", "rank_id": str(rank)}
+
+
+TWO_SERVERS = {
+    "version": "1.0",
+    "server_count": "2",
+    "server_list": [
+        {"server_id": "10.0.0.1", "device": [device(0, 0), device(1, 1)], "host_nic_ip": "reserve"},
+        {"server_id": "10.0.0.2", "device": [device(0, 2), device(1, 3)], "host_nic_ip": "reserve"},
+    ],
+    "status": "completed",
+}
+
+OLDER = {
+    "status": "completed",
+    "group_count": "1",
+    "group_list": [
+        {
+            "group_name": "hccl_world_group",
+            "instance_count": "2",
+            "device_count": "3",
+            "instance_list": [
+                {"pod_name": "a", "server_id": "10.0.0.1", "devices": [{"device_id": "4", "device_ip": "10.1.0.1"}]},
+                {
+                    "pod_name": "b",
+                    "server_id": "10.0.0.2",
+                    "devices": [
+                        {"device_id": "0", "device_ip": "10.1.0.2"},
+                        {"device_id": "1", "device_ip": "10.1.0.3"},
+                    ],
+                },
+            ],
+        }
+    ],
+}
+
+
+def test_both_templates_give_ranks_devices_and_servers(tmp_path):
+    (tmp_path / "table.json").write_text(json.dumps(TWO_SERVERS))
+    table = read_rank_table(str(tmp_path / "table.json"))
+    assert table.version == "1.0"
+    assert table.servers == ("10.0.0.1", "10.0.0.2")
+    assert table.devices[2] == TableDevice(rank=2, device_id=0, server="10.0.0.2", ip="10.1.0.3")
+    older = parse_rank_table(json.dumps(OLDER))
+    assert [(one.rank, one.device_id, one.server) for one in older.devices] == [
+        (0, 4, "10.0.0.1"),
+        (1, 0, "10.0.0.2"),
+        (2, 1, "10.0.0.2"),
+    ]
+
+
+def test_one_server_needs_no_addresses_and_ranks_may_come_in_any_order():
+    rows = [{"device_id": str(n), "rank_id": str(rank)} for n, rank in enumerate([1, 0])]
+    document = {"version": "1.0", "status": "completed", "server_count": "1"}
+    table = parse_rank_table(json.dumps(document | {"server_list": [{"server_id": "a", "device": rows}]}))
+    assert [(one.rank, one.device_id) for one in table.devices] == [(0, 1), (1, 0)]
+
+
+def changed(path, value, document=TWO_SERVERS):
+    found = at = copy.deepcopy(document)
+    *steps, last = path
+    for step in steps:
+        at = at[step]
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return found
+
+
+FIRST = ("server_list", 0, "device", 0)
+UNREADABLE = [
+    (changed(["version"], None), "$.version: is missing"),
+    (changed(["version"], 1.0), "$.version: 1.0 is no string"),
+    (changed(["version"], "2.0"), "$.version: '2.0'; allowed: 1.0"),
+    (changed(["status"], "initializing"), "$.status: 'initializing'; allowed: completed"),
+    (changed(["server_count"], "3"), "$.server_count: states 3, but 2 are there"),
+    (changed(["server_count"], 2), "$.server_count: 2 is no string"),
+    (changed(["server_list"], {}), "$.server_list: no list of objects"),
+    (changed(["server_list"], []), "$.server_list: no list of objects"),
+    (changed(["server_list", 1, "device"], None), "$.server_list[1].device: is missing"),
+    (changed(["server_list", 1, "server_id"], ""), "$.server_list[1].server_id: '' is no string"),
+    (changed([*FIRST, "rank_id"], "-1"), "$.server_list[0].device[0].rank_id: '-1' is not a number"),
+    (changed([*FIRST, "rank_id"], 0), "$.server_list[0].device[0].rank_id: 0 is no string"),
+    (changed([*FIRST, "device_id"], "x"), "$.server_list[0].device[0].device_id: 'x' is not a number"),
+    (changed([*FIRST, "device_port"], "70000"), "$.server_list[0].device[0].device_port: '70000' is not a number"),
+    (changed(["group_count"], "2", OLDER), "$.group_count: states 2, but 1 are there"),
+    (changed(["group_list", 0, "device_count"], "4", OLDER), "$.group_list[0].device_count: states 4, but 3"),
+    (changed(["group_list", 0, "group_name"], None, OLDER), "$.group_list[0].group_name: is missing"),
+    ([], "$: no object"),
+]
+UNFIT = [
+    (changed([*FIRST, "rank_id"], "1"), "rank_id 1 is there twice, or one before it is missing"),
+    (changed([*FIRST, "rank_id"], "9"), "rank_id 1 is there twice, or one before it is missing"),
+    (changed([*FIRST, "device_id"], "1"), "ranks 0 and 1 both have device 1 of 10.0.0.1"),
+    (changed([*FIRST, "device_ip"], "10.1.0.300"), "device_ip '10.1.0.300' of rank 0 is no IP address"),
+    (changed([*FIRST, "device_ip"], "10.1.0.4"), "ranks 0 and 3 both have device_ip 10.1.0.4"),
+    (changed([*FIRST, "device_ip"], None), "rank 0 has no device_ip, which several servers need"),
+    (
+        changed(["server_list", 0, "device"], [device(0, 0), device(1, 2, "10.1.0.9")])
+        | {"server_list": [
+            {"server_id": "a", "device": [device(0, 0), device(1, 2)]},
+            {"server_id": "b", "device": [device(0, 1), device(1, 3)]},
+        ]},
+        "the ranks of server a interleave with those of others",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("document", "text", "code"),
+    [(*row, "EI0004") for row in UNREADABLE] + [(*row, "EI0014") for row in UNFIT],
+    ids=range(len(UNREADABLE) + len(UNFIT)),
+)
+def test_a_wrong_table_is_refused_with_the_place(document, text, code):
+    with pytest.raises(BadInputError) as caught:
+        parse_rank_table(json.dumps(document), where="table.json")
+    assert str(caught.value).startswith("table.json: ")
+    assert text in str(caught.value)
+    assert str(caught.value).endswith(f"[{code}]")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"version": NaN'])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(BadInputError, match=r"no JSON.*\[EI0004\]"):
+        parse_rank_table(text)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BadInputError, match=r"absent.json: .*\[EI0004\]"):
+        read_rank_table(str(tmp_path / "absent.json"))
