@@ -82,6 +82,11 @@ class Injector:
                     struck.append(fault)
         return tuple(struck)
 
+    @property
+    def has_collectives(self) -> bool:
+        """Whether there are faults of ranks at collectives."""
+        return bool(self._collectives)
+
     def collective(self, op_type: str, full_name: str, group: str) -> tuple[Any, ...]:
         """A collective is called: the faults of the rank that strike it now.
 

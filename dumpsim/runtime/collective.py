@@ -19,6 +19,7 @@ from dumpsim.graph.graph import Node
 from dumpsim.ops.halo import DIRECTIONS, Region, borders, halo
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.slot import Array
+from dumpsim.world import current
 
 __all__ = ["Attendance", "Kind", "Operator", "attend", "caller", "is_shared", "place_of"]
 
@@ -347,6 +348,10 @@ def attend(
     BadInputError
         For a call that no group can carry out.
     """
+    if injector is not None and injector.has_collectives:
+        from dumpsim.world.faulty import FaultyGroup  # most runs have no faults
+
+        group = FaultyGroup(group, injector, current().communicator)
     calls = operator.calls(group)
     meetings = [
         group.join(call, partial(_brought, operator, call, number, operands)) for number, call in enumerate(calls)

@@ -135,9 +135,7 @@ class Session:
         self.seed = self.settings.seed
         self.observers = Observers(self.rank)
         self._world = context.world
-        if scheduler is None and (context.world.ranks > 1 or context.world.has(Scheduler)):
-            scheduler = context.world.get(Scheduler)
-        self._scheduler = scheduler
+        self._scheduler = context.scheduler if scheduler is None else scheduler
         self._find = find
         self.engine = engine_of(self.settings.engine) if engine is None else engine
         self._context_target: str | None = None

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,12 +25,14 @@ from dumpsim.world.carrier import Carrier, SharedTensors
 from dumpsim.world.collective import check_call
 from dumpsim.world.cost import collective_ns, placement
 from dumpsim.world.ending import RankStopped
-from dumpsim.world.hub import ADDRESS, LOCK_BYTES, TOKEN, Hub, endpoint
+from dumpsim.world.hub import LOCK_BYTES, Hub, endpoint
 from dumpsim.world.membership import WORLD, WORLD_GROUPS, check_members
 from dumpsim.world.reduction import folder
 from dumpsim.world.segment import Segment, open_segment
 from dumpsim.world.wire import (
+    ADDRESS,
     LONGEST,
+    TOKEN,
     Frames,
     WireError,
     decode_call,
@@ -264,6 +267,18 @@ class Client:
                 raise PeerError(f"rank {rank} has died in a collective: {self._dead[rank]}", rank=rank)
         if self._stop is not None:
             raise RankStopped(f"rank {self.rank} is stopped: {self._stop}")
+
+    def finish(self) -> None:
+        """End the part of a rank whose process ends: its device finishes, unless the script has raised."""
+        error = getattr(sys, "last_value", None)
+        try:
+            if error is None and not self._left:
+                self.scheduler.finish(self.rank)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.leave(error)
 
     def wait(self) -> bool:
         """Block until the hub has said something; False: nobody can progress any longer."""

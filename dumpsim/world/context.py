@@ -13,6 +13,10 @@ from dumpsim.core.communicator import Communicator
 from dumpsim.core.settings import RunSettings
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.process import ProcessState
+from dumpsim.world.wire import ADDRESS, TOKEN
+
+if TYPE_CHECKING:
+    from dumpsim.device.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from dumpsim.device.scheduler import Scheduler
@@ -224,6 +228,8 @@ class RankContext(_Table):
         >>> context.communicator.rank, context.communicator.size
         (3, 4)
         """
+        if self._communicator is None and self._has_hub:
+            self._join_hub()
         if self._communicator is None:
             from dumpsim.device.scheduler import Scheduler  # first here: most processes ask for their rank alone
             from dumpsim.world.local import LocalCommunicator, LocalJob
@@ -233,6 +239,33 @@ class RankContext(_Table):
             scheduler = self.world.get(Scheduler) if several else None
             self._communicator = LocalCommunicator(self.rank, self.size, job, scheduler)
         return self._communicator
+
+    @property
+    def scheduler(self) -> "Scheduler | None":
+        """What steps the devices of this rank together with those of others; None for a rank that is alone."""
+        from dumpsim.device.scheduler import Scheduler
+
+        if self._communicator is None and self._has_hub:
+            self._join_hub()
+        several = self.world.ranks > 1 or self.world.has(Scheduler)
+        return self.world.get(Scheduler) if several else None
+
+    @property
+    def _has_hub(self) -> bool:
+        """Whether somebody has started this process as a rank of a job."""
+        return self.world.ranks == 1 and bool(self.environment.get(ADDRESS))
+
+    def _join_hub(self) -> None:
+        """Take the rank's place in its job, until the rank ends."""
+        from dumpsim.device.scheduler import Scheduler
+        from dumpsim.world.client import connect
+
+        client = connect(
+            self.environment[ADDRESS], token=self.environment.get(TOKEN, ""), rank=self.rank, size=self.size
+        )
+        self._communicator = client
+        self.world.put(Scheduler, client.scheduler)
+        self.at_close(client.finish)
 
     def _make(self, kind: type[T]) -> T:
         token = _CURRENT.set(self)

@@ -57,11 +57,10 @@ class FaultyGroup:
                     delay_ns += round(fault.seconds * _SECOND)
                 case DivergeFault():
                     call = _other(call, fault.change)
-        if call is not own:
-            meeting = self._group.join(call, _resized(call, offer))
-        else:
-            meeting = self._group.join(call, offer)
-        return FaultyMeeting(meeting, own, delay_ns, hangs=hangs) if hangs or delay_ns or call is not own else meeting
+        meeting = self._group.join(call, offer if call is own else _resized(call, offer))
+        if not hangs and not delay_ns and call is own:
+            return meeting
+        return FaultyMeeting(meeting, own, call, delay_ns, hangs=hangs)
 
     def cost_ns(self, call: Call) -> int:
         """Duration on the virtual clock."""
@@ -71,10 +70,11 @@ class FaultyGroup:
 class FaultyMeeting:
     """A collective to which its member comes late, or never, or as something else."""
 
-    def __init__(self, meeting: Meeting, own: Call, delay_ns: int, *, hangs: bool) -> None:
+    def __init__(self, meeting: Meeting, own: Call, called: Call, delay_ns: int, *, hangs: bool) -> None:
         self.tag = meeting.tag
         self._meeting = meeting
         self._own = own
+        self._called = called
         self._delay_ns = delay_ns
         self._hangs = hangs
 
@@ -110,10 +110,15 @@ class FaultyMeeting:
 
     def results(self) -> Sequence[Array]:
         """What the member gets, in the number types and shapes that it has asked for."""
-        return [
-            _as(array, kind, shape)
-            for array, (kind, shape) in zip(self._meeting.results(), self._own.tensors, strict=False)
-        ]
+        given = self._meeting.results()
+        if self._called is self._own or self._called.op != self._own.op:
+            return given
+        (kind, shape), (_, called) = self._own.tensors[0], self._called.tensors[0]
+        found = []
+        for array in given:
+            length = array.shape[0] * shape[0] // called[0] if shape else 1
+            found.append(_as(array, kind, (length, *array.shape[1:]) if shape else ()))
+        return found
 
 
 def _other(call: Call, change: str) -> Call:

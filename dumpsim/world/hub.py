@@ -19,17 +19,16 @@ from dumpsim.core.errors import BadInputError, DumpsimError
 from dumpsim.core.partname import machine
 from dumpsim.world.exchange import Ending, Exchange
 from dumpsim.world.segment import Segment
-from dumpsim.world.wire import LONGEST, Frames, WireError, encode, encode_error, take
+from dumpsim.world.wire import ADDRESS, LONGEST, TOKEN, Frames, WireError, encode, encode_error, take
 
 __all__ = ["ADDRESS", "LOCK_BYTES", "TOKEN", "Hub", "endpoint"]
 
-ADDRESS = "DUMPSIM_HUB"
-TOKEN = "DUMPSIM_HUB_TOKEN"
 LOCK_BYTES = 1 << 12  # of the segment of locks, before those of the ranks
 
 _LOOK_S = 0.05  # between two looks at the locks
 _GREETING_S = 5.0  # for a hello
 _STRANGERS = 64  # connections without a hello, over the number of ranks
+_ENDED = "its process has ended"
 _QUEUE = 1 << 28  # bytes that wait for a rank that does not read
 
 
@@ -100,6 +99,8 @@ class Hub:
     ----------
     address, token : str
         As ranks need them.
+    explain : callable or None
+        ``explain(rank)`` is asked, in the hub's thread, why the process of a rank has ended; by default nobody is.
     endings : dict of int to Ending
         What has become of ranks that do not run any longer.
 
@@ -136,6 +137,7 @@ class Hub:
             _seconds(os.environ if environment is None else environment) if connect_s is None else connect_s
         )
         self.address = address or f"unix:@dumpsim-{secrets.token_hex(8)}"
+        self.explain: Callable[[int], str | None] | None = None
         self._report = report
         self._spread = spread
         self._exchange = Exchange(size, self._post, self._ended, spread=spread)
@@ -252,37 +254,40 @@ class Hub:
     # ------------------------------------------------------------------ serving
     def serve(self) -> None:
         """Serve until all ranks have ended, or `close`."""
-        while not self._closing and not (self._exchange.over and not self._unsent()):
-            for key, events in self._selector.select(_LOOK_S if self._ranks else min(1.0, self.connect_s / 4)):
-                if key.fileobj is self._listening:
-                    self._accept()
-                elif key.fd == self._bell:
-                    os.read(self._bell, 4096)
-                elif (connection := self._connections.get(key.fd)) is not None:
-                    if events & selectors.EVENT_WRITE:
-                        self._flush(connection)
-                    if events & selectors.EVENT_READ and key.fd in self._connections:
-                        self._read(connection)
-            while self._lost:
-                rank, why = self._lost.pop(0)
-                if rank not in self._ranks:  # otherwise what it has sent before comes first
-                    self._exchange.died(rank, why)
-                else:
-                    self._ranks[rank].closing = self._drained(self._ranks[rank], why)
-            self._look()
-            self._exchange.settle()
-        for connection in list(self._connections.values()):
-            self._drop(connection, "")
-        self._over.set()
+        try:
+            while not self._closing and not (self._exchange.over and not self._unsent()):
+                self._turn()
+        finally:
+            for connection in list(self._connections.values()):
+                self._drop(connection, "")
+            self._over.set()
+
+    def _turn(self) -> None:
+        """Handle what has come, and look after the ranks."""
+        for key, events in self._selector.select(_LOOK_S if self._ranks else min(1.0, self.connect_s / 4)):
+            if key.fileobj is self._listening:
+                self._accept()
+            elif key.fd == self._bell:
+                os.read(self._bell, 4096)
+            elif (connection := self._connections.get(key.fd)) is not None:
+                if events & selectors.EVENT_WRITE:
+                    self._flush(connection)
+                if events & selectors.EVENT_READ and key.fd in self._connections:
+                    self._read(connection)
+        while self._lost:
+            rank, why = self._lost.pop(0)
+            connection = self._ranks.get(rank)
+            if connection is None:
+                self._exchange.died(rank, why)
+            else:  # what it has sent before comes first
+                self._exchange.reasons[rank] = why
+                self._read(connection)
+                self._drop(connection, why)
+        self._look()
+        self._exchange.settle()
 
     def _unsent(self) -> bool:
         return any(connection.unsent for connection in self._connections.values())
-
-    def _drained(self, connection: _Connection, why: str) -> bool:
-        """Take what a process has sent before it ended."""
-        self._exchange.reasons[connection.rank] = why
-        self._read(connection)
-        return True
 
     def _accept(self) -> None:
         try:
@@ -307,7 +312,7 @@ class Hub:
             except OSError:
                 received = b""
             if not received:
-                self._drop(connection, "its process has ended")
+                self._drop(connection, _ENDED)
                 return
             self._heard = time.monotonic()
             try:
@@ -405,6 +410,8 @@ class Hub:
         connection.socket.close()
         if connection.rank >= 0:
             del self._ranks[connection.rank]
+            if why == _ENDED and self.explain is not None and connection.rank not in self.endings:
+                why = self.explain(connection.rank) or why
             self._exchange.died(connection.rank, why)
 
     # ----------------------------------------------------------------- liveness
@@ -416,7 +423,7 @@ class Hub:
                 self._drop(connection, "")
             elif connection.locked and not self._spread and self._free(connection.rank):
                 self._read(connection)
-                self._drop(connection, "its process has ended")
+                self._drop(connection, _ENDED)
         if now - self._started > self.connect_s:
             self._exchange.missing(self.connect_s)
         if now - self._heard > self.watchdog_s:

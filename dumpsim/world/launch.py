@@ -1,4 +1,4 @@
-"""Starts the ranks of a parallel job in this process."""
+"""Starts the ranks of a parallel job."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = ["TRANSPORTS", "launch"]
 
 T = TypeVar("T")
 
-TRANSPORTS = ("local",)
+TRANSPORTS = ("local", "process")
 
 
 def launch(
@@ -45,7 +45,9 @@ def launch(
     args : sequence
         The same objects for all ranks.
     transport : str
-        Where ranks run: ``local``, all of them in this process.
+        Where ranks run: ``local``, all of them in this process, or ``process``, each in a process of its own. That one
+        is forked from this process, so that it has what is loaded here, and it returns copies of: None, bool, numbers,
+        text, bytes, arrays, and lists, tuples and dicts of them.
     environment : mapping, optional
         Environment variables of all ranks, over those of the process. ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID``
         are set for each rank.
@@ -83,15 +85,27 @@ def launch(
     shared = {**os.environ, **(environment or {})}
     if settings is not None:
         shared[VARIABLE] = settings.to_text()
+    if transport == "process":
+        from dumpsim.world.processes import Processes  # most launches do without
+
+        environments = [{**shared, **_numbers(rank, ranks)} for rank in range(ranks)]
+        copies: list[T] = Processes(function, args, environments).run()
+        return copies
     hosts = RankHosts(RunSettings.from_environment(shared).schedule)
     world = World(ranks)
     world.put(Scheduler, hosts.scheduler)
     for rank in range(ranks):
-        own = {"RANK_ID": str(rank), "RANK_SIZE": str(ranks), "DEVICE_ID": str(rank)}
-        context = RankContext(rank=rank, size=ranks, device_id=rank, environment={**shared, **own}, world=world)
+        context = RankContext(
+            rank=rank, size=ranks, device_id=rank, environment={**shared, **_numbers(rank, ranks)}, world=world
+        )
         hosts.add(context, partial(function, *args))
     try:
         results: list[T] = hosts.run()
     finally:
         world.close()
     return results
+
+
+def _numbers(rank: int, ranks: int) -> dict[str, str]:
+    """The variables that each rank has of its own."""
+    return {"RANK_ID": str(rank), "RANK_SIZE": str(ranks), "DEVICE_ID": str(rank)}

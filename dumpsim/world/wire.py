@@ -14,8 +14,10 @@ from dumpsim.core.errors import DumpsimError
 from dumpsim.core.gate import Failure
 
 __all__ = [
+    "ADDRESS",
     "FIRST",
     "LONGEST",
+    "TOKEN",
     "Frames",
     "WireError",
     "decode_call",
@@ -28,6 +30,8 @@ __all__ = [
     "take",
 ]
 
+ADDRESS = "DUMPSIM_HUB"  # the variables that hold where the hub of a rank's job listens, and the job's token
+TOKEN = "DUMPSIM_HUB_TOKEN"
 FIRST = 1 << 12  # bytes of a frame from somebody who has not shown the job's token
 LONGEST = 1 << 26
 _LENGTH = struct.Struct(">I")
