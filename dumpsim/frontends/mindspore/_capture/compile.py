@@ -117,6 +117,7 @@ def compile_cell(
             programs[key] = None
             return compile_cell(cell, args, kwargs, session)
         programs[key] = compiled
+        cell._share_parameters()
     return compiled
 
 

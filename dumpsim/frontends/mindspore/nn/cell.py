@@ -1,6 +1,7 @@
 """``mindspore.nn.Cell``: the building block of networks."""
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,7 @@ from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode
+from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode, get_auto_parallel_context
 from dumpsim.frontends.mindspore.nn._hooks import Hook, HookHandle, Hooks, constructed, has_bprop
 from dumpsim.frontends.mindspore.nn._tree import CellTree
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
@@ -164,6 +165,12 @@ class Cell(CellTree):
         if listener.listeners():
             return listener.called("cell", self, self._run, args, kwargs)
         return self._run(*args, **kwargs)
+
+    def _share_parameters(self) -> None:
+        """After the cell was compiled: take the weights of rank 0, where the parallel context asks for it."""
+        if get_auto_parallel_context("parameter_broadcast"):
+            # made of cells, as this one
+            import_module("dumpsim.frontends.mindspore.nn.wrap._broadcast").broadcast_parameters(self)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         """Op by op."""

@@ -9,6 +9,11 @@ from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.amp import build_train_network
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.context import get_auto_parallel_context, get_context
+from dumpsim.frontends.mindspore.parallel._utils import (
+    _get_parallel_mode,
+    _get_parameter_broadcast,
+    _parameter_broadcast_check,
+)
 from dumpsim.frontends.mindspore.train.callback._callback import CallbackList, InternalCallbackParam, RunContext
 from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 
@@ -71,6 +76,7 @@ class Model:
             self._precision["loss_scale_manager"] = kwargs["loss_scale_manager"]
         if not isinstance(network, nn.Cell):
             raise ScriptTypeError(f"The type of 'network' should be 'Cell', but got type '{type(network).__name__}'.")
+        _parameter_broadcast_check(_get_parallel_mode(), _get_parameter_broadcast())
         self._network = network
         self._loss_fn = loss_fn
         self._optimizer = optimizer

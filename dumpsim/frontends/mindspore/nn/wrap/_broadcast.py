@@ -1,0 +1,53 @@
+"""The weights of rank 0 for all ranks, before the first step of a data-parallel run. [observed 2.10]"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.communication.management import create_group, get_group_size
+from dumpsim.frontends.mindspore.context import get_context
+from dumpsim.frontends.mindspore.nn.cell import Cell
+from dumpsim.frontends.mindspore.ops.operations.comm_ops import Broadcast
+from dumpsim.frontends.mindspore.parallel._utils import _get_parameter_broadcast, _reduces_gradients
+
+__all__ = ["broadcast_parameters"]
+
+_GROUP = "BroadcastWorldGroup"
+
+
+class _BroadCastCell(Cell):
+    """One Broadcast of all weights, in float32."""
+
+    def __init__(self, params: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.params = tuple(params)
+        if get_context("device_target") == "Ascend":
+            create_group(_GROUP, list(range(get_group_size())))
+            self.broadcast = Broadcast(0, _GROUP)
+        else:
+            self.broadcast = Broadcast(0)
+
+    def construct(self) -> Any:
+        params = tuple(ops.cast(param, mstype.float32) for param in self.params)
+        params = self.broadcast(params)
+        return tuple(ops.cast(new, param.dtype) for new, param in zip(params, self.params, strict=True))
+
+
+def broadcast_parameters(cell: Any) -> None:
+    """Give all ranks the weights that a cell has on rank 0, where the script asks for it.
+
+    It is a graph of its own, which runs once, after the graph of the cell was compiled.
+
+    Parameters
+    ----------
+    cell : Cell
+        Layer-wise parallel parameters keep their values.
+    """
+    if not (_get_parameter_broadcast() and _reduces_gradients()) or isinstance(cell, _BroadCastCell):
+        return
+    parameters = [each for each in cell.get_parameters() if not each.layerwise_parallel]
+    values = _BroadCastCell([Tensor(parameter.asnumpy()) for parameter in parameters])()
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.set_data(value)
