@@ -34,7 +34,7 @@ class Recorder:
         self._ends: dict[int, int] = {}
         self._running = False  # a run of a root graph
         self._first_task = 0  # of the run
-        self._event: tuple[int, int, Mapping[str, Any]] | None = None  # of the kernel that runs: stream, task, details
+        self._events: dict[tuple[int, int], Mapping[str, Any]] = {}  # of kernels that run, by stream and task
         self._step_start: int | None = None
         self._step_waits = False
         self._start_ns = 0
@@ -77,7 +77,8 @@ class Recorder:
             cube_ops=frozenset(chip.cube_ops),
         )
         self._tasks, self._iterations, self._steps = [], [], []
-        self._running, self._event, self._step_start, self._step_waits = False, None, None, False
+        self._events.clear()
+        self._running, self._step_start, self._step_waits = False, None, False
         return profile
 
     def begin_step(self) -> None:
@@ -134,7 +135,7 @@ class Recorder:
             "outputs": tuple(map(_operand, event.outputs)),
             "flops": event.flops,
         }
-        self._event = event.stream_id, event.task_id, details
+        self._events[event.stream_id, event.task_id] = details
 
     def after_task(self, event: TaskEvent) -> None:
         """The task itself reports when it ends."""
@@ -143,9 +144,8 @@ class Recorder:
         """A task has run."""
         kind = task.kind.value
         details: Mapping[str, Any] = {"op_type": task.name.rpartition("/")[2] if kind in KERNELS else ""}
-        if self._event is not None and self._event[:2] == (task.stream_id, task.task_id):
-            details = self._event[2]
-        self._event = None
+        if kind in KERNELS:  # a collective is announced before other tasks that run until all ranks are there
+            details = self._events.pop((task.stream_id, task.task_id), details)
         self._tasks.append(
             TaskRecord(
                 name=task.name,

@@ -13,7 +13,7 @@ from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.event import Event
 from dumpsim.device.injector import matches
 from dumpsim.device.stream import Stream
-from dumpsim.device.task import Task, TaskIds, TaskKind
+from dumpsim.device.task import UNKNOWN_TASK_ID, Task, TaskIds, TaskKind
 from dumpsim.graph.program import KernelGraph
 from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.collective import Attendance, Operator, attend, is_shared, place_of
@@ -277,6 +277,7 @@ class LoadedGraph:
             inputs = self._kernels.inputs(binding, call, task)
             if inputs is not None:
                 stream.launch(inputs, TaskIds())  # the numbers of the others do not depend on who looks
+                inputs.task_id = UNKNOWN_TASK_ID
         if self._device.races is not None:
             task.touches = partial(touched, binding, call, None if group is None else group.name)
         stream.launch(task, ids)

@@ -12,6 +12,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Tensor, nn
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.profiling.recorder import Recorder
 from dumpsim.runtime.session import Session
 from dumpsim.world import current, launch
 
@@ -157,3 +158,20 @@ def test_a_rank_that_dumps_longer_lets_the_other_one_wait(tmp_path):
     lost = [dumped - plain for (_, dumped), (_, plain) in zip(slow, fast, strict=True)]
     assert min(lost) > 3 * 10**5  # ten files of rank 0, for which rank 1 waits
     assert abs(slow[0][1] - slow[1][1]) < 10**6
+
+
+def test_a_profile_knows_the_collectives_that_other_ranks_delay():
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+        recorder = Recorder()
+        recorder.start(Session.current())
+        Net()(Tensor(part(current().rank)))
+        return recorder.stop()
+
+    for profile in launch(main, ranks=SIZE, settings=QUIET):
+        found = [task for task in profile.tasks if task.kind == "KERNEL_HCCL"]
+        assert [task.op_type for task in found] == list(TYPES["O0"])
+        assert [task.inputs[0].shape for task in found] == [(4, 8), (4, 8), (8, 8)]
+        assert {task.stream_id for task in found} == {1}
+        ids = [task.task_id for task in profile.tasks if task.stream_id == 1 and task.kind != "HOST_CALLBACK"]
+        assert ids == list(range(len(ids)))
