@@ -14,6 +14,7 @@ from dumpproto import messages
 
 import dumpsim
 from dumpsim.analysis.msaccucmp.command import run
+from dumpsim.analysis.msaccucmp.dumpfile import Tensor
 from dumpsim.core.partname import CLAIM
 
 STEM = "Op.name.1.2.1700000000000000"
@@ -365,3 +366,18 @@ def test_the_script_runs_by_its_path_and_as_a_module(tmp_path, dump):
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (0, "")
         assert names(out) == [f"{STEM}.input.0.npy"]
+
+
+@pytest.mark.parametrize(("name", "dimensions"), [
+    *((name, len(name)) for name in ("NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN")),  # a letter each
+    ("NC1HWC0", 5), ("NDC1HWC0", 6), ("FRACTAL_Z", 4), ("FRACTAL_Z_3D", 4),
+])  # fmt: skip
+def test_a_layout_of_other_dimensions_than_its_name_says_is_nd(name, dimensions):
+    found = [
+        Tensor(
+            io="input", index=0, dtype="float16", format=name, shape=(2,) * rank, original_shape=(), groups=1,
+            address=0, raw=np.zeros(2**rank, np.float16),
+        ).real_format
+        for rank in range(1, 8)
+    ]  # fmt: skip
+    assert found == [name if rank == dimensions else "ND" for rank in range(1, 8)]

@@ -425,25 +425,21 @@ def test_what_is_unwritten_is_flushed_when_a_script_fails(tmp_path):
     assert json.loads((tmp_path / "d/rank0/torch_api_dump_stack.json").read_text())
 
 
-@pytest.mark.parametrize("early", [False, True])
-def test_ranks_of_torch_distributed(tmp_path, early):
+def test_ranks_of_torch_distributed(tmp_path):
     """Whether the ranks are known at init or, as with ``mp.spawn``, by the first call only."""
     script = f"""
 import sys, torch, torch.distributed as dist
 from dumpsim import migrator
 rank = int(sys.argv[1])
-def begin():
-    dist.init_process_group("gloo", init_method="file://{tmp_path}/store", rank=rank, world_size=2)
-if not {early}:
-    begin()
 net = torch.nn.Linear(2, 2)
 x = torch.ones(1, 2) * rank
-with migrator.api_dump_init(net, {str(tmp_path / "d")!r}) as dump:
-    if {early}:
-        begin()
-    dump.start(dump_type="statistics")
-    net(x)
-    dump.stop()
+for folder in ("first_call", "init"):
+    with migrator.api_dump_init(net, {str(tmp_path)!r} + "/" + folder) as dump:
+        if folder == "first_call":
+            dist.init_process_group("gloo", init_method="file://{tmp_path}/store", rank=rank, world_size=2)
+        dump.start(dump_type="statistics")
+        net(x)
+        dump.stop()
 dist.barrier()
 dist.destroy_process_group()
 """
@@ -452,8 +448,9 @@ dist.destroy_process_group()
     both = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, str(r)], env=env) for r in (0, 1)]
     assert [process.wait(60) for process in both] == [0, 0]
     for rank in (0, 1):
-        record = next(read_info(tmp_path / f"d/rank{rank}/torch_api_dump_info.pkl"))
-        assert record.max == rank
+        for folder in ("first_call", "init"):
+            record = next(read_info(tmp_path / folder / f"rank{rank}/torch_api_dump_info.pkl"))
+            assert record.max == rank
 
 
 @pytest.mark.parametrize(
