@@ -1,6 +1,7 @@
 """ls, show and stat as a user types them."""
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -12,11 +13,23 @@ import pytest
 from rebuild import rebuild
 from smalltree import api
 
+from dumpsim.cli import main
+
 
 def dumpsim(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "dumpsim", *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
-    )
+    """Run a command: in this process, which has the modules already, unless options ask for one of its own."""
+    command = ["dumpsim", *map(str, arguments)]
+    if options:
+        command = [sys.executable, "-m", *command]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    for stream in (out, err):
+        stream.seek(0)
+    return subprocess.CompletedProcess(command, ended.value.code or 0, out.read(), err.read())
 
 
 @pytest.fixture
