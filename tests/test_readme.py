@@ -144,7 +144,7 @@ def test_the_support_table_is_that_of_the_profiles():
 
 
 def test_the_pytest_example_works_as_written(tmp_path):
-    (code,) = (block for block in blocks("python") if "import pytest" in block)
+    (code,) = (block for block in blocks("python") if "pytest.mark.npu" in block)
     assert "mindspore" in code
     (tmp_path / "test_network.py").write_text(code)
     plugin = any(point.value == "dumpsim.testing.plugin" for point in entry_points(group="pytest11"))
@@ -153,6 +153,26 @@ def test_the_pytest_example_works_as_written(tmp_path):
     assert (tmp_path / "golden" / "test_network" / "test_the_dump_of_my_network" / "dump" / "rank_0").is_dir()
     for options in ("", "-n 2"):
         assert "1 passed" in run(f"{pytest_} {options}", tmp_path).stdout
+
+
+def _test_on_ranks(tmp_path):
+    """Write the README's tests on ranks, and return how to start pytest and how the README does it with processes."""
+    (code,) = (block for block in blocks("python") if "pytest.mark.ranks" in block)
+    (tmp_path / "test_ranks.py").write_text(code)
+    (line,) = (line for block in blocks("sh") for line in block.splitlines() if "--dumpsim-ranks" in line)
+    plugin = any(point.value == "dumpsim.testing.plugin" for point in entry_points(group="pytest11"))
+    return f"{sys.executable} -m pytest" + ("" if plugin else " -p dumpsim.testing.plugin"), line.partition("  #")[0]
+
+
+def test_the_tests_on_ranks_work_as_written(tmp_path):
+    pytest_, _ = _test_on_ranks(tmp_path)
+    assert "2 passed" in run(f"{pytest_} -W error", tmp_path).stdout
+
+
+@pytest.mark.slow
+def test_workers_are_ranks_as_written(tmp_path):
+    pytest_, line = _test_on_ranks(tmp_path)
+    assert "5 passed" in run(line.replace("pytest", pytest_, 1), tmp_path).stdout  # test_part on every worker
 
 
 @pytest.mark.torch

@@ -103,7 +103,9 @@ mean 'saved_data'?) [DS-TST-002]
             given = {"common_dump_settings": common, "e2e_dump_settings": dict(e2e or {})}
             _check(content, given, self._release)
         self._config = path = self.path.parent / "data_dump.json"
-        path.write_text(json.dumps(content, indent=2), encoding="utf-8")
+        part = path.with_name(f".{path.name}.{os.getpid()}")  # other ranks may read it
+        part.write_text(json.dumps(content, indent=2), encoding="utf-8")
+        os.replace(part, path)
         self._set_variable("MINDSPORE_DUMP_CONFIG", str(path))
         return path
 

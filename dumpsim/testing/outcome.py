@@ -1,5 +1,6 @@
 """What became of each rank of a test, and the sections of the test's report that say so."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -64,10 +65,13 @@ def rank_sections(outcomes: Sequence[Outcome], first: int | None) -> list[tuple[
     ranks 0, 2, 3 | stopped: rank 1 has raised ValueError
     """
 
+    above = next((_plain(outcome, outcome.traceback) for outcome in outcomes if outcome.rank == first), "")
+
     def end(outcome: Outcome) -> str:
-        if outcome.rank == first and outcome.traceback:
+        if outcome.traceback and _plain(outcome, outcome.traceback) == above:
             return f"{outcome.line()} (traceback above)"
-        return f"{outcome.line()}\n{outcome.traceback}".rstrip()
+        text = "" if outcome.traceback.strip() == outcome.reason else outcome.traceback
+        return f"{outcome.line()}\n{text}".rstrip()
 
     ordered = sorted(outcomes, key=lambda outcome: (outcome.rank != first, outcome.rank))
     return _folded(ordered, end)
@@ -94,7 +98,12 @@ def output_sections(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 def _folded(outcomes: Sequence[Outcome], text: Callable[[Outcome], str]) -> list[tuple[str, str]]:
     """Title and text for the ranks whose texts are equal, in the order of their first."""
-    found: dict[str, list[int]] = {}
+    found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        found.setdefault(text(outcome), []).append(outcome.rank)
-    return [(named(ranks), one) for one, ranks in found.items()]
+        found.setdefault(_plain(outcome, text(outcome)), []).append(outcome)
+    return [(named(same.rank for same in group), text(group[0])) for group in found.values()]
+
+
+def _plain(outcome: Outcome, text: str) -> str:
+    """A text without what differs between ranks that do the same: their numbers and addresses."""
+    return re.sub(rf"\b(rank) {outcome.rank}\b|\b(0x)[0-9a-f]+", r"\1\2", text)

@@ -6,6 +6,7 @@ It is loaded at the start of every pytest run on the machine, so it imports noth
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ _MARKERS = (
     "ranks(*sizes): run the test on that many emulated ranks; several sizes: once for each of them",
 )
 _WORLD: "pytest.StashKey[RankWorld]" = pytest.StashKey()
+_WORKER = "dumpsim-worker"
+_PLACES = ("local", "xdist")
+_RIGHT = "pytest --dist each --tx 4*popen --dumpsim-ranks=xdist"
 _WHEN = ("fixtures", "session")
 _HINT = (
     "The fixture npu makes `import mindspore` work inside tests. Import it there, or set the ini option\n"
@@ -42,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-golden", action="store_true", help="Write the golden trees of the fixture golden, not compare them."
     )
+    group.addoption(
+        "--dumpsim-ranks",
+        default="local",
+        metavar="local|xdist",
+        help="Where tests with the marker ranks run: all ranks in one process (local), or each worker of pytest-xdist "
+        "is one (xdist, with --dist each --tx 4*popen).",
+    )
     parser.addini(
         "dumpsim_imports",
         "when `import mindspore` finds dumpsim: fixtures (in tests that use the fixture npu) or session (all the time)",
@@ -54,6 +65,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and install the import finder where the ini file asks for it."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
+    where = config.getoption("dumpsim_ranks")
+    if where not in _PLACES:
+        from dumpsim.core.errors import nearest
+
+        meant = nearest(where, _PLACES)
+        hint = f" (did you mean {meant!r}?)" if meant else ""
+        raise pytest.UsageError(f"--dumpsim-ranks: {where!r} is not one of {', '.join(_PLACES)}{hint}")
+    if where == "xdist":
+        _register_workers(config)
     when = config.getini("dumpsim_imports")
     if when not in _WHEN:
         raise pytest.UsageError(f"dumpsim_imports: {when!r} is not one of {', '.join(_WHEN)}")
@@ -63,6 +83,32 @@ def pytest_configure(config: pytest.Config) -> None:
         stack = ExitStack()
         stack.enter_context(aliased())
         config.add_cleanup(stack.close)
+
+
+def _register_workers(config: Any) -> None:
+    """Let each worker of pytest-xdist be a rank; say why where that cannot be."""
+    if hasattr(config, "workerinput"):
+        from dumpsim.testing.workers import Worker
+
+        config.pluginmanager.register(Worker(config), _WORKER)
+        return
+    if not config.pluginmanager.hasplugin("xdist"):
+        raise pytest.UsageError("--dumpsim-ranks=xdist: pytest-xdist is not installed, or switched off")
+    dist = config.getoption("dist")
+    if dist == "no":
+        raise pytest.UsageError(f"--dumpsim-ranks=xdist: there are no workers that could be ranks: {_RIGHT}")
+    if dist != "each":
+        raise pytest.UsageError(
+            f"--dumpsim-ranks=xdist: with --dist {dist} each test runs on one worker alone, and its rank would wait "
+            f"for the others for ever. Either run every test on every worker: {_RIGHT}\n"
+            "or leave --dumpsim-ranks out: each worker then runs all ranks of its tests by itself."
+        )
+    from dumpsim.testing.workers import Controller
+
+    count = sum(
+        int(many) if times else 1 for spec in config.getoption("tx") for many, times, _ in [spec.partition("*")]
+    )
+    config.pluginmanager.register(Controller(count))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -234,8 +280,14 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[RankWorld
     def make(ranks: int) -> LocalRanks:
         return LocalRanks(ranks, settings=settings, environment=environment)
 
+    directory, make_marked = tmp_path, None
+    worker = request.config.pluginmanager.getplugin(_WORKER)
+    if worker is not None and size is not None:
+        directory = worker.shared_directory(request.node, tmp_path)
+        make_marked = partial(worker.ranks, request.node, settings=settings, environment=environment)
+
     with aliased(), kept_environment():
-        made = RankWorld(tmp_path, make, marked=size, misspelt=misspelt(request.node))
+        made = RankWorld(directory, make, make_marked=make_marked, marked=size, misspelt=misspelt(request.node))
         request.node.stash[_WORLD] = made
         yield made
 

@@ -11,15 +11,17 @@ from dumpsim.device.injector import Injector
 from dumpsim.runtime.session import Session
 from dumpsim.testing.faults import Faults
 from dumpsim.testing.localranks import LocalRanks
-from dumpsim.testing.outcome import output_sections, rank_sections
+from dumpsim.testing.outcome import Outcome, output_sections, rank_sections
 from dumpsim.testing.rankoutput import RankCapture, RankOutput
 from dumpsim.testing.ranks import named
-from dumpsim.testing.rankworld import RankWorld
+from dumpsim.testing.rankworld import Ranks, RankWorld
 
 if TYPE_CHECKING:
     from dumpsim.device.faults import FaultPlan
 
-__all__ = ["RankTest", "describe", "kept_environment"]
+__all__ = ["OUTCOME", "RankTest", "describe", "extend", "kept_environment"]
+
+OUTCOME: "pytest.StashKey[Outcome]" = pytest.StashKey()  # of the rank of this worker
 
 
 class RankTest:
@@ -42,6 +44,7 @@ class RankTest:
         self._strict = strict
         self._injectors: dict[int, Injector] = {}
         self._faults: dict[int, Faults] = {}
+        self._unused: dict[int, list[int]] = {}
 
     def body(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         """Return what pytest calls instead of the test function."""
@@ -50,19 +53,23 @@ class RankTest:
             __tracebackhide__ = True
             live = self.item.config.getoption("capture") == "no" and "capsys" not in arguments
             with self._world.running(self._world.on_marked()) as members:
-                outputs = [RankOutput(rank, live=live) for rank in range(members.size)]
+                outputs: dict[int, RankOutput] = {}
 
                 def one_rank() -> Any:
                     __tracebackhide__ = True
-                    output = outputs[members.rank]
+                    output = outputs[members.rank] = RankOutput(members.rank, live=live)
                     output.install()
-                    return plain(**self._own(arguments, output))
+                    result = plain(**self._own(arguments, output))
+                    if self._plan is not None and self._strict:
+                        self._unused = self._world.meet("the end of the test", self._waiting_faults())
+                    return result
 
                 try:
                     results = members.run(one_rank)
                 finally:
-                    for outcome, output in zip(members.outcomes, outputs, strict=True):
-                        outcome.out, outcome.err = output.take()
+                    for outcome in members.outcomes:
+                        if outcome.rank in outputs:
+                            outcome.out, outcome.err = outputs[outcome.rank].take()
             self._refuse_unused()
             return next((result for result in results if result is not None), None)
 
@@ -92,30 +99,42 @@ class RankTest:
         if texts:
             pytest.fail("faults that never struck: " + "; ".join(texts), pytrace=False)
 
+    def _waiting_faults(self) -> list[int]:
+        """The faults of the plan that have not struck on this rank, by number."""
+        assert self._plan is not None
+        unused = self._injectors[self._world.rank].unused()
+        return [at for at, fault in enumerate(self._plan.faults) if fault in unused]
+
     def _never_struck(self, plan: "FaultPlan") -> list[str]:
         size, texts = self._world.marked or 0, []
-        for fault in plan.faults:
-            ranks = [rank for rank in self._injectors if fault.rank in (None, rank)]
+        for at, fault in enumerate(plan.faults):
+            unused = [at in found for rank, found in self._unused.items() if fault.rank in (None, rank)]
             if fault.rank is not None and fault.rank >= size:
                 texts.append(f"{fault.kind} on rank {fault.rank}: the test has {size} ranks")
-            elif ranks and all(fault in self._injectors[rank].unused() for rank in ranks):
+            elif unused and all(unused):
                 texts.append(f"{fault.kind} of {getattr(fault, 'op', None)!r}")
         return texts
 
 
-def describe(report: Any, item: Any, jobs: Sequence[LocalRanks], failure: Any) -> None:
+def describe(report: Any, item: Any, jobs: Sequence[Ranks], failure: Any) -> None:
     """Add to a report what became of each rank, and what each has printed.
 
     Parameters
     ----------
     report : pytest.TestReport
     item : pytest.Item
-    jobs : sequence of LocalRanks
+    jobs : sequence of Ranks
         The ranks that have run.
     failure : pytest.ExceptionInfo or None
     """
     error = None if failure is None else failure.value
-    for outcomes in (job.outcomes for job in jobs):
+    for job in jobs:
+        outcomes = job.outcomes
+        if not isinstance(job, LocalRanks):  # the first of the workers puts all of them together
+            item.stash[OUTCOME] = outcomes[0]
+            if outcomes[0].error is not None and outcomes[0].state == "failed":
+                outcomes[0].traceback = report.longreprtext
+            continue
         first = next((outcome.rank for outcome in outcomes if error is not None and outcome.error is error), None)
         if first is not None and report.failed:
             for outcome in outcomes:

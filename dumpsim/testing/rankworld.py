@@ -4,17 +4,37 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dumpsim.core.errors import BadInputError, DeviceError
-from dumpsim.runtime.session import Session
-from dumpsim.testing.localranks import LocalRanks
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.testing.outcome import Outcome
 from dumpsim.testing.ranks import named
 from dumpsim.world import current
 
-__all__ = ["RankWorld"]
+__all__ = ["RankWorld", "Ranks"]
 
 T = TypeVar("T")
+
+
+class Ranks(Protocol):
+    """The ranks that run a test's body: all in this process, or one."""
+
+    size: int
+    outcomes: list[Outcome]  # of those in this process
+
+    @property
+    def rank(self) -> int:
+        """The rank that runs."""
+        ...
+
+    def run(self, function: Callable[[], Any]) -> list[Any]:
+        """Call the function in each rank of this process."""
+        ...
+
+    def meet(self, kind: str, value: Any = None) -> dict[int, Any]:
+        """Wait until all ranks have come to this meeting or have ended, and return the values of those that came."""
+        ...
 
 
 class RankWorld:
@@ -27,7 +47,9 @@ class RankWorld:
     ----------
     directory : Path
     make : callable
-        ``make(size)`` returns ranks with the settings of the test.
+        ``make(size)`` returns local ranks with the settings of the test.
+    make_marked : callable, optional
+        ``make_marked(size)`` returns the ranks that the marker asks for; by default `make`.
     marked : int, optional
         How many ranks the test's marker asks for.
     misspelt : str, optional
@@ -37,13 +59,14 @@ class RankWorld:
     ----------
     directory : Path
         A directory that all ranks share: ``tmp_path``, or one for all workers under ``--dumpsim-ranks=xdist``.
-    members : LocalRanks or None
+    members : Ranks or None
         The ranks, while they run.
-    jobs : list of LocalRanks
+    jobs : list of Ranks
         All that have run.
 
     Examples
     --------
+    >>> from dumpsim.testing.localranks import LocalRanks
     >>> world = RankWorld(Path("."), LocalRanks)
     >>> world.run(lambda base: base + world.rank, 3, 10)
     [10, 11, 12]
@@ -52,16 +75,18 @@ class RankWorld:
     def __init__(
         self,
         directory: Path,
-        make: Callable[[int], LocalRanks],
+        make: Callable[[int], Ranks],
         *,
+        make_marked: Callable[[int], Ranks] | None = None,
         marked: int | None = None,
         misspelt: str | None = None,
     ) -> None:
         self.directory = directory
         self.marked = marked
-        self.members: LocalRanks | None = None
-        self.jobs: list[LocalRanks] = []
+        self.members: Ranks | None = None
+        self.jobs: list[Ranks] = []
         self._make = make
+        self._make_marked = make if make_marked is None else make_marked
         self._misspelt = misspelt
 
     def __repr__(self) -> str:
@@ -113,8 +138,7 @@ class RankWorld:
         """
         __tracebackhide__ = True
         members = self._running(kind)
-        if current().has(Session):
-            Session.current().synchronize()  # so that no other rank waits for a task of this one
+        current().world.get(Scheduler).finish(members.rank)  # no other rank waits for a task of this one
         return members.meet(kind, value)
 
     def run(self, function: Callable[..., T], ranks: int, *args: Any) -> list[T]:
@@ -151,7 +175,7 @@ class RankWorld:
         return results
 
     @contextmanager
-    def running(self, members: LocalRanks) -> Iterator[LocalRanks]:
+    def running(self, members: Ranks) -> Iterator[Ranks]:
         """Let these be the ranks of the test until the end of the block."""
         self.members = members
         self.jobs.append(members)
@@ -160,10 +184,10 @@ class RankWorld:
         finally:
             self.members = None
 
-    def on_marked(self) -> LocalRanks:
+    def on_marked(self) -> Ranks:
         """New ranks, as many as the marker asks for."""
         assert self.marked is not None
-        return self._make(self.marked)
+        return self._make_marked(self.marked)
 
     def _gather(self, kind: str, value: Any) -> dict[int, Any]:
         __tracebackhide__ = True
@@ -177,7 +201,7 @@ class RankWorld:
             )
         return came
 
-    def _running(self, what: str) -> LocalRanks:
+    def _running(self, what: str) -> Ranks:
         __tracebackhide__ = True
         if self.members is None:
             found = "no rank runs here"

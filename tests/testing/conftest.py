@@ -37,6 +37,14 @@ def collective(op, array, **fields):
 """
 
 
+def section(output: str, title: str) -> str:
+    """The text below the headline of that name, up to the next headline."""
+    lines = output.split("\n")
+    at = next(at for at, line in enumerate(lines) if line.strip("-_=") == f" {title} ")
+    end = next((at for at, line in enumerate(lines[at + 1 :], at + 1) if line[:3] in ("---", "___", "===")), len(lines))
+    return "\n".join(lines[at + 1 : end]).strip()
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run pytest on one test file; returns its output."""

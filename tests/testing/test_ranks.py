@@ -1,15 +1,6 @@
 """Tests on many ranks of one process: the marker ranks and the fixture world."""
 
-from tests.testing.conftest import COLLECTIVE
-
-
-def section(output: str, title: str) -> str:
-    """The text below the headline of that name, up to the next headline."""
-    lines = output.split("\n")
-    at = next(at for at, line in enumerate(lines) if line.strip("-_=") == f" {title} ")
-    end = next((at for at, line in enumerate(lines[at + 1 :], at + 1) if line[:3] in ("---", "___", "===")), len(lines))
-    return "\n".join(lines[at + 1 : end]).strip()
-
+from tests.testing.conftest import COLLECTIVE, section
 
 PASSES = (
     COLLECTIVE

@@ -1,0 +1,142 @@
+"""A directory where processes that are the ranks of one pytest run find each other, and notice who is gone."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from pathlib import Path
+
+__all__ = ["RollCall"]
+
+_LOOK_S = 0.01
+_START_S = 120.0
+_COUNTER = count()
+
+
+class RollCall:
+    """One rank's view of the directory.
+
+    Each rank locks a file of its own for the life of its process, so that a rank whose lock is free has ended, however
+    it did. What ranks say to each other are whole files, which appear by renaming.
+
+    Parameters
+    ----------
+    directory : Path
+        Belongs to one run of pytest; all ranks are on one machine.
+    rank, size : int
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> roll = RollCall(Path(folder.name), rank=0, size=1)
+    >>> roll.say("test-0/arrived", "test_net")
+    >>> roll.said("test-0/arrived"), roll.lost()
+    ({0: 'test_net'}, {})
+    >>> roll.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, directory: Path, *, rank: int, size: int) -> None:
+        self.directory = directory
+        self.rank = rank
+        self.size = size
+        self._since = time.monotonic()
+        part = directory / f".rank_{rank}.{os.getpid()}"
+        self._lock = os.open(part, os.O_CREAT | os.O_RDWR, 0o600)
+        os.write(self._lock, str(os.getpid()).encode())
+        fcntl.lockf(self._lock, fcntl.LOCK_EX)
+        os.rename(part, directory / f"rank_{rank}.lock")
+
+    def close(self) -> None:
+        """Let the others see that this rank has no more tests."""
+        if self._lock >= 0:
+            self.say("left")
+            os.close(self._lock)
+            self._lock = -1
+
+    # ---------------------------------------------------------------- what ranks say
+    def say(self, what: str, text: str = "") -> None:
+        """Say something to all ranks, once."""
+        self._write(self.directory / f"{what}.{self.rank}", text)
+
+    def said(self, what: str, ranks: Iterable[int] | None = None) -> dict[int, str]:
+        """What ranks have said of this, by rank."""
+        found = {}
+        for rank in range(self.size) if ranks is None else ranks:
+            try:
+                found[rank] = (self.directory / f"{what}.{rank}").read_text("utf-8")
+            except FileNotFoundError:
+                continue
+        return found
+
+    def stop(self, reason: str) -> str:
+        """End the job for all ranks; return the reason of the first that has."""
+        part = self._part(reason)
+        try:
+            os.link(part, self.directory / "stopped")
+        except FileExistsError:
+            pass
+        finally:
+            part.unlink()
+        return self.stopped() or reason
+
+    def stopped(self) -> str:
+        """Why the job has ended, or nothing."""
+        try:
+            return (self.directory / "stopped").read_text("utf-8")
+        except FileNotFoundError:
+            return ""
+
+    # ---------------------------------------------------------------- who is there
+    def lost(self, ranks: Iterable[int] | None = None) -> dict[int, str]:
+        """Ranks whose processes or tests have ended, and which process of each that was."""
+        return {rank: name for rank in (range(self.size) if ranks is None else ranks) if (name := self._gone(rank))}
+
+    def _gone(self, rank: int) -> str:
+        if rank == self.rank:
+            return ""
+        path = self.directory / f"rank_{rank}.lock"
+        try:
+            descriptor = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            late = time.monotonic() - self._since > _START_S
+            return f"worker gw{rank}, which has not started" if late else ""
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            process = os.read(descriptor, 20).decode()
+            left = bool(self.said("left", [rank]))
+            return f"worker gw{rank}, whose tests have ended" if left else f"worker gw{rank}, process {process}"
+        except (BlockingIOError, PermissionError):
+            return ""
+        finally:
+            os.close(descriptor)
+
+    @staticmethod
+    def wait(done: Callable[[], bool]) -> None:
+        """Look again and again until the condition holds."""
+        __tracebackhide__ = True
+        while not done():
+            time.sleep(_LOOK_S)
+
+    # ---------------------------------------------------------------- files
+    @staticmethod
+    def describe(lost: Mapping[int, str]) -> str:
+        """Those ranks in words.
+
+        Examples
+        --------
+        >>> RollCall.describe({2: "worker gw2, process 77"})
+        'rank 2 (worker gw2, process 77)'
+        """
+        return " and ".join(f"rank {rank} ({name})" for rank, name in lost.items())
+
+    def _part(self, text: str) -> Path:
+        part = self.directory / f".part.{os.getpid()}-{next(_COUNTER)}"
+        part.write_text(text, "utf-8")
+        return part
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(self._part(text), path)
