@@ -14,16 +14,12 @@ from dumpsim.world.hub import ADDRESS, TOKEN, Hub
 
 __all__ = ["main"]
 
-_FOREVER_S = 1e9
-
 
 def main() -> None:
     """Serve until the job is over."""
     size = int(os.environ["MS_WORKER_NUM"])
-    limit = float(os.environ["MS_TOPO_TIMEOUT"])
-    connect_s = limit if limit >= 0 else _FOREVER_S
     try:
-        hub = Hub(size, address=os.environ[ADDRESS], token=os.environ[TOKEN], connect_s=connect_s, report=_report)
+        hub = Hub(size, address=os.environ[ADDRESS], token=os.environ[TOKEN], report=_report)
     except BadInputError as error:
         print(f"ERROR: {error}", flush=True)
         raise SystemExit(2) from None

@@ -259,9 +259,14 @@ class RankContext(_Table):
         """Take the rank's place in its job, until the rank ends."""
         from dumpsim.device.scheduler import Scheduler
         from dumpsim.world.client import connect
+        from dumpsim.world.hub import coming_s
 
         client = connect(
-            self.environment[ADDRESS], token=self.environment.get(TOKEN, ""), rank=self.rank, size=self.size
+            self.environment[ADDRESS],
+            token=self.environment.get(TOKEN, ""),
+            rank=self.rank,
+            size=self.size,
+            timeout_s=coming_s(self.environment),
         )
         self._communicator = client
         self.world.put(Scheduler, client.scheduler)

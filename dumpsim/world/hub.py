@@ -21,11 +21,12 @@ from dumpsim.world.exchange import Ending, Exchange
 from dumpsim.world.segment import Segment
 from dumpsim.world.wire import ADDRESS, LONGEST, TOKEN, Frames, WireError, encode, encode_error, take
 
-__all__ = ["ADDRESS", "LOCK_BYTES", "TOKEN", "Hub", "endpoint"]
+__all__ = ["ADDRESS", "LOCK_BYTES", "TOKEN", "Hub", "coming_s", "endpoint"]
 
 LOCK_BYTES = 1 << 12  # of the segment of locks, before those of the ranks
 
 _LOOK_S = 0.05  # between two looks at the locks
+_FOREVER_S = 1e9
 _GREETING_S = 5.0  # for a hello
 _STRANGERS = 64  # connections without a hello, over the number of ranks
 _ENDED = "its process has ended"
@@ -134,7 +135,7 @@ class Hub:
         self.token = secrets.token_hex(16) if token is None else token
         self.watchdog_s = watchdog_s
         self.connect_s = (
-            _seconds(os.environ if environment is None else environment) if connect_s is None else connect_s
+            coming_s(os.environ if environment is None else environment) if connect_s is None else connect_s
         )
         self.address = address or f"unix:@dumpsim-{secrets.token_hex(8)}"
         self.explain: Callable[[int], str | None] | None = None
@@ -444,10 +445,20 @@ class Hub:
             self._report(rank, ending)
 
 
-def _seconds(environment: Mapping[str, str]) -> float:
-    """How long ranks may take to come; a value that is no number is ignored here, HCCL's own is checked elsewhere."""
+def coming_s(environment: Mapping[str, str]) -> float:
+    """How long ranks may take to come, and a rank waits for the hub; a negative ``MS_TOPO_TIMEOUT`` is no limit.
+
+    A value that is no number is ignored here, HCCL's own is checked elsewhere.
+
+    Examples
+    --------
+    >>> coming_s({"MS_TOPO_TIMEOUT": "30"}), coming_s({"MS_TOPO_TIMEOUT": "-1"}) > 1e8, coming_s({})
+    (30.0, True, 120.0)
+    """
     for name in ("MS_TOPO_TIMEOUT", "HCCL_CONNECT_TIMEOUT"):
         text = environment.get(name, "")
+        if name == "MS_TOPO_TIMEOUT" and text[:1] == "-" and text[1:].isdigit():
+            return _FOREVER_S
         if text.isascii() and text.isdigit() and len(text) < 8:
             return float(text)
     return 120.0
