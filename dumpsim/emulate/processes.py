@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO, Any
 
@@ -29,6 +29,7 @@ SUMMARY = "dumpsim-job.json"  # in the directory of the logs
 _GRACE_S = 2.0  # for workers to tell why they fail, after another one has failed
 _PATIENCE_S = 10.0  # for the scheduler, after all of its workers have ended
 _LOOK_S = 0.1  # between two looks at the logs
+_ERRORS = ".err"  # after the name of a log: what a worker writes to stderr, where that is kept apart
 _AROUND = 5  # lines around an error of the scheduler's log
 _ERROR = re.compile("ERROR|CRITICAL|Traceback|Error")
 _PR_SET_PDEATHSIG = 1
@@ -44,14 +45,40 @@ class _Interrupted(BaseException):
 
 
 @dataclass(slots=True, eq=False)
+class _Tail:
+    """A file that grows, of which whole lines are shown."""
+
+    file: IO[bytes]
+    output: IO[str]
+    head: bytes
+    unfinished: bytes = b""
+
+    @classmethod
+    def of(cls, path: str, output: IO[str], head: bytes) -> "_Tail":
+        """Follow a file from its start."""
+        return cls(open(path, "rb"), output, head)  # closed after its last line
+
+    def show(self, *, last: bool = False) -> None:
+        """Show what is new; at the end the unfinished line too."""
+        if self.file.closed:
+            return
+        *lines, self.unfinished = (self.unfinished + self.file.read()).split(b"\n")
+        if last:
+            lines += [self.unfinished] if self.unfinished else []
+            self.file.close()
+        self.output.flush()
+        self.output.buffer.write(b"".join(self.head + line + b"\n" for line in lines))  # type: ignore[attr-defined]
+        self.output.flush()
+
+
+@dataclass(slots=True, eq=False)
 class _Child:
     """A process of the job."""
 
     rank: int
     process: "subprocess.Popen[bytes]"
     log: str
-    shown: IO[bytes] | None = None  # its log, where it is shown
-    unfinished: bytes = b""  # of the log's last line
+    shown: list[_Tail] = field(default_factory=list)
     killed: str = ""  # why the launcher has killed it
 
     @property
@@ -82,8 +109,8 @@ class Job:
     quiet : bool
         No summary on stderr.
     plain : bool
-        For `dumpsim run`: msrun's own lines and `SUMMARY` are left out, errors of workers go to stderr, what they print
-        gets their ranks in front.
+        For `dumpsim run`: msrun's own lines and `SUMMARY` are left out, what workers write to stderr stays
+        there, and lines of workers get their ranks in front.
     """
 
     def __init__(
@@ -194,7 +221,10 @@ class Job:
             )
             child = self._child(rank, self.plan.command, log)
             if self.plan.options.join and rank in self.plan.tailed:
-                child.shown = open(log, "rb")  # noqa: SIM115  # closed with the process
+                head = f"[{rank}] ".encode() if self._plain else b""
+                child.shown.append(_Tail.of(log, sys.stdout, head))
+                if self._plain:
+                    child.shown.append(_Tail.of(log + _ERRORS, sys.stderr, head))
             self._workers.append(child)
 
     def _say_first(self, text: str) -> None:
@@ -217,13 +247,14 @@ class Job:
             if cpus:
                 os.sched_setaffinity(0, cpus)
 
-        with open(log, "wb") as output:
+        apart = self._plain and rank != SCHEDULER
+        with open(log, "wb") as output, open(log + _ERRORS if apart else os.devnull, "wb") as errors:
             process = subprocess.Popen(
                 command,
                 env=environment,
                 stdin=subprocess.PIPE if rank == SCHEDULER else subprocess.DEVNULL,
                 stdout=output,
-                stderr=None if self._plain and rank != SCHEDULER else subprocess.STDOUT,
+                stderr=errors if apart else subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=prepare,
             )
@@ -261,7 +292,8 @@ class Job:
     def _look(self, running: Sequence[_Child]) -> None:
         """Show what is new in the logs, and wait a little for the end of a process."""
         for child in self._workers:
-            self._show(child)
+            for tail in child.shown:
+                tail.show()
         polled = select.poll()
         descriptors = []
         for child in running:
@@ -317,7 +349,8 @@ class Job:
     def _finish(self) -> None:
         """Tell how the job went: on stderr, and for programs in a file beside the logs."""
         for child in self._workers:
-            self._show(child, last=True)
+            for tail in child.shown:
+                tail.show(last=True)
         accounts = JobAccounts()
         accounts.read(self._accounts)
         endings = {child.rank: child.ending for child in self._workers}
@@ -332,20 +365,6 @@ class Job:
                     print(text, file=log)
         elif text and not self._quiet:
             print(text, file=sys.stderr, flush=True)
-
-    def _show(self, child: _Child, *, last: bool = False) -> None:
-        """Print the whole lines that a log has got."""
-        if child.shown is None:
-            return
-        *lines, child.unfinished = (child.unfinished + child.shown.read()).split(b"\n")
-        if last:
-            lines += [child.unfinished] if child.unfinished else []
-            child.shown.close()
-            child.shown = None
-        sys.stdout.flush()
-        head = f"[{child.rank}] ".encode() if self._plain else b""
-        sys.stdout.buffer.write(b"".join(head + line + b"\n" for line in lines))
-        sys.stdout.flush()
 
     def _show_errors(self) -> None:
         """Print the errors in the log of the scheduler, with the lines around them, as msrun does."""

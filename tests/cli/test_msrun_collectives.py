@@ -114,3 +114,14 @@ def test_workers_of_two_launchers_meet_and_are_bound_to_cpus(place):
     assert values[0] == values[1] != ""
     assert [line.split(" [")[0] for line, _ in said] == ["rank 0", "rank 1"]
     assert [affinity for _, affinity in said] == [f"{{{cpu}}}"] * 2
+
+
+def test_a_run_of_processes_shows_whole_lines_and_gives_the_exit_code_of_the_culprit(place):
+    run = dumprun.cli(place, "run", "--ranks", "2", "--transport", "process", "train.py")
+    assert [line.split(" [")[0] for line in sorted(run.out.splitlines())] == ["[0] rank 0", "[1] rank 1"]
+    assert run.err == ""
+    failed = dumprun.cli(place, "run", "--ranks", "2", "--transport", "process", "train.py", "1", code=9)
+    assert failed.err.splitlines()[-1] == "dumpsim: rank 0: exit code 1, rank 1: exit code 9"
+    assert all(line.startswith(("[0] ", "dumpsim: ")) for line in failed.err.splitlines())
+    assert "[0] dumpsim.core.errors.CollectiveError: rank 0, " in failed.err
+    assert not list(place.glob("*.log")) + list(place.glob("dumpsim-job.json"))
