@@ -124,7 +124,7 @@ def test_crash(world):
     try:
         WAIT
     finally:
-        print("in time", time.monotonic() - began < 1)
+        print("in time", time.monotonic() - began < 5)  # ranks that wait for ever would wait for a minute
 
 @pytest.mark.ranks(3)
 def test_later(world): ...
