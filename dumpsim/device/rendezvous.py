@@ -47,6 +47,8 @@ class Rendezvous:
     judge : callable, optional
         ``judge(number, entered)`` is asked when all have entered a round, with its number and the times of entry by
         rank; returns why members fail, by rank.
+    later : callable, optional
+        ``later(action)`` is given what opens a round that all have entered; by default it is opened at once.
 
     Examples
     --------
@@ -69,10 +71,12 @@ class Rendezvous:
         members: Sequence[int],
         name: str = "",
         judge: Callable[[int, Mapping[int, int]], Mapping[int, Failure]] | None = None,
+        later: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self.members = tuple(members)
         self.name = name
         self._judge = judge
+        self._later = later
         self.failure: Failure | None = None
         self._joined = dict.fromkeys(self.members, 0)
         self._rounds: dict[int, _Round] = {}
@@ -120,10 +124,18 @@ class Rendezvous:
         if meeting is None or meeting.opened_ns is not None or self.failure is not None:
             return
         if len(meeting.entered) == len(self.members):
-            meeting.opened_ns = max(self._ended_ns, *meeting.entered.values())
-            if self._judge is not None:
-                meeting.failures = self._judge(self._number, meeting.entered)
-            self._wake(meeting)
+            if self._later is None:
+                self._open(meeting)
+            else:
+                self._later(lambda: self._open(meeting))
+
+    def _open(self, meeting: _Round) -> None:
+        if meeting.opened_ns is not None or self.failure is not None:
+            return
+        meeting.opened_ns = max(self._ended_ns, *meeting.entered.values())
+        if self._judge is not None:
+            meeting.failures = self._judge(self._number, meeting.entered)
+        self._wake(meeting)
 
     def end(self, time_ns: int) -> None:
         """All members have left the open round."""

@@ -72,6 +72,7 @@ class Scheduler:
         self._blocked: dict[Stream, None] = {}
         self._groups: dict[int, list[Failing]] = {}  # by rank
         self._devices: dict[int, list[Owner]] = {}  # by rank
+        self._later: list[Callable[[], None]] = []
         self._gone: dict[int, Failure] = {}  # by rank
         self._count = 0
         self._running: Stream | None = None
@@ -113,7 +114,7 @@ class Scheduler:
         judge: Callable[[int, Mapping[int, int]], Mapping[int, Failure]] | None = None,
     ) -> Rendezvous:
         """Return a new meeting point of these ranks; it fails when one of them does."""
-        group = Rendezvous(members, name, judge)
+        group = Rendezvous(members, name, judge, self.later)
         self.enlist(group.members, group)
         return group
 
@@ -123,6 +124,22 @@ class Scheduler:
             self._groups.setdefault(rank, []).append(group)
             if rank in self._gone:
                 group.fail(self._gone[rank])
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Call `action` when no rank can go on without it."""
+        self._later.append(action)
+
+    def release(self) -> bool:
+        """Call what was put off, since no rank can go on without it; whether there was anything.
+
+        What ranks bring each other is taken up only here: who has come to which point by then follows from the
+        programs, not from whose turn it was or which process was faster. So the order of a rank's tasks, and the time
+        stamps of their files, are the same in every order of turns and over every transport.
+        """
+        actions, self._later = self._later, []
+        for action in actions:
+            action()
+        return bool(actions)
 
     def schedule(self, stream: Stream) -> None:
         """Find the place of a stream whose first task is new, or may have become ready."""
@@ -227,7 +244,10 @@ class Scheduler:
         if failure is None:
             device.suspended = True
             try:
-                if self._hosts is not None and self._hosts.switch(device.rank):
+                if self._hosts is None:
+                    if self.release():
+                        return
+                elif self._hosts.switch(device.rank):
                     return
             finally:
                 device.suspended = False

@@ -242,6 +242,8 @@ class Exchange:
         living = [(number, rank) for number, rank in enumerate(self._ranks) if number not in self.endings]
         if not living or any(rank.waits != rank.sent for _, rank in living):
             return
+        if self._scheduler.release():
+            return
         number, rank = living[0]
         streams = [_filled(at, each, stream) for at, each in living[1:] for stream in each.streams]
         ended = [f"  rank {at}: {self.endings[at].text}" for at in sorted(self.endings)]

@@ -195,6 +195,8 @@ class RankHosts:
         while not self._stopping:
             if self._runnable:
                 idle = self._continue(self._runnable.pop(self._turn(self._runnable, self._last)), True)
+            elif self._waiting and idle and self.scheduler.release():
+                idle = False
             elif self._waiting:  # what the last one left may be ready; otherwise the lowest rank reports the deadlock
                 idle = self._continue(min(self._waiting), not idle)
             else:

@@ -21,6 +21,10 @@ __all__ = ["LocalCommunicator", "LocalJob"]
 Offer = Callable[[], Sequence[Array]]
 
 
+def _at_once(action: Callable[[], None]) -> None:
+    action()
+
+
 class _GroupState:
     """A group, as all of its members see it."""
 
@@ -213,7 +217,8 @@ class LocalGroup:
         key = *self.state.key, source, target, tag
         found = self._job.mailboxes.get(key)
         if found is None:
-            found = self._job.mailboxes[key] = Mailbox(self.members[source])
+            later = _at_once if self._scheduler is None else self._scheduler.later
+            found = self._job.mailboxes[key] = Mailbox(self.members[source], later)
             if self._scheduler is not None:
                 self._scheduler.enlist([self.members[source]], found)
         return found

@@ -41,11 +41,14 @@ class Mailbox:
     ----------
     source : int
         The rank that sends.
+    later : callable
+        ``later(action)`` is given what hands a message over.
     failure : Failure or None
         Why no further message comes.
     """
 
     source: int
+    later: Callable[[Callable[[], None]], None]
     failure: Failure | None = None
     _messages: deque[_Message] = field(default_factory=deque)
     _claims: deque[_Claim] = field(default_factory=deque)
@@ -56,9 +59,7 @@ class Mailbox:
         message = _Message(sender=sender, tensor=tensor, array=array, first=not self._sent)
         self._sent += 1
         if self._claims:
-            claim = self._claims.popleft()
-            claim.message = message
-            claim.waiter.wake()
+            self._hand(self._claims.popleft(), message)
         else:
             self._messages.append(message)
 
@@ -66,10 +67,19 @@ class Mailbox:
         """Take the place of the next one who gets a message."""
         claim = _Claim(waiter)
         if self._messages:
-            claim.message = self._messages.popleft()
+            self._hand(claim, self._messages.popleft())
         else:
             self._claims.append(claim)
         return claim
+
+    def _hand(self, claim: _Claim, message: _Message) -> None:
+        """Hand a message over."""
+
+        def take() -> None:
+            claim.message = message
+            claim.waiter.wake()
+
+        self.later(take)
 
     def fail(self, failure: Failure) -> None:
         """The sender has failed."""

@@ -124,11 +124,11 @@ def test_ranks_take_turns_from_the_one_that_waits():
         order.append((m.rank, "end"))
 
     launch(step, ranks=3)
-    # the last one to enter goes on, since its wait has run its own sum
+    # all meet before one of them goes on
     assert order == [
         (0, 0), (1, 0), (2, 0),
-        (2, 1), (0, 1), (1, 1),
-        (1, "end"), (2, "end"), (0, "end"),
+        (0, 1), (1, 1), (2, 1),
+        (0, "end"), (1, "end"), (2, "end"),
     ]  # fmt: skip
 
 
