@@ -11,6 +11,7 @@ import numpy as np
 from dumpsim.core.communicator import Array, Call, Meeting
 from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.device.scheduler import Scheduler
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.table import find
 from dumpsim.runtime.collective import Operator, attend, place_of
@@ -23,7 +24,7 @@ from dumpsim.runtime.stack import Stack, Value, of_rank
 from dumpsim.runtime.stackrun import StackRun
 from dumpsim.world.chosen import ChosenCommunicator, Record
 from dumpsim.world.collective import check_call, results
-from dumpsim.world.context import RankContext
+from dumpsim.world.context import RankContext, World
 from dumpsim.world.membership import WORLD_GROUPS
 from dumpsim.world.reduction import folder
 from dumpsim.world.terms import terms_of
@@ -204,9 +205,15 @@ class Lockstep:
         if quiet:
             environment = {name: value for name, value in environment.items() if name not in _DUMPS}
             environment[VARIABLE] = replace(self._settings, quiet=True, manifest=None).to_text()
-        communicator = ChosenCommunicator(rank, self.ranks, self._record)
+        world = World()
+        communicator = ChosenCommunicator(rank, self.ranks, self._record, world.get(Scheduler))
         return RankContext(
-            rank=rank, size=self.ranks, device_id=rank, environment=environment, communicator=communicator
+            rank=rank,
+            size=self.ranks,
+            device_id=rank,
+            environment=environment,
+            world=world,
+            communicator=communicator,
         )
 
     def _script(self, rank: int) -> tuple[RankContext, Step]:

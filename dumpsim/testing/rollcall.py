@@ -104,7 +104,7 @@ class RollCall:
             late = time.monotonic() - self._since > _START_S
             return f"worker gw{rank}, which has not started" if late else ""
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several ranks may look at once
             process = os.read(descriptor, 20).decode()
             left = bool(self.said("left", [rank]))
             return f"worker gw{rank}, whose tests have ended" if left else f"worker gw{rank}, process {process}"

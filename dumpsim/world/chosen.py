@@ -8,6 +8,7 @@ import numpy as np
 from dumpsim.core.communicator import Array, Call, Meeting, Terms
 from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
 from dumpsim.core.gate import Failure, Waiter
+from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.collective import check_call
 from dumpsim.world.cost import collective_ns, placement
 from dumpsim.world.membership import WORLD_GROUPS, check_members
@@ -82,22 +83,25 @@ class ChosenCommunicator:
     ----------
     rank, size : int
     record : Record
+    scheduler : Scheduler
+        The rank's: as among other ranks, what they bring is taken up when the rank cannot go on without it.
 
     Examples
     --------
     >>> record = Record([5])
-    >>> ChosenCommunicator(5, 10_000, record).group("hccl_world_group").rank
+    >>> ChosenCommunicator(5, 10_000, record, Scheduler()).group("hccl_world_group").rank
     5
     """
 
-    def __init__(self, rank: int, size: int, record: Record) -> None:
+    def __init__(self, rank: int, size: int, record: Record, scheduler: Scheduler) -> None:
         self.rank = rank
         self.size = size
         self.local_ranks = tuple(range(size))
         self.terms = Terms()
         self._record = record
+        self._later = scheduler.later
         self._groups: dict[str, ChosenGroup] = {}
-        self._world = ChosenGroup(self, next(iter(WORLD_GROUPS)), self.local_ranks, 0, record)
+        self._world = ChosenGroup(self, next(iter(WORLD_GROUPS)), self.local_ranks, 0, record, self._later)
 
     def enter(self) -> None:
         """The other ranks are there."""
@@ -125,7 +129,7 @@ class ChosenCommunicator:
     def create(self, name: str, members: Sequence[int]) -> "ChosenGroup":
         """Create a group, see `Communicator.create`."""
         given = check_members(name, members, self.rank, self.size, self._groups)
-        self._groups[name] = ChosenGroup(self, name, given, len(self._groups) + 1, self._record)
+        self._groups[name] = ChosenGroup(self, name, given, len(self._groups) + 1, self._record, self._later)
         return self._groups[name]
 
     def destroy(self, name: str) -> None:
@@ -140,8 +144,15 @@ class ChosenGroup:
     """A group as a chosen rank sees it, see `Group`."""
 
     def __init__(
-        self, communicator: ChosenCommunicator, name: str, members: tuple[int, ...], number: int, record: Record
+        self,
+        communicator: ChosenCommunicator,
+        name: str,
+        members: tuple[int, ...],
+        number: int,
+        record: Record,
+        later: Callable[[Callable[[], None]], None],
     ) -> None:
+        self._later = later
         self.name = name
         self.members = members
         self.rank = members.index(communicator.rank)
@@ -156,7 +167,8 @@ class ChosenGroup:
         check_call(call, len(self.members))
         index = self._calls.get(call.op, 0)
         self._calls[call.op] = index + 1
-        return ChosenMeeting(self._world_rank, self.name, call, offer, f"{call.op}_{self.name}_{index}", self._record)
+        tag = f"{call.op}_{self.name}_{index}"
+        return ChosenMeeting(self._world_rank, self.name, call, offer, tag, self._record, self._later)
 
     def cost_ns(self, call: Call) -> int:
         """Duration on the virtual clock, see `Group.cost_ns`."""
@@ -166,7 +178,17 @@ class ChosenGroup:
 class ChosenMeeting:
     """A collective as a chosen rank sees it: the others arrive when it does."""
 
-    def __init__(self, rank: int, group: str, call: Call, offer: Offer, tag: str, record: Record) -> None:
+    def __init__(
+        self,
+        rank: int,
+        group: str,
+        call: Call,
+        offer: Offer,
+        tag: str,
+        record: Record,
+        later: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._later = later
         self.tag = tag
         self.failure: Failure | None = None
         self._rank = rank
@@ -178,10 +200,15 @@ class ChosenMeeting:
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
         """The task is the first of its stream."""
-        self._entered = time_ns
+
+        def arrive() -> None:
+            self._entered = time_ns
+            waiter.wake()
+
+        self._later(arrive)
 
     def open_ns(self) -> int | None:
-        """When the rank has entered."""
+        """When the rank has entered, once it cannot go on without the others."""
         return self._entered
 
     def results(self) -> Sequence[Array]:

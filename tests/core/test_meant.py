@@ -121,6 +121,6 @@ def test_overflow_is_explained(word):
 def test_an_unknown_command_names_the_one_that_is_meant(typed, expected):
     done = subprocess.run([sys.executable, "-m", "dumpsim", typed, "DUMP"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert f"dumpsim: No such command {typed!r}; allowed: run, check" in done.stderr
+    assert f"dumpsim: No such command {typed!r}; allowed: run, msrun, check" in done.stderr
     assert ("did you mean" in done.stderr) == (expected is not None)
     assert expected is None or f"(did you mean {expected!r}?)" in done.stderr

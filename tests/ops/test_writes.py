@@ -240,6 +240,6 @@ def test_every_operator_is_tested() -> None:
         UniformReal UniformInt Dropout Load MakeTuple TupleGetItem Depend Return StopGradient UpdateState ZerosLikeExt
         InplaceScatterSrc InplaceMaskedFillTensor TensorScatterElements SoftplusExt EmbeddingLookup SparseGatherV2
         Reduce AlltoAll AlltoAllV AlltoAllVC AllGatherV ReduceScatterV CollectiveScatter CollectiveGather Send Receive
-        Barrier NeighborExchange NeighborExchangeV2 BatchISendIRecv
+        Barrier NeighborExchange NeighborExchangeV2 BatchISendIRecv MirrorPad
     """
     assert set(names()) - cased - slopes == set(others.split())

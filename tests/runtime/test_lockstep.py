@@ -116,9 +116,10 @@ def test_all_ranks_have_the_bits_that_they_have_by_themselves(group):
         assert not job.is_shared("own")
 
 
-def test_the_dumps_of_chosen_ranks_are_those_of_a_launch(dump):
+@pytest.mark.parametrize("transport", ["local", "process"])
+def test_the_dumps_of_chosen_ranks_are_those_of_a_launch(dump, transport):
     root = dump("launch", 8)
-    launch(alone, ranks=8, settings=SETTINGS)
+    launch(alone, ranks=8, settings=SETTINGS, transport=transport)
     expected = tree(root)
     root = dump("chosen", 8)
     with Lockstep(build, 8, chosen=[0, 3, 7], settings=SETTINGS) as job:

@@ -231,6 +231,7 @@ MaxPoolWithArgmaxV2: max_pool2d | - | nn.functional.max_pool2d nn.MaxPool2d | Ma
 -: avg_pool2d | - | nn.functional.avg_pool2d nn.AvgPool2d | AvgPool2d
 Conv2D: conv2d | - | nn.functional.conv2d nn.Conv2d | Conv2d
 PadV3: pad | - | nn.functional.pad
+MirrorPad: - | - | - | Pad
 -: mse_loss | - | nn.functional.mse_loss nn.MSELoss | MSELoss
 -: l1_loss | - | nn.functional.l1_loss nn.L1Loss | L1Loss
 SmoothL1Loss: smooth_l1_loss | - | nn.functional.smooth_l1_loss nn.SmoothL1Loss | SmoothL1Loss
