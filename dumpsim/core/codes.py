@@ -271,6 +271,28 @@ MEANINGS: dict[str, Meaning] = {
     "DS-RUN-009": _M("dumpsim explain knows nothing of the word."),
     "DS-RUN-010": _M("dumpsim has no such command.", "dumpsim --help lists them."),
     "DS-RUN-011": _M("An option of dumpsim msrun, or of ranks, has a value that it cannot have."),
+    "EI0001": _M("An environment variable of HCCL has a value that it cannot have."),
+    "EI0002": _M(
+        "A rank has waited for another one in a collective for longer than HCCL_EXEC_TIMEOUT, or that one is gone.",
+        "The message names the rank that was waited for: its own error, if it has one, is the cause. Where dumps make "
+        "one rank slow, raise HCCL_EXEC_TIMEOUT or let all ranks dump alike.",
+        "seed 001; spec parallel 3.5",
+    ),
+    "EI0005": _M(
+        "The ranks of a group call different collectives, or the same one with other types, shapes or arguments.",
+        "The message shows both sides and where they are in the script.",
+        "spec parallel 3.5",
+    ),
+    "EI0006": _M(
+        "In the first collective of its type in a group, a rank did not come within HCCL_CONNECT_TIMEOUT, or is gone.",
+        "The message names it; compilation and data sets that differ between ranks are common causes.",
+        "spec parallel 3.5",
+    ),
+    "EI0015": _M(
+        "Ranks of the job have not come: the message names those that have and those that have not.",
+        "See the logs of the missing ranks; HCCL_CONNECT_TIMEOUT and MS_TOPO_TIMEOUT say how long it is waited.",
+        "spec parallel 3.5",
+    ),
     "EI0004": _M("The rank table cannot be read: what is named is missing or has no meaning."),
     "EI0014": _M("The parts of the rank table do not fit together, or not to the job."),
     "EI0019": _M("The port of the scheduler is in use.", "--master_port chooses another one."),

@@ -17,6 +17,7 @@ from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.collective import collective
 from dumpsim.world.local import LocalCommunicator, LocalJob
 from dumpsim.world.segment import Segment, open_segment
+from dumpsim.world.verdict import not_created
 from dumpsim.world.wire import (
     WireError,
     decode_call,
@@ -175,7 +176,7 @@ class Exchange:
         self._ranks = [_Rank(LocalCommunicator(rank, size, job, self._scheduler)) for rank in range(size)]
         self._rounds: dict[tuple[str, int], _Round] = {}
         self._letters: list[_Letter] = []
-        self._missing = False
+        self._missing_after_s: float | None = None  # for which it was waited for those that never came
         self._handlers: dict[str, Callable[[int, _Rank, Mapping[str, Any]], None]] = {
             "segment": self._segment,
             "terms": self._terms,
@@ -255,17 +256,17 @@ class Exchange:
                 stuck[str(at)] = encode_failure(failure)
         rank.waits = -1
         if rank.asked_entry:
-            text = f"ranks {', '.join(map(str, sorted(self.endings)))} have ended and never entered the job"
-            self._send(number, kind="entered", error=encode_error(DeviceError(text)))
+            error = not_created(number, [at for at, _ in living], sorted(self.endings), self._missing_after_s)
+            self._send(number, kind="entered", error=encode_error(error))
             return
         self._send(number, kind="deadlock", streams=streams, ended=ended, missing=missing, stuck=stuck)
 
     def missing(self, after_s: float) -> None:
         """The time is up in which all ranks must have come."""
         absent = [number for number, rank in enumerate(self._ranks) if not rank.pid and number not in self.endings]
-        if self._missing or not absent:
+        if self._missing_after_s is not None or not absent:
             return
-        self._missing = True
+        self._missing_after_s = after_s
         for number in absent:
             self.died(number, f"its process has not come within {after_s:g} s")
 

@@ -16,7 +16,7 @@ from dumpsim.core.gate import Failure
 from dumpsim.world.collective import collective
 from dumpsim.world.terms import CONNECT, EXEC
 
-__all__ = ["Entry", "gone", "judge", "judge_message", "stuck"]
+__all__ = ["Entry", "gone", "judge", "judge_message", "not_created", "stuck"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +128,30 @@ def stuck(entry: Entry, missing: Sequence[int], report: str, *, group: str, inde
     error = CollectiveError(text, rank=missing[0], code=code, where=_where(entry))
     error.add_note(report)
     return Failure(rank=missing[0], time_ns=entry.time_ns + (limit or 0), error=error)
+
+
+def not_created(rank: int, connected: Sequence[int], missing: Sequence[int], after_s: float | None) -> CollectiveError:
+    """Return the error of a rank that enters a job in which ranks are missing.
+
+    Parameters
+    ----------
+    rank : int
+        The one that is told.
+    connected, missing : sequence of int
+        Ranks that wait, and those that have ended without entering.
+    after_s : float or None
+        How long it was waited for ranks that never came; None where the missing ones have come and ended.
+
+    Examples
+    --------
+    >>> print(not_created(0, [0, 1], [2], 120.0))
+    rank 0: The creation of the communicator times out after 120 s (HCCL_CONNECT_TIMEOUT, MS_TOPO_TIMEOUT): \
+connected ranks [0, 1], missing ranks [2] [EI0015]
+    """
+    how = "fails" if after_s is None else f"times out after {after_s:g} s ({CONNECT}, MS_TOPO_TIMEOUT)"
+    ranks = f"connected ranks {list(connected)}, missing ranks {list(missing)}"
+    text = f"The creation of the communicator {how}: {ranks}"
+    return CollectiveError(text, rank=missing[0], code="EI0015", where=f"rank {rank}")
 
 
 # ------------------------------------------------------------------ time-outs

@@ -1,6 +1,7 @@
 """Dumps of several ranks: what collectives got and gave, under which names, and when."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from dumprun import config
 
 import dumpsim
 from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import CollectiveError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Tensor, nn
@@ -175,3 +177,37 @@ def test_a_profile_knows_the_collectives_that_other_ranks_delay():
         assert {task.stream_id for task in found} == {1}
         ids = [task.task_id for task in profile.tasks if task.stream_id == 1 and task.kind != "HOST_CALLBACK"]
         assert ids == list(range(len(ids)))
+
+
+def test_a_dump_that_is_too_slow_for_the_others(tmp_path):
+    folder = tmp_path / "slow"
+    folder.mkdir()
+    plan = folder / "faults.json"
+    plan.write_text('{"faults": [{"kind": "slow_disk", "mb_per_s": 1e-5, "rank": 1}]}')
+    errors = {}
+
+    def run(seconds):
+        file = folder / "dump.json"
+        file.write_text(json.dumps(config(folder / str(seconds), support_device=[0, 1])))
+        environment = {"MINDSPORE_DUMP_CONFIG": str(file), "MS_DIAGNOSTIC_DATA_PATH": str(folder)}
+        environment |= {"HCCL_EXEC_TIMEOUT": str(seconds), "HCCL_CONNECT_TIMEOUT": "7200"}
+
+        def main():
+            ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+            made = Net()
+            try:
+                for _ in range(2):
+                    made(Tensor(part(current().rank)))
+            except CollectiveError as error:
+                errors[current().rank] = error
+                raise
+
+        launch(main, ranks=2, environment=environment, settings=replace(QUIET, faults=str(plan)))
+
+    with pytest.raises(CollectiveError):
+        run(5)
+    assert {error.code for error in errors.values()} == {"EI0002"}
+    assert "no Notify record came from remote rank 1 within 5 s (HCCL_EXEC_TIMEOUT)" in str(errors[0])
+    assert all("If writing dumps makes rank 1 slow, raise HCCL_EXEC_TIMEOUT" in str(e) for e in errors.values())
+    run(1836)
+    run(0)

@@ -233,7 +233,8 @@ def test_missing_ranks_are_named():
     with Hub(3, connect_s=0.3).start() as hub:
         (error,) = in_threads(hub, lambda rank: rank.client.enter(), [1])
     assert isinstance(error, DeviceError)
-    assert "ranks 0, 2" in str(error)
+    assert error.code == "EI0015"
+    assert "connected ranks [1], missing ranks [0, 2]" in str(error)
     assert "0.3 s" in hub.endings[2].text
 
 
