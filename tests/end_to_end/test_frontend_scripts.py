@@ -42,8 +42,6 @@ DIFFERENT = {
         "set-{'max_device_memory': '3GB'}": "kept as it was given",
         "call-(None, 'CPU', 1)('ms', 'set_device')": "both a ValueError and the RuntimeError of 2.10",
         "call-(None, 'O0', 'auto', ('jit_level', 'exc_mode'))('ms', 'JitConfig', 'jit_config_dict')": "no back ends",
-        "call-(None,)('ms', 'communication', 'get_rank')": "an error before init, as documented",
-        "call-(None,)('ms', 'communication', 'get_group_size')": "an error before init, as documented",
         "save_graphs-2": "IR text only",
         "save_graphs-3": "IR text and dot only",
     },

@@ -56,7 +56,7 @@ WITNESS = """
             x = self.conv(x)
             x = ops.relu(x)
             x = self.fc(self.flat(x))
-            return ops.softmax(x), ops.argmax(x)
+            return ops.softmax(x), ops.argmax(x, -1)
 
     witness = Witness()
     Session.current().add_tap(witness)
