@@ -213,7 +213,7 @@ class CollectiveError(PeerError):
     code : str
         HCCL's code, ``EI0002``.
     where : str, optional
-        The collective and the rank that is told.
+        The collective, and the rank that raises it.
 
     Examples
     --------

@@ -119,7 +119,7 @@ class Device:
         self.suspended = False
         self.errors: list[BaseException] = []
         self.stopped: Failure | None = None
-        self.raised: BaseException | None = None  # what has stopped it, once the program was told
+        self.raised: BaseException | None = None  # what has stopped it, once a wait has raised it
         self.trace: Callable[[Task], None] | None = None
         self.races: Races | None = None
         self._events = 0

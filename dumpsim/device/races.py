@@ -22,7 +22,7 @@ class Touch:
     what : str
         Name of the tensor, or of the group.
     low, high : int
-        First byte, and the one behind the last.
+        First byte, and the one after the last.
     writes : bool
     space : str
         ``device``; ``host`` for the tensors of PYNATIVE; ``group NAME`` for the links of a group, which two calls
@@ -69,7 +69,7 @@ class Races:
     Traceback (most recent call last):
         ...
     dumpsim.core.errors.StreamHazard: bytes 0x40 to 0x80 of x: Op0 (task 0 of stream 0) writes and Op1 (task 0 of \
-stream 1) reads them, and no event orders the two; allowed: an event that stream 0 records behind Op0 and stream 1 \
+stream 1) reads them, and no event orders the two; allowed: an event that stream 0 records after Op0 and stream 1 \
 waits for before Op1 [DS-DEV-007]
     """
 
@@ -110,7 +110,7 @@ waits for before Op1 [DS-DEV-007]
         for stream in streams:
             _join(host, self._streams.get(stream, {}))
         self._host = host
-        if idle:  # whatever runs from now on is launched behind what the host knows
+        if idle:  # whatever runs from now on is launched after what the host has waited for
             for stream, accesses in self._seen.items():
                 self._seen[stream] = [access for access in accesses if access.number > host.get(stream, 0)]
 
@@ -138,7 +138,7 @@ def _collide(one: Touch, other: Touch) -> bool:
 def _hazard(first: _Access, second: _Access) -> StreamHazard:
     one, two = _named(first.task), _named(second.task)
     remedy = (
-        f"an event that stream {first.stream} records behind {first.task.name} and stream {second.stream} waits for "
+        f"an event that stream {first.stream} records after {first.task.name} and stream {second.stream} waits for "
         f"before {second.task.name}"
     )
     if first.touch.space.startswith("group"):

@@ -28,7 +28,7 @@ class Owner(Protocol):
     suspended: bool  # its rank waits, and other ranks run
     errors: list[BaseException]  # of tasks, to be raised by the rank's next wait
     stopped: Failure | None  # why a stream refuses further work
-    raised: BaseException | None  # what a stream stopped for, once the program was told
+    raised: BaseException | None  # what a stream stopped for, once a wait has raised it
     next_serial: Callable[[], int]  # the number of its next task
     trace: Callable[[Task], None] | None  # called with every task that has run
     races: Races | None  # where somebody looks for races

@@ -63,12 +63,12 @@ class Account:
 
 
 class JobAccounts:
-    """The accounts of a job, and the one text that is told of them.
+    """The accounts of a job, and the one report of them.
 
     Attributes
     ----------
-    told : bool
-        Somebody has seen to it that they are told at the end.
+    reported : bool
+        Somebody reports them at the end.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class JobAccounts:
     """
 
     def __init__(self) -> None:
-        self.told = False
+        self.reported = False
         self._of: list[Account] = []
 
     def add(self, account: Account) -> None:

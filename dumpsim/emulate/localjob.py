@@ -62,7 +62,7 @@ class LocalJob:
     def run(self) -> int:
         """Run the script; the exit code is that of the first rank that fails.
 
-        The job is told of at the end: its dumps, and how its ranks ended where not all of them ended well.
+        The end reports the job: its dumps, and how its ranks ended where not all of them ended well.
         """
         code = 0
         try:
@@ -80,7 +80,7 @@ class LocalJob:
         """The program of a rank."""
         context = current()
         self._world = context.world
-        context.world.get(JobAccounts).told = True  # below, with how the ranks ended
+        context.world.get(JobAccounts).reported = True  # below, with how the ranks ended
         if self.ranks > 1:
             output = PrefixedOutput(sys.stdout, f"[{context.rank}] ")
             context.at_close(output.finish)

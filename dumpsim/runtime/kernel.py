@@ -63,13 +63,13 @@ class Kernels:
         self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
-        self._told: dict[int, _Told] = {}  # by task: collectives whose inputs were shown
+        self._shown: dict[int, _Told] = {}  # by task: collectives whose inputs were shown
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
         """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the address that a target names."""
         self._injector = injector
         self._locate = locate
-        self._told.clear()
+        self._shown.clear()
 
     @property
     def injector(self) -> Injector | None:
@@ -89,7 +89,7 @@ class Kernels:
             if wanted is not None:
                 wanted[1]["time_ns"] = own.end_ns
                 self.observers.before(wanted)
-            self._told[id(task)] = wanted, later
+            self._shown[id(task)] = wanted, later
 
         return Task(kind=TaskKind.CALLBACK, name=f"inputs of {call.node.full_name}", work=work)
 
@@ -101,12 +101,12 @@ class Kernels:
             faults = self._injector.launch(call.node.op_type, call.node.full_name, call.definition.name)
             self._refuse(call, faults)
         skipped = self.skips(call.node)
-        told = self._told.pop(id(task), None)
-        if told is None:
+        shown = self._shown.pop(id(task), None)
+        if shown is None:
             for slot in call.births:
                 binding.begin(slot, untouched=skipped)
-            told = self._tell(binding, call, task)
-        wanted, later = told
+            shown = self._show(binding, call, task)
+        wanted, later = shown
         if wanted is not None:
             wanted[1]["time_ns"] = task.end_ns
         code, index = next((fault.code for fault in faults if fault.kind == "aicore_error"), None), None
@@ -146,7 +146,7 @@ class Kernels:
         else:
             self._bury(binding, call)
 
-    def _tell(self, binding: Binding, call: Call, task: Task) -> _Told:
+    def _show(self, binding: Binding, call: Call, task: Task) -> _Told:
         """Tell that a kernel is about to run; who wants to know what it did, and what they put behind it."""
         later: list[Callable[[], None]] = []
         wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None

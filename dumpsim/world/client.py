@@ -285,7 +285,7 @@ class Client:
         return self._block(self.scheduler.waiting())
 
     def die(self, why: str) -> NoReturn:
-        """End the process as a signal would: nothing is told, nothing is finished."""
+        """End the process as a signal would: without a word to the hub."""
         if self._die is not None:
             self._die()
         os.kill(os.getpid(), signal.SIGKILL)

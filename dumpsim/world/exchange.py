@@ -98,7 +98,7 @@ class _Letter:
 class _Entry:
     """A member's part in a collective: what the gate wakes."""
 
-    __slots__ = ("exchange", "letters", "meeting", "number", "rank", "round", "told")
+    __slots__ = ("answered", "exchange", "letters", "meeting", "number", "rank", "round")
 
     def __init__(self, exchange: "Exchange", rank: int, number: int) -> None:
         self.exchange = exchange
@@ -107,7 +107,7 @@ class _Entry:
         self.meeting: Meeting
         self.round: _Round | None = None  # None for messages between two members
         self.letters: set[int] = set()  # that nobody has read yet
-        self.told = False
+        self.answered = False
 
     def wake(self) -> None:
         """The gate has opened or failed."""
@@ -363,18 +363,18 @@ class Exchange:
     # ------------------------------------------------------------------ collectives
     def opened(self, entry: _Entry) -> None:
         """A member's gate has opened or failed: tell it, after all have reduced their parts where they share that."""
-        if entry.told or entry.rank in self.endings:
+        if entry.answered or entry.rank in self.endings:
             return
         failure, found = entry.meeting.failure, entry.round
         if failure is not None:
-            entry.told = True
+            entry.answered = True
             self._send(entry.rank, kind="failed", m=entry.number, failure=encode_failure(failure))
             return
         time_ns = entry.meeting.open_ns()
         if time_ns is None:  # one of several messages has come
             return
         if found is None:
-            entry.told = True
+            entry.answered = True
             letters = [self._letters[int(number)].tensor for number in self._letters_of(entry)]
             self._send(entry.rank, kind="open", m=entry.number, time=time_ns, letters=letters)
             return
@@ -383,7 +383,7 @@ class Exchange:
             if self._is_shared(found):
                 self._gather(found)
         if not found.reducing:
-            entry.told = True
+            entry.answered = True
             members, terms = self._members(found, found.calls[entry.rank]), asdict(found.terms)
             self._send(
                 entry.rank,
@@ -466,7 +466,7 @@ class Exchange:
         if message["call"] is not None:  # a task that was dropped before it was the first of its stream
             self._entry(number, rank, message)
         entry = rank.entries.pop(take(message, "m", int))
-        entry.told = True
+        entry.answered = True
         entry.meeting.abandon(decode_failure(message["failure"]))
         self._release(entry)
 
@@ -474,7 +474,7 @@ class Exchange:
         """A member does not read any longer; the last one gives the memory of all back."""
         found = entry.round
         if found is None:
-            for number in self._letters_of(entry) if entry.told else ():
+            for number in self._letters_of(entry) if entry.answered else ():
                 sender = self._letters[number].sender
                 sender.letters.discard(number)
                 if not sender.letters and sender.number not in self._ranks[sender.rank].entries:

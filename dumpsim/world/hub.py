@@ -152,7 +152,7 @@ class Hub:
         self._selector.register(self._bell, selectors.EVENT_READ)
         self._connections: dict[int, _Connection] = {}  # by file descriptor
         self._ranks: dict[int, _Connection] = {}
-        self._lost: list[tuple[int, str]] = []  # told by other threads
+        self._lost: list[tuple[int, str]] = []  # from other threads
         self._started = time.monotonic()
         self._heard = self._started
         self._closing = False

@@ -136,7 +136,7 @@ def not_created(rank: int, connected: Sequence[int], missing: Sequence[int], aft
     Parameters
     ----------
     rank : int
-        The one that is told.
+        The rank that raises it.
     connected, missing : sequence of int
         Ranks that wait, and those that have ended without entering.
     after_s : float or None

@@ -63,7 +63,7 @@ def test_the_second_task_does_not_run_and_its_stream_stops(device):
     assert device.streams[2].dropped == 1
     assert str(caught.value) == (
         "bytes 0x18 to 0x20 of y and x: First (task 0 of stream 0) writes and Second (task 0 of stream 2) reads them, "
-        "and no event orders the two; allowed: an event that stream 0 records behind First and stream 2 waits for "
+        "and no event orders the two; allowed: an event that stream 0 records after First and stream 2 waits for "
         "before Second [DS-DEV-007]"
     )
 

@@ -245,15 +245,15 @@ def finish_dump(session: "Session") -> None:
 
 
 def _tell(summary: "Summary", *, quiet: bool) -> None:
-    """Tell of a finished dump: the ranks of a job leave it to the job, which tells of all at once."""
+    """Report a finished dump; the ranks of a job leave that to the job, which reports all of them at once."""
     from dumpsim.dump.job import VARIABLE, Account, JobAccounts
 
     rank, directory = current(), os.environ.get(VARIABLE)
     if rank.world.ranks > 1:
         accounts = rank.world.get(JobAccounts)
         accounts.add(Account.of(rank.rank, summary))
-        if not (quiet or accounts.told):
-            accounts.told = True
+        if not (quiet or accounts.reported):
+            accounts.reported = True
             rank.world.at_close(lambda: print(accounts.text(rank.world.ranks), file=sys.stderr, flush=True))
     elif directory and os.path.isdir(directory):
         JobAccounts.leave(Account.of(rank.rank, summary), directory)
