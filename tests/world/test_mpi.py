@@ -161,6 +161,27 @@ def test_a_rank_that_is_killed(tmp_path, turn):
     assert not list(tmp_path.glob("done_*"))
 
 
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"kind": "kill"}, "from remote rank 1: it has failed: rank 1: its process has ended"),
+        ({"kind": "hang"}, "from remote rank 1"),
+        ({"kind": "delay", "seconds": 4000}, "from remote rank 1 within 1836 s (HCCL_EXEC_TIMEOUT): it came 4000"),
+        ({"kind": "diverge"}, "The arguments for collective communication are inconsistent between ranks"),
+    ],
+)
+def test_faults_of_a_rank(tmp_path, fault, words):
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    plan = tmp_path / "faults.json"
+    plan.write_text(json.dumps({"faults": [{**fault, "rank": 1, "nth": 3}]}))
+    settings = environment(RunSettings(transport="mpi", quiet=True, manifest=None, faults=str(plan)))
+    run = ["sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh", sys.executable, "script.py", "9", "raise"]
+    done = mpirun(3, *run, cwd=tmp_path, environment=settings)
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert not list(tmp_path.glob("done_*"))
+
+
 def test_a_rank_that_raises(tmp_path):
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
     run = [sys.executable, "script.py"]
