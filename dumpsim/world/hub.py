@@ -86,7 +86,8 @@ class Hub:
     token : str, optional
         What ranks must show; by default a new one. Empty: whoever reaches the address is let in.
     watchdog_s : float
-        Wall-clock seconds without a word of any rank, while ranks wait for others, after which the job is given up.
+        Wall-clock seconds without a word of any rank, while ranks wait for others, after which the job is given up: a
+        rank may compile, or prepare its data, for minutes.
     connect_s : float, optional
         Within which all ranks must have come; by default ``MS_TOPO_TIMEOUT``, then ``HCCL_CONNECT_TIMEOUT``, then 120.
     environment : mapping, optional
@@ -123,7 +124,7 @@ class Hub:
         *,
         address: str = "",
         token: str | None = None,
-        watchdog_s: float = 60.0,
+        watchdog_s: float = 600.0,
         connect_s: float | None = None,
         environment: Mapping[str, str] | None = None,
         report: Callable[[int, Ending], None] | None = None,
