@@ -197,11 +197,11 @@ def api_dump_init(
 
     Examples
     --------
-    >>> api_dump_init(None)
-    Traceback (most recent call last):
-    ...
-    dumpsim.core.errors.ScriptTypeError: For 'troubleshooter.api_dump.init' function, ... but got <class 'NoneType'>.
-    ...
+    >>> try:
+    ...     api_dump_init(None)
+    ... except TypeError as error:
+    ...     print(error)
+    For 'troubleshooter.api_dump.init' function, ... but got <class 'NoneType'>.
     """
     from dumpsim.frontends.apidump.selection import check_bool
 
@@ -276,11 +276,11 @@ def api_dump_start(
 
     Examples
     --------
-    >>> api_dump_start(mode="list", scope=["NN_Linear_0"])
-    Traceback (most recent call last):
-    ...
-    dumpsim.core.errors.ScriptRuntimeError: You must call 'troubleshooter.api_dump.init' before calling...
-    ...
+    >>> try:
+    ...     api_dump_start(mode="list", scope=["NN_Linear_0"])
+    ... except RuntimeError as error:
+    ...     print(error)
+    You must call 'troubleshooter.api_dump.init' before calling...
     """
     _dump("start").start(mode, scope, dump_type, filter_data, filter_stack)
 
@@ -297,11 +297,11 @@ def api_dump_stop() -> None:
 
     Examples
     --------
-    >>> api_dump_stop()
-    Traceback (most recent call last):
-    ...
-    dumpsim.core.errors.ScriptRuntimeError: You must call 'troubleshooter.api_dump.init' before calling...
-    ...
+    >>> try:
+    ...     api_dump_stop()
+    ... except RuntimeError as error:
+    ...     print(error)
+    You must call 'troubleshooter.api_dump.init' before calling...
     """
     _dump("stop").stop()
 

@@ -118,11 +118,11 @@ def api_dump_compare(
 
     Examples
     --------
-    >>> api_dump_compare("no/such/dump", "no/such/dump")
-    Traceback (most recent call last):
-        ...
-    dumpsim.core.errors.BadInputError: origin_path is not a valid dump path
-    ...
+    >>> try:
+    ...     api_dump_compare("no/such/dump", "no/such/dump")
+    ... except ValueError as error:
+    ...     print(error)
+    origin_path is not a valid dump path
     """
     if kwargs and compat is None:
         raise TypeError(f"api_dump_compare() got an unexpected keyword argument {next(iter(kwargs))!r}")
