@@ -94,9 +94,20 @@ class JobAccounts:
         """Add what the ranks of a job have left in a directory by `leave`."""
         for name in sorted(os.listdir(directory)):
             if name.endswith(".json"):
-                found = json.loads(read_bytes(os.path.join(directory, name), _LONGEST))
-                skipped = tuple((str(reason), int(count)) for reason, count in found.pop("skipped"))
-                self.add(Account(**found | {"skipped": skipped, "notes": tuple(found["notes"])}))
+                self.take(json.loads(read_bytes(os.path.join(directory, name), _LONGEST)))
+
+    def take(self, document: Mapping[str, Any]) -> None:
+        """Add an account that was JSON meanwhile."""
+        skipped = tuple((str(reason), int(count)) for reason, count in document["skipped"])
+        self.add(Account(**{**document, "skipped": skipped, "notes": tuple(document["notes"])}))
+
+    @classmethod
+    def render(cls, documents: Iterable[Mapping[str, Any]], ranks: int) -> str:
+        """The lines for people, of accounts that were JSON meanwhile."""
+        accounts = cls()
+        for document in documents:
+            accounts.take(document)
+        return accounts.text(ranks)
 
     @staticmethod
     def leave(account: Account, directory: str) -> None:

@@ -221,13 +221,18 @@ class Client:
         self._ask("destroy", name=name)
         del self._groups[name]
 
-    def leave(self, error: BaseException | None = None, *, result: Any = None) -> None:
+    def leave(self, error: BaseException | None = None) -> None:
+        """End this rank's part in the job; with an error, its groups fail."""
+        self.depart(error)
+
+    def depart(self, error: BaseException | None = None, *, result: Any = None) -> Mapping[int, Any] | None:
         """End this rank's part in the job; with an error, its groups fail.
 
-        `result` is what the hub shall keep for whoever has started the job: JSON.
+        `result` is what the hub shall keep for whoever has started the job: JSON. Where this process serves the hub, it
+        waits for the other ranks and returns their results.
         """
         if self._left or os.getpid() != self._pid:  # a child that was forked leaves nothing
-            return
+            return None
         self._left = True
         fields: dict[str, Any] = {"result": result, "stopped": isinstance(error, RankStopped)}
         if error is not None and not isinstance(error, RankStopped):
@@ -245,6 +250,8 @@ class Client:
         if self._hub is not None:
             self._hub.wait(None)
             self._hub.close()
+            return self._hub.results
+        return None
 
     def look(self, ranks: Sequence[int]) -> None:
         """Take the messages that are there.

@@ -13,6 +13,7 @@ from dumpsim.core.communicator import Communicator
 from dumpsim.core.settings import RunSettings
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.process import ProcessState
+from dumpsim.world.reports import JobReports
 from dumpsim.world.wire import ADDRESS, TOKEN
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class Remote(Communicator, Protocol):
     """The communicator of a process that is one rank."""
 
     scheduler: "Scheduler"
+
+    def depart(self, error: BaseException | None = None, *, result: Any = None) -> Mapping[int, Any] | None:
+        """End this rank's part in the job, with a result (JSON); return those of all ranks where this one has them."""
+        ...
 
 
 class _Table:
@@ -184,7 +189,9 @@ class RankContext(_Table):
         if RunSettings.from_environment().transport == "mpi":
             from dumpsim.world.mpi import connect_mpi  # first here: most processes are no ranks of an MPI job
 
-            return cls.remote(connect_mpi())
+            context = cls.remote(connect_mpi())
+            context.get(JobReports).wanted = True
+            return context
         size = _number("RANK_SIZE", _number("MS_WORKER_NUM", 1))
         return cls(rank=_number("RANK_ID", 0), size=size, device_id=_number("DEVICE_ID", 0))
 
@@ -208,7 +215,14 @@ class RankContext(_Table):
             world=world,
             communicator=communicator,
         )
-        context.at_close(lambda: communicator.leave(getattr(sys, "last_value", None)))  # of a script that has failed
+
+        def leave() -> None:
+            reports = context.get(JobReports)
+            found = communicator.depart(getattr(sys, "last_value", None), result=reports.own or None)  # of the script
+            if text := reports.text(found or {}):
+                print(text, file=sys.stderr, flush=True)
+
+        context.at_close(leave)
         return context
 
     @property

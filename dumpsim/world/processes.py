@@ -155,7 +155,7 @@ class Processes:
             with use(context):  # closes it
                 result = self._function(*self._args)
                 client.scheduler.finish(rank)
-            client.leave(result=encode_value(result, where=f"what rank {rank} returns"))
+            client.depart(result=encode_value(result, where=f"what rank {rank} returns"))
         except BaseException as error:
             client.leave(error)
             return 1

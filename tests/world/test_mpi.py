@@ -193,3 +193,38 @@ def test_a_rank_that_raises(tmp_path):
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.glob("done_*")) == ["done_0", "done_1"]
     assert (tmp_path / "done_1").read_text() == "16.0"
+
+
+def test_the_dumps_of_all_ranks_have_one_summary(tmp_path):
+    script = """
+        import numpy as np
+        import mindspore as ms
+        from mindspore import Tensor, nn, ops
+        from mindspore.communication import init
+
+        class Net(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.sum = ops.AllReduce()
+
+            def construct(self, x):
+                return self.sum(ops.exp(x))
+
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        Net()(Tensor(np.ones(3, np.float32)))
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(script))
+    common = {"dump_mode": 0, "path": str(tmp_path / "dump"), "net_name": "Net", "iteration": "0", "input_output": 0}
+    common |= {"kernels": [], "support_device": [1, 2]}
+    config = tmp_path / "dump.json"
+    config.write_text(json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True}}))
+    settings = environment(RunSettings(transport="mpi", manifest=None)) | {"MINDSPORE_DUMP_CONFIG": str(config)}
+    done = mpirun(3, sys.executable, "script.py", cwd=tmp_path, environment=settings)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith(("dumpsim: ", "  rank"))]
+    assert said[0] == f"dumpsim: {tmp_path / 'dump'}"
+    assert said[1].startswith("  rank 0: asked 0")
+    assert said[2].startswith("  ranks 1-2: asked 4, captured 4, written 4 tensors")
+    assert said[3].startswith("dumpsim: 3 ranks: asked 8, captured 8")
+    assert sum(line.startswith("dumpsim: 3 ranks") for line in said) == 1

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
 from dumpsim.frontends.mindspore.communication.management import output_rank
 from dumpsim.world.context import current, root
+from dumpsim.world.reports import JobReports
 
 if TYPE_CHECKING:
     from dumpsim.dump.exception import ExceptionDump
@@ -105,6 +106,11 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
     from dumpsim.frontends.mindspore._latechanges import LateChanges
     from dumpsim.modes.environment import read_environment
 
+    reports = current().get(JobReports)
+    if reports.wanted:  # also of a rank that does not dump: it may be the one that prints
+        from dumpsim.dump.job import JobAccounts
+
+        reports.render = partial(JobAccounts.render, ranks=current().size)
     options = session.options()
     asked = read_environment(
         environment,
@@ -255,6 +261,9 @@ def _tell(summary: "Summary", *, quiet: bool) -> None:
         if not (quiet or accounts.reported):
             accounts.reported = True
             rank.world.at_close(lambda: print(accounts.text(rank.world.ranks), file=sys.stderr, flush=True))
+    elif rank.get(JobReports).wanted:
+        if not quiet:
+            rank.get(JobReports).own.append(asdict(Account.of(rank.rank, summary)))
     elif directory and os.path.isdir(directory):
         JobAccounts.leave(Account.of(rank.rank, summary), directory)
     elif not quiet:
