@@ -78,7 +78,7 @@ class _Round:
     """
 
     members: tuple[int, ...]
-    terms: Terms  # of the first member
+    terms: Terms = field(default_factory=Terms)  # of the first member, known when it has called
     calls: dict[int, Call] = field(default_factory=dict)
     places: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     entries: "dict[int, _Entry]" = field(default_factory=dict)
@@ -335,8 +335,9 @@ class Exchange:
         rank.entries[entry.number] = entry
         if collective(call.op).shares is not None:
             count = rank.joined[group.name] = rank.joined.get(group.name, 0) + 1
-            first = self._ranks[group.members[0]].communicator.terms
-            found = entry.round = self._rounds.setdefault((group.name, count), _Round(group.members, first))
+            found = entry.round = self._rounds.setdefault((group.name, count), _Round(group.members))
+            if number == group.members[0]:
+                found.terms = rank.communicator.terms
             found.calls[number] = call
             found.places[number] = place
             found.entries[number] = entry
