@@ -5,13 +5,16 @@ import os
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Mapping
 from weakref import finalize
 
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.regular import read_text
 
 __all__ = ["NodeClaim"]
+
+_LOOK_S = 0.05  # between two looks for the launcher of the scheduler
 
 
 class NodeClaim:
@@ -61,10 +64,40 @@ class NodeClaim:
             what = f"all {nodes} nodes of the job are taken" if node == -1 else f"node {node} of the job is taken"
             raise BadInputError(what, where="--node_rank", code="DS-RUN-011")
         self.token = self._shared_token()
+        self._first = f"{self._directory}/scheduler"  # the number of the process that has claimed node 0
+        if self.node == 0:
+            self._write(self._first, str(os.getpid()), replace=True)
 
     def report(self, rank: int, ending: str) -> None:
         """Let the launcher of the scheduler know how a worker has ended."""
         os.write(self._descriptor, f"{rank} {ending}\n".encode())
+
+    def wait_for_scheduler(self, limit_s: float) -> bool:
+        """Wait until the launcher of the scheduler has come, and report anew; whether it has come.
+
+        It reads what was reported since it came, since older reports may be those of another job.
+
+        Parameters
+        ----------
+        limit_s : float
+            How long to wait at most; a negative number: without a limit.
+        """
+        since = time.monotonic()
+        while not self._first_has_come():
+            if 0 <= limit_s < time.monotonic() - since:
+                return False
+            time.sleep(_LOOK_S)
+        os.utime(self._descriptor)
+        return True
+
+    def _first_has_come(self) -> bool:
+        """Whether the launcher of node 0 is there, or was there after this one had come."""
+        try:
+            since_ns = os.stat(self._first).st_mtime_ns
+            number = read_text(self._first, 64)
+        except (FileNotFoundError, UnreadableError):
+            return False
+        return since_ns >= self._since_ns or (number.isdigit() and os.path.exists(f"/proc/{number}"))
 
     def reports(self) -> Mapping[int, str]:
         """How workers of the other launchers have ended, since this one has come."""
@@ -80,16 +113,24 @@ class NodeClaim:
     def _shared_token(self) -> str:
         """The token of the directory, made by the first who comes."""
         place = f"{self._directory}/token"
+        self._write(place, secrets.token_hex(16), replace=False)
+        return read_text(place, 64)
+
+    @staticmethod
+    def _write(place: str, text: str, *, replace: bool) -> None:
+        """Write a file that appears when it is whole; `replace`: also where there is one."""
         part = f"{place}-{os.getpid()}"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, secrets.token_hex(16).encode())
+            os.write(descriptor, text.encode())
         finally:
             os.close(descriptor)
+        if replace:
+            os.replace(part, place)
+            return
         try:
             os.link(part, place)
         except FileExistsError:
             pass
         finally:
             os.unlink(part)
-        return read_text(place, 64)

@@ -319,6 +319,8 @@ class Job:
     def _end_scheduler(self) -> bool:
         """Wait for the scheduler, whose workers may belong to other launchers too; whether it has failed."""
         if self._scheduler is None:
+            if self.plan.claim is not None:
+                self.plan.claim.wait_for_scheduler(self.plan.options.cluster_time_out)
             return False
         process, claim = self._scheduler.process, self.plan.claim
         patience = time.monotonic() + _PATIENCE_S

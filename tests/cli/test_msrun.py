@@ -199,11 +199,17 @@ def test_wrong_options_are_usage_errors(place):
     assert "--sim_level: simulation level 1" in dumprun.cli(place, "msrun", "--sim_level=1", "worker.py", code=2).err
 
 
-def test_two_launchers_share_a_job(place):
+@pytest.mark.parametrize("late", [False, True])
+def test_two_launchers_share_a_job(place, late):
     port = free_port()
     common = ["msrun", "--worker_num=2", "--local_worker_num=1", f"--master_port={port}", "--join=True"]
-    first = process(place, *common, "--node_rank=0", "--log_dir=logs", "worker.py")
     second = process(place, *common, "--node_rank=1", "--log_dir=more", "worker.py")
+    if late:  # its worker has ended before the launcher of the scheduler comes
+        log = place / "more" / "worker_1.log"
+        while not (log.exists() and "pid" in log.read_text()):
+            time.sleep(0.05)
+        time.sleep(1)
+    first = process(place, *common, "--node_rank=0", "--log_dir=logs", "worker.py")
     assert [job.wait(60) for job in (first, second)] == [0, 0]
     for job in (first, second):
         job.communicate()
