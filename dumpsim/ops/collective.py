@@ -26,8 +26,8 @@ __all__ = [
     "SHARED",
     "SIZED",
     "WORLD",
+    "after",
     "as_vector",
-    "behind",
     "collective",
     "counts_of",
     "each",
@@ -87,7 +87,7 @@ def _parts(op: str, x: TensorType, attrs: Attrs) -> TensorType:
 
 
 def _whole(op: str, x: TensorType, attrs: Attrs) -> TensorType:
-    """The type of `rank_size` tensors behind each other."""
+    """The type of `rank_size` tensors one after another."""
     if not x.shape:
         raise ScriptValueError(f"For '{op}', the 'x shape' must be int and must > 0, but got '0' with type 'int'.")
     return output(x.dtype, (x.shape[0] * attrs["rank_size"], *x.shape[1:]))
@@ -238,10 +238,10 @@ def _spread(b: GradBuilder, like: TensorType, dout: Any, attrs: Attrs, *, mine: 
 
 def _grad_reduce(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     spread = _spread(b, operands[0].abstract, dout, attrs, mine=attrs["dest_rank"] == attrs["_rank"])
-    return [spread if attrs["dest_rank"] == attrs["_rank"] else behind(b, spread, dout)]
+    return [spread if attrs["dest_rank"] == attrs["_rank"] else after(b, spread, dout)]
 
 
-def behind(b: GradBuilder, value: Any, other: Any) -> Any:
+def after(b: GradBuilder, value: Any, other: Any) -> Any:
     """A value, once the other one is there: what a rank without a result of its own waits for."""
     return b.emit("Depend", value, other)
 
@@ -251,7 +251,7 @@ def _grad_gather(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
     whole = output(x.dtype, (x.shape[0] * size, *x.shape[1:]))
     spread = _spread(b, whole, dout, attrs, mine=attrs["dest_rank"] == rank)
     if attrs["dest_rank"] != rank:
-        spread = behind(b, spread, dout)
+        spread = after(b, spread, dout)
     return [spread if size == 1 else b.item(b.emit("Split", spread, 0, size), rank)]
 
 
@@ -261,7 +261,7 @@ def _grad_scatter(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     if attrs["rank_id"] == attrs["src_rank"]:
         return [gathered]
     x = operands[0].abstract
-    return [behind(b, np.zeros(x.shape, x.dtype.numpy), gathered)]
+    return [after(b, np.zeros(x.shape, x.dtype.numpy), gathered)]
 
 
 def as_vector(dout: Any) -> Any:

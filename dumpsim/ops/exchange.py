@@ -12,8 +12,8 @@ from dumpsim.ops.collective import (
     SHARED,
     SIZED,
     WORLD,
+    after,
     as_vector,
-    behind,
     collective,
     counts_of,
     each,
@@ -207,7 +207,7 @@ def _grad_receive(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     x = getattr(operands[0], "abstract", None)
     if not isinstance(x, TensorType):
         return [None]
-    return [behind(b, np.zeros(x.shape, x.dtype.numpy), sent)]
+    return [after(b, np.zeros(x.shape, x.dtype.numpy), sent)]
 
 
 _PAIRED = {"group": WORLD, "group_back": WORLD}

@@ -128,7 +128,7 @@ class OpDef:
         `dumpsim.ops.bounds`. The kernel itself reads zeros at such indices and writes nothing there.
     batched : bool
         The kernel may take the operands of several ranks at once: each stacked on a leading axis, with axes of extent 1
-        behind it where others have more axes. Its result is stacked too, with the bits that it would have rank by rank.
+        after it where others have more axes. Its result is stacked too, with the bits that it would have rank by rank.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None

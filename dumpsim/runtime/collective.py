@@ -50,7 +50,7 @@ class Operator:
     tensors, outputs : tuple of (str, tuple of int)
         Number types and shapes of what it takes and gives, tuples flattened.
     host : tuple
-        Operands behind the first one: counts of elements.
+        Operands after the first one: counts of elements.
     name, place : str
         See `Call`.
     """

@@ -28,7 +28,7 @@ __all__ = ["Kernels", "aicore_error"]
 _CORES = ("aicore", "aivector")  # engines whose status word overflow detection reads [spec parallel 4.4]
 _DISCARD = 1 << 20  # dead buffers of at least this size give their pages back where memory is not reused
 
-_Told = tuple[Wanted | None, list[Callable[[], None]]]  # who wants to know of a kernel, and what they put behind it
+_Shown = tuple[Wanted | None, list[Callable[[], None]]]  # who sees a kernel, and what runs after it for them
 
 
 class Kernels:
@@ -63,7 +63,7 @@ class Kernels:
         self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
-        self._shown: dict[int, _Told] = {}  # by task: collectives whose inputs were shown
+        self._shown: dict[int, _Shown] = {}  # by task: collectives whose inputs were shown
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
         """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the address that a target names."""
@@ -146,7 +146,7 @@ class Kernels:
         else:
             self._bury(binding, call)
 
-    def _show(self, binding: Binding, call: Call, task: Task) -> _Told:
+    def _show(self, binding: Binding, call: Call, task: Task) -> _Shown:
         """Tell that a kernel is about to run; who wants to know what it did, and what they put behind it."""
         later: list[Callable[[], None]] = []
         wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None

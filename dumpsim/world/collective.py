@@ -34,8 +34,6 @@ class Collective:
     ----------
     name : str
         MindSpore's type.
-    command : int
-        HCCL's number of the command, for the text of EI0005; -1 where it has none. [spec parallel 3.2]
     shares : callable
         ``shares(calls, tensors, fold) -> one sequence of arrays for each member``; None for those between two members.
     agree : tuple of str
@@ -48,7 +46,6 @@ class Collective:
     """
 
     name: str
-    command: int
     shares: "Callable[[Sequence[Call], Sequence[Tensors], Fold], list[Tensors]] | None"
     agree: tuple[str, ...] = ()
     same_tensors: str = "all"
@@ -116,26 +113,24 @@ def _nothing(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> l
 
 
 _TABLE = (
-    Collective(name="AllReduce", command=2, shares=_all_reduce, agree=("reduce",), reduces=True),
-    Collective(name="AllGather", command=6, shares=_all_gather),
-    Collective(name="AllGatherV", command=16, shares=_all_gather_v, agree=("receives",), same_tensors="types"),
-    Collective(name="ReduceScatter", command=7, shares=_reduce_scatter, agree=("reduce",), reduces=True),
-    Collective(name="ReduceScatterV", command=17, shares=_reduce_scatter_v, agree=("reduce", "sends"), reduces=True),
-    Collective(name="Broadcast", command=1, shares=_broadcast, agree=("root",), rooted=True),
-    Collective(name="Reduce", command=3, shares=_reduce, agree=("reduce", "root"), reduces=True, rooted=True),
-    Collective(name="AlltoAll", command=10, shares=_all_to_all, agree=("axes",)),
-    Collective(name="AlltoAllV", command=8, shares=_all_to_all_v, same_tensors="types"),
-    Collective(name="AlltoAllVC", command=9, shares=_all_to_all_v, same_tensors="types"),
-    Collective(name="NeighborExchange", command=8, shares=_all_to_all_v, same_tensors="types"),
-    Collective(name="NeighborExchangeV2", command=8, shares=_all_to_all_v, same_tensors="types"),
-    Collective(name="NeighborExchangeV2Grad", command=8, shares=_all_to_all_v, same_tensors="types"),
-    Collective(
-        name="CollectiveScatter", command=12, shares=_scatter, agree=("root",), same_tensors="root", rooted=True
-    ),
-    Collective(name="CollectiveGather", command=11, shares=_gather, agree=("root",), rooted=True),
-    Collective(name="Barrier", command=-1, shares=_nothing),
-    Collective(name="Send", command=4, shares=None),
-    Collective(name="Receive", command=5, shares=None),
+    Collective(name="AllReduce", shares=_all_reduce, agree=("reduce",), reduces=True),
+    Collective(name="AllGather", shares=_all_gather),
+    Collective(name="AllGatherV", shares=_all_gather_v, agree=("receives",), same_tensors="types"),
+    Collective(name="ReduceScatter", shares=_reduce_scatter, agree=("reduce",), reduces=True),
+    Collective(name="ReduceScatterV", shares=_reduce_scatter_v, agree=("reduce", "sends"), reduces=True),
+    Collective(name="Broadcast", shares=_broadcast, agree=("root",), rooted=True),
+    Collective(name="Reduce", shares=_reduce, agree=("reduce", "root"), reduces=True, rooted=True),
+    Collective(name="AlltoAll", shares=_all_to_all, agree=("axes",)),
+    Collective(name="AlltoAllV", shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="AlltoAllVC", shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="NeighborExchange", shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="NeighborExchangeV2", shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="NeighborExchangeV2Grad", shares=_all_to_all_v, same_tensors="types"),
+    Collective(name="CollectiveScatter", shares=_scatter, agree=("root",), same_tensors="root", rooted=True),
+    Collective(name="CollectiveGather", shares=_gather, agree=("root",), rooted=True),
+    Collective(name="Barrier", shares=_nothing),
+    Collective(name="Send", shares=None),
+    Collective(name="Receive", shares=None),
 )
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType({each.name: each for each in _TABLE})
 
@@ -145,8 +140,8 @@ def collective(op: str) -> Collective:
 
     Examples
     --------
-    >>> collective("AllGather").command
-    6
+    >>> collective("AllGather").same_tensors
+    'all'
     >>> collective("AllGathers")
     Traceback (most recent call last):
         ...

@@ -205,8 +205,8 @@ class LocalGroup:
 
     def _mailboxes(self, call: Call) -> tuple[list[Mailbox], list[Mailbox]]:
         """Where a call's messages go, and where those come from that it waits for."""
-        sends = (call.root,) if call.op == "Send" else call.sends
-        receives = (call.root,) if call.op == "Receive" else call.receives
+        sends = (call.root,) if call.op == "Send" else ()
+        receives = (call.root,) if call.op == "Receive" else ()
         return (
             [self._mailbox(self.rank, place, call.tag) for place in sends],
             [self._mailbox(place, self.rank, call.tag) for place in receives],
