@@ -19,6 +19,8 @@ class CompileOptions:
         ``Ascend``, ``GPU`` or ``CPU``.
     jit_level : str
         ``O0``, ``O1`` or ``O2``.
+    exec_order : str
+        ``bfs`` or ``dfs``: how MindSpore orders the kernels of a graph.
     pipeline : str
         Name of the passes that compile a network, see `dumpsim.graph.pipeline.PIPELINES`.
     cube_ops : frozenset of str
@@ -38,6 +40,7 @@ class CompileOptions:
     release: str = "seed"
     target: str = "Ascend"
     jit_level: str = "O0"
+    exec_order: str = "bfs"
     pipeline: str = "kernel-by-kernel"
     cube_ops: frozenset[str] = frozenset()
     cube_dtype: str | None = None

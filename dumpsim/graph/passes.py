@@ -5,7 +5,7 @@ from dumpsim.graph.compilation import Compilation, Draft, Pass
 from dumpsim.graph.custom_gradient import drop_custom_gradients
 from dumpsim.graph.graph import Node
 from dumpsim.graph.program import Run
-from dumpsim.graph.sequence import kernel_order
+from dumpsim.graph.sequence import plain_order
 
 __all__ = ["PASSES"]
 
@@ -31,10 +31,10 @@ def _number_graphs(state: Compilation) -> None:
         draft.graph.name = f"kernel_graph{draft.graph.graph_id}"
 
 
-def _order_kernels(state: Compilation) -> None:
+def _order_plainly(state: Compilation) -> None:
     for draft in state.drafts:
         assert isinstance(draft.graph.output, Node)
-        draft.order = kernel_order(draft.graph.output)
+        draft.order = plain_order(draft.graph.output)
 
 
 def _number_models(state: Compilation) -> None:
@@ -47,6 +47,6 @@ PASSES = (
     Pass("drop-custom-gradients", lambda state: drop_custom_gradients(state.captured)),
     Pass("take-whole", _take_whole),
     Pass("number-graphs", _number_graphs),
-    Pass("order-kernels", _order_kernels),
+    Pass("order-plainly", _order_plainly),
     Pass("number-models", _number_models),
 )

@@ -6,7 +6,7 @@ part of one.
 Examples
 --------
 >>> [one.name for one in passes_of("ge")][:4]
-['drop-custom-gradients', 'take-whole', 'number-graphs', 'order-kernels']
+['drop-custom-gradients', 'take-whole', 'number-graphs', 'order-plainly']
 """
 
 from collections.abc import Iterable, Mapping
@@ -74,7 +74,7 @@ _BUILT = (
     "text-AfterAssignStream",
     "text-Build",
 )
-_GE_GRAPH = ("drop-custom-gradients", "take-whole", "number-graphs", "order-kernels")
+_GE_GRAPH = ("drop-custom-gradients", "take-whole", "number-graphs", "order-plainly")
 PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         # MindSpore on CPU and GPU

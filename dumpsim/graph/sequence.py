@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dumpsim.graph.graph import Node, Parameter, Value, topological
 
-__all__ = ["flat_operands", "kernel_order", "listed", "parameter_order"]
+__all__ = ["flat_operands", "is_kernel", "listed", "parameter_order", "plain_order"]
 
 Operands = Callable[[Node], Sequence[Value]]
 # nodes that no device runs
@@ -67,13 +67,12 @@ def parameter_order(nodes: Iterable[Node]) -> list[Parameter]:
     return list(found.values())
 
 
-def kernel_order(root: Node) -> tuple[Node, ...]:
-    """Kernels in execution order.
+def plain_order(root: Node) -> tuple[Node, ...]:
+    """Kernels in a stable order, operands first: for compilers whose own order is not known (GE).
 
     The compiler walks back from the result, breadth-first, last operand first, and visits a node behind all of its
     users; kernels that need no other kernel go onto a stack. Each of them in turn, the deepest first, then runs with
-    what becomes ready through it. [observed 2.10: exact on forward nets; in networks with side effects the vendor's
-    order differs in places]
+    what becomes ready through it. [fitted: a choice of ours; MindSpore's own order is `mindspore.order`]
     """
     needs: dict[int, list[Node]] = {}  # operands that depend on a kernel
     users: dict[int, int] = {}

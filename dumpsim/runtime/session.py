@@ -140,6 +140,7 @@ class Session:
         self.engine = engine_of(self.settings.engine) if engine is None else engine
         self._context_target: str | None = None
         self._jit_level = "O0"
+        self._exec_order = "bfs"
         self._skipped = frozenset(filter(None, self.environment.get("MS_KERNEL_LAUNCH_SKIP", "").split(",")))
         self.ge_graphs = GeGraphs.from_environment(self.environment)
         self.memory_reuse = True  # a synchronous dump turns it off before the first compile [spec mindspore 12.1]
@@ -255,7 +256,9 @@ class Session:
             self._weights = Weights(self._device, self._world.get(Replicas) if self._world.ranks > 1 else None)
         return self._device
 
-    def configure(self, *, target: str | None = None, jit_level: str | None = None) -> None:
+    def configure(
+        self, *, target: str | None = None, jit_level: str | None = None, exec_order: str | None = None
+    ) -> None:
         """Take what the script's context says.
 
         A script that changes its device target starts with an empty device: programs are planned again on their next
@@ -277,6 +280,8 @@ class Session:
                 self._executors.clear()
         if jit_level is not None:
             self._jit_level = jit_level or "O0"
+        if exec_order is not None:
+            self._exec_order = exec_order
 
     def options(self, *, jit_level: str | None = None) -> CompileOptions:
         """The options of compilation that follow from the settings, the context and the chip."""
@@ -288,6 +293,7 @@ class Session:
             release=self.settings.mindspore,
             target=self.target,
             jit_level=level,
+            exec_order=self._exec_order,
             pipeline=pipeline,
             cube_ops=self.chip.cube_ops,
             cube_dtype=self.chip.cube_dtype,

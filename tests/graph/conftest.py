@@ -12,7 +12,7 @@ from dumpsim.core.dtype import dtype, from_numpy
 from dumpsim.core.options import CompileOptions
 from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.graph import Constant, Control, Graph, Node, Parameter
-from dumpsim.graph.sequence import kernel_order
+from dumpsim.graph.mindspore.order import kernel_order
 from dumpsim.ops.table import find
 
 U = MonadType(kind="U")

@@ -14,7 +14,11 @@ def current_session(jit_level: str | None = None) -> Session:
     """Return the session, configured by the script's context or a JitConfig; a configured dump observes it."""
     session = Session.current()
     use_device_id()
-    session.configure(target=get_context("device_target"), jit_level=jit_level or get_context("jit_level") or "O0")
+    session.configure(
+        target=get_context("device_target"),
+        jit_level=jit_level or get_context("jit_level") or "O0",
+        exec_order=get_context("exec_order"),
+    )
     _ensure_dump(session)
     return session
 

@@ -12,7 +12,7 @@ from dumpsim.core.abstract import MonadType, TensorType, TupleType
 from dumpsim.graph.ge.machine import GE_TYPES, Composition, Source
 from dumpsim.graph.ge.split import split, users_of
 from dumpsim.graph.graph import Constant, Graph, Node, Value, definition_of, reachable
-from dumpsim.graph.sequence import kernel_order
+from dumpsim.graph.sequence import plain_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["PATTERNS", "Pattern", "fuse"]
@@ -81,8 +81,8 @@ def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
     """
     assert isinstance(graph.output, Node)
     split(graph, find)
-    _Fusion(graph, kernel_order(graph.output), find).join()
-    kernels = kernel_order(graph.output)
+    _Fusion(graph, plain_order(graph.output), find).join()
+    kernels = plain_order(graph.output)
     for node in kernels:
         node.definition = definition_of(node, find)
         node.op_type = GE_TYPES.get(node.op_type, node.op_type)

@@ -17,7 +17,7 @@ from dumpsim.graph.ge.machine import (
     drop_gen_mask,
 )
 from dumpsim.graph.graph import Constant, Graph, Node, Value, topological
-from dumpsim.graph.sequence import kernel_order
+from dumpsim.graph.sequence import plain_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["split", "users_of"]
@@ -49,7 +49,7 @@ def split(graph: Graph, find: Callable[[str], OpDef]) -> None:
     """
     assert isinstance(graph.output, Node)
     users = users_of(graph)
-    for node in kernel_order(graph.output):
+    for node in plain_order(graph.output):
         if node.op_type == "BatchNorm" and _trains(node, 5, 8):
             _normalize(node)
         elif node.op_type == "BatchNormGrad" and _trains(node, 6, 8) and _is_taken_apart(node, users):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dumpsim.graph.compilation import Compilation, Draft, Pass
 from dumpsim.graph.effects import drop_dead
-from dumpsim.graph.graph import text_of
+from dumpsim.graph.graph import Node, text_of
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
 from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
@@ -13,6 +13,7 @@ from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.graph.mindspore.naming import name_for_files, name_for_text
 from dumpsim.graph.mindspore.numbering import function_numbers
+from dumpsim.graph.mindspore.order import kernel_order, rules_of
 from dumpsim.graph.mindspore.simplify import simplify
 
 __all__ = ["PASSES"]
@@ -40,6 +41,13 @@ def _name_nodes(state: Compilation) -> None:
         for graph in graphs:
             for node in graph.nodes():
                 text_of(node).full_name = node.full_name
+
+
+def _order_kernels(state: Compilation) -> None:
+    rules = rules_of(state.options.target, state.options.exec_order)
+    for draft in state.drafts:
+        assert isinstance(draft.graph.output, Node)
+        draft.order = kernel_order(draft.graph.output, rules)
 
 
 def _document(state: Compilation) -> None:
@@ -82,6 +90,7 @@ PASSES = (
     Pass("cut", _cut),
     Pass("adapt-to-kernels", lambda state: [adapt_to_kernels(draft.graph) for draft in state.drafts]),
     Pass("name-nodes", _name_nodes),
+    Pass("order-kernels", _order_kernels),
     Pass("document", _document),
     Pass("save-kernel-graphs", _save_kernel_graphs),
 )

@@ -224,7 +224,8 @@ def _warn_of_open(name: str, problem: Exception) -> None:
 
 def _settings(session: Session) -> tuple[Any, ...]:
     """What decides the graph beside its arguments; a reference is no other's, while an identity comes back."""
-    return (session.target, weakref.ref(session), session.options().jit_level, listener.neutral())
+    options = session.options()
+    return (session.target, weakref.ref(session), options.jit_level, options.exec_order, listener.neutral())
 
 
 def _modes(cell: Any) -> tuple[Any, ...]:
