@@ -1,0 +1,113 @@
+"""Runs many net scripts under the emulation, each in a process of its own that is forked after the import."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from corpus import trees  # noqa: E402
+
+from dumpsim.core.settings import RunSettings  # noqa: E402
+from dumpsim.emulate import environment  # noqa: E402
+
+SECONDS = 120
+CONFIG = {
+    "common_dump_settings": {
+        "op_debug_mode": 0,
+        "dump_mode": 0,
+        "path": "",
+        "net_name": "Net",
+        "iteration": "all",
+        "saved_data": "tensor",
+        "input_output": 0,
+        "kernels": [],
+        "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
+    },
+    "e2e_dump_settings": {"enable": True, "trans_flag": True},
+}
+
+
+def _child(folder: Path) -> None:
+    """Run ``folder/net.py`` and leave ``tree.json`` and ``log.txt``; never returns."""
+    code = 1
+    try:
+        log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.chdir(folder)
+        CONFIG["common_dump_settings"]["path"] = str(folder / "tree")  # type: ignore[index]
+        (folder / "dump.json").write_text(json.dumps(CONFIG))
+        os.environ["MINDSPORE_DUMP_CONFIG"] = str(folder / "dump.json")
+        sys.argv = [str(folder / "net.py")]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _serve() -> None:
+    import mindspore  # noqa: F401
+    from mindspore import nn, ops  # noqa: F401
+
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            _child(Path(line.strip()))
+        _, status = os.waitpid(child, 0)
+        print("done", status, flush=True)
+
+
+def run(scripts: Mapping[str, str], keep: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield for each net its tree (see `trees.read`), or ``{"refused": text}`` with the end of what it printed.
+
+    Parameters
+    ----------
+    scripts : mapping of str to str
+        Text of each net's script by its name.
+    keep : Path, optional
+        Leave the trees below this folder.
+    """
+    settings = RunSettings(mindspore="2.10", device="cpu", manifest=None, quiet=True)
+    env = environment(settings, {"PATH": os.environ["PATH"]})
+    command = [sys.executable, str(Path(__file__).resolve())]
+    with (
+        tempfile.TemporaryDirectory(prefix="corpus-") as scratch,
+        subprocess.Popen(
+            command, cwd=scratch, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as server,
+    ):
+        assert server.stdin
+        assert server.stdout
+        for name, script in scripts.items():
+            folder = (keep or Path(scratch)).resolve() / name
+            folder.mkdir(parents=True)
+            (folder / "net.py").write_text(script)
+            server.stdin.write(f"{folder}\n")
+            server.stdin.flush()
+            answer = ""
+            while not answer.startswith("done"):
+                answer = server.stdout.readline()
+                if not answer:
+                    raise RuntimeError(f"the emulation's process ended at {name}")
+            if answer.split() == ["done", "0"]:
+                yield name, trees.read(folder / "tree")
+            else:
+                yield name, {"refused": (folder / "log.txt").read_text(errors="replace")[-3000:]}
+        server.stdin.close()
+
+
+if __name__ == "__main__":
+    _serve()
