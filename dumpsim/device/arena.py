@@ -131,15 +131,18 @@ class Arena:
         for low, high in self._pieces(start, stop):
             self.view(low, high)[:] = data[low - start : high - start]
 
-    def discard(self, start: int, stop: int) -> None:
-        """Give the whole pages between two offsets back to the machine; they then read as zero."""
+    def discard(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Give the whole pages between two offsets back to the machine; return where they were: there are zeros now."""
+        gone: list[tuple[int, int]] = []
         if not hasattr(mmap, "MADV_DONTNEED"):
-            return
+            return gone
         for step in self._steps:
             low = -(-(max(start, step.start) - step.base) // _PAGE) * _PAGE
             high = (min(stop, step.stop) - step.base) // _PAGE * _PAGE
             if high > low:
                 step.map.madvise(mmap.MADV_DONTNEED, low, high - low)
+                gone.append((step.base + low, step.base + high))
+        return gone
 
     def _find(self, offset: int) -> _Step | None:
         """The step that begins last at or before an offset."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, UnknownValueError
 from dumpsim.device.arena import Arena, Bytes
+from dumpsim.device.shared import SharedRanges
 from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
 
 __all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Memory"]
@@ -52,10 +53,8 @@ class Buffer:
         The block, or a part of it, was never used before.
     parts : mapping of int to Buffer
         The live buffers planned inside this one (a workspace), by their number in the plan.
-    shared : array or None
-        Read-only bytes in the place of its own until somebody writes them.
     holder : Holder or None
-        Whose value it has while the bytes are shared.
+        Whose value it has; it is told when the bytes are shared no longer.
     """
 
     memory: "Memory"
@@ -70,7 +69,6 @@ class Buffer:
     block: int = -1
     fresh: bool = False
     parts: "Mapping[int, Buffer]" = field(default_factory=lambda: _NO_PARTS)
-    shared: Bytes | None = None
     holder: Holder | None = None
 
     @property
@@ -78,17 +76,31 @@ class Buffer:
         """Address after the last logical byte."""
         return self.address + self.size
 
+    @property
+    def shared(self) -> Bytes | None:
+        """The read-only array that stands in for the bytes, None where they are the buffer's own."""
+        return self.memory.shared(self.address, self.size)
+
     def bytes(self) -> Bytes:
         """The logical bytes, as a view of memory; read-only where they are shared."""
-        return self.memory.view(self.address, self.size) if self.shared is None else self.shared
+        return self.memory.read(self.address, self.size)
+
+    def share(self, data: Bytes) -> None:
+        """Let a read-only array stand in for the logical bytes until somebody writes them."""
+        if data.size != self.size:
+            raise BadInputError(f"{data.size} bytes do not fill a buffer of {self.size} bytes", where=self.owner)
+        self.memory.share(self.address, data)
+        self.touch()
 
     def own(self) -> None:
-        """Copy shared bytes to the buffer's own memory, before they are written."""
-        if self.shared is not None:
-            self.memory.view(self.address, self.size)[:] = self.shared
-            self.shared = None
-            if self.holder is not None:
-                self.holder.publish()
+        """Copy shared bytes to the buffer's own memory, before some of them are written."""
+        if self.memory.own(self.address, self.size) and self.holder is not None:
+            self.holder.publish()
+
+    def drop(self, nbytes: int) -> None:
+        """Share the first `nbytes` no longer, without a copy: all of them are about to be written."""
+        if self.memory.drop(self.address, nbytes) and self.holder is not None:
+            self.holder.publish()
 
     def array(self, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
         """The bytes as an array of that type and shape, as a view of memory."""
@@ -103,7 +115,7 @@ class Buffer:
         flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         if flat.size != self.size:
             raise BadInputError(f"{flat.size} bytes do not fill a buffer of {self.size} bytes", where=self.owner)
-        self.own()
+        self.drop(self.size)
         self.bytes()[:] = flat
         self.touch()
 
@@ -157,6 +169,7 @@ class Memory:
         self._version = 0
         self._arena = Arena(capacity, where=f"device {device_id}")
         self._fresh = 0  # offsets from here on were never handed out
+        self.ranges = SharedRanges()  # by address: what is there, whatever the arena has
 
     # ---------------------------------------------------------------- blocks
     def allocate(
@@ -254,7 +267,10 @@ class Memory:
 
     def discard(self, buffer: Buffer) -> None:
         """Tell the machine that nobody reads these bytes again, so that their pages can go (they then read as zero)."""
-        self._arena.discard(buffer.address - BASE_ADDRESS, buffer.end - BASE_ADDRESS)
+        gone = self._arena.discard(buffer.address - BASE_ADDRESS, buffer.end - BASE_ADDRESS)
+        for low, high in gone if self.ranges else ():
+            self.drop(BASE_ADDRESS + low, high - low)
+        self.own(buffer.address, buffer.size)  # parts of pages, for which no array should stay
 
     def blocks(self) -> list[Buffer]:
         """Live blocks by address."""
@@ -264,10 +280,13 @@ class Memory:
     def fill(self, address: int, nbytes: int) -> None:
         """Write `FILL` to bytes that nobody has written yet."""
         if nbytes and self.backed:
+            self.drop(address, nbytes)
             self.view(address, nbytes)[:] = FILL
 
     def view(self, address: int, nbytes: int) -> Bytes:
         """`nbytes` from `address` on, as a writable view; a write through it must be followed by `Buffer.touch`.
+
+        Shared bytes are copied to the memory first.
 
         Raises
         ------
@@ -276,8 +295,48 @@ class Memory:
         UnknownValueError
             Where the memory has no bytes.
         """
+        self.own(address, nbytes)
+        return self.place(address, nbytes)
+
+    def place(self, address: int, nbytes: int) -> Bytes:
+        """The memory's own bytes at an address, as `view`, even where shared ones stand in for them now."""
         start = self._offset(address, nbytes)
         return self._arena.view(start, start + nbytes)
+
+    # ---------------------------------------------------------------- shared
+    def share(self, address: int, data: Bytes) -> None:
+        """Let a read-only array stand in for the bytes from `address` on, until somebody writes there.
+
+        Views that were taken of these bytes show them no longer.
+        """
+        self._offset(address, data.size)
+        if data.size:
+            self.ranges.cut(address, address + data.size)
+            self.ranges.add(address, data)
+
+    def shared(self, address: int, nbytes: int) -> Bytes | None:
+        """The shared array with these bytes; None where all are the memory's own, after a copy where only some are."""
+        found = self.ranges.find(address, address + nbytes) if self.ranges else None
+        if found is None:
+            self.own(address, nbytes)
+        return found
+
+    def read(self, address: int, nbytes: int) -> Bytes:
+        """`nbytes` from `address` on, to be read: a view of the memory, or of a shared array."""
+        found = self.shared(address, nbytes)
+        return self.place(address, nbytes) if found is None else found
+
+    def own(self, address: int, nbytes: int) -> bool:
+        """Copy what is shared of these bytes to the memory; whether there was any."""
+        if not self.ranges or not self.ranges.overlaps(address, address + nbytes):
+            return False
+        for at, data in self.ranges.cut(address, address + nbytes):
+            self._arena.write(at - BASE_ADDRESS, data)
+        return True
+
+    def drop(self, address: int, nbytes: int) -> bool:
+        """Share these bytes no longer, without a copy; whether any was shared. The memory then holds older bytes."""
+        return bool(self.ranges) and bool(self.ranges.cut(address, address + nbytes))
 
     def _offset(self, address: int, nbytes: int) -> int:
         """The offset of an address of existing bytes."""
@@ -306,6 +365,7 @@ class Memory:
         hit = tuple(self.overlapping(address, flat.size))
         for buffer in hit:
             buffer.own()
+        self.drop(address, flat.size)
         self._arena.write(self._offset(address, flat.size), flat)
         for buffer in hit:
             buffer.touch()

@@ -1,5 +1,6 @@
 """A plan in a rank: which memory its tensors have there, and what a run has made of them."""
 
+import mmap
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -16,6 +17,8 @@ from dumpsim.runtime.slot import Array, Slot
 from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["Binding"]
+
+_SHARED = mmap.PAGESIZE  # bytes from which it saves memory to share a tensor
 
 
 class Binding:
@@ -90,7 +93,7 @@ class Binding:
             workspace.parts = self._alive
             pointer = 0
             if self.memory.backed:
-                self._bytes = workspace.bytes()
+                self._bytes = self.memory.place(workspace.address, workspace.size)
                 pointer = self._bytes.__array_interface__["data"][0]
             if (workspace.address, pointer) != self._place:
                 self._place = workspace.address, pointer
@@ -158,9 +161,8 @@ class Binding:
 
     def own(self, argument: Argument) -> None:
         """Give the tensors of an argument bytes of their own, before a kernel writes them in place."""
-        for slot in slots_of(argument):
-            if slot.root_offset < 0:
-                self.buffer(slot).own()
+        for slot in slots_of(argument) if self.memory.ranges else ():
+            self.buffer(slot).own()
 
     def buffer(self, slot: Slot) -> Buffer:
         """The buffer that holds the bytes of a tensor that is alive."""
@@ -187,7 +189,9 @@ class Binding:
         self._views.pop(slot.index, None)
         if slot.shows_largest and largest is not None:
             self._largest[slot.index] = largest
-            self.memory.view(self.address(slot), slot.device_dtype.nbytes(prod(largest)))[:] = 0
+            address, nbytes = self.address(slot), slot.device_dtype.nbytes(prod(largest))
+            self.memory.drop(address, nbytes)
+            self.memory.view(address, nbytes)[:] = 0
 
     def shape(self, slot: Slot) -> tuple[int, ...]:
         """The shape on the host: that of the last run where kernels decide it."""
@@ -213,19 +217,22 @@ class Binding:
     # ---------------------------------------------------------------- values
     def device_array(self, slot: Slot) -> Array:
         """The bytes as an array of device type and device shape (uint1: in one dimension): a view of memory."""
-        view = self._views.get(slot.index)
+        shared = self.memory.shared(self.address(slot), self.nbytes(slot)) if self.memory.ranges else None
+        view = self._views.get(slot.index) if shared is None else None
         if view is None:
             shape = self.device_shape(slot)
             flat = slot.settles or slot.device_dtype.bits == 1
             extents = (self.nbytes(slot) // slot.numpy.itemsize,) if flat else shape
-            if slot.root_offset >= 0:
-                kept, view = True, np.ndarray(extents, slot.numpy, self._bytes, slot.root_offset)
+            if shared is not None:
+                view = np.ndarray(extents, slot.numpy, shared)
+            elif slot.root_offset >= 0:
+                view = np.ndarray(extents, slot.numpy, self._bytes, slot.root_offset)
             else:
                 fixed = self._fixed[slot.root_index]
-                kept, view = fixed.shared is None, np.ndarray(extents, slot.numpy, fixed.bytes())
+                view = np.ndarray(extents, slot.numpy, self.memory.place(fixed.address, fixed.size))
             if flat and slot.device_dtype.bits != 1:
                 view = view.reshape(shape)
-            if kept:
+            if shared is None:
                 self._views[slot.index] = view
         return view
 
@@ -249,6 +256,27 @@ class Binding:
 
         return to_host(self.device_array(slot), slot.device_format, self.shape(slot), groups=slot.groups)
 
+    def share(self, slot: Slot, values: Array) -> None:
+        """Let `values`, read-only and perhaps those of other ranks too, stand in for a tensor until somebody writes it.
+
+        They are copied where they are few, are a part of a larger array, or do not lie as on the device.
+        """
+        whole = values if values.base is None else values.base
+        if (
+            values.nbytes < _SHARED
+            or values.flags.writeable
+            or not values.flags.c_contiguous
+            or getattr(whole, "nbytes", 0) != values.nbytes
+            or not slot.viewable
+            or slot.root_offset < 0
+            or values.dtype != slot.numpy
+            or values.nbytes != self.nbytes(slot)
+        ):
+            self.put(slot, values)
+            return
+        self.memory.share(self.address(slot), values.reshape(-1).view(np.uint8))
+        self.buffer(slot).touch()
+
     def put(self, slot: Slot, values: HostArray) -> None:
         """Write values (host layout, device number type) to memory, and end the version of the buffer."""
         buffer = self.buffer(slot)
@@ -256,8 +284,8 @@ class Binding:
             buffer.touch()
             return
         assert not isinstance(values, Unknown)
-        if buffer.shared is not None:
-            buffer.own()
+        if self.memory.ranges:
+            buffer.drop(self.nbytes(slot))
         target = self.device_array(slot)
         if slot.viewable:
             target[...] = values if values.shape == target.shape else values.reshape(target.shape)

@@ -162,7 +162,7 @@ class Kernels:
                 if fault.kind == "overflow":
                     spoil(call.node.full_name, results, fault)
             for slot, values in zip(call.outputs, results, strict=False):
-                binding.put(slot, values)
+                binding.share(slot, values)
         return 0
 
     def _compute(self, binding: Binding, call: Call, faults: Sequence[Any]) -> int:

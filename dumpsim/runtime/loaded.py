@@ -300,7 +300,10 @@ class LoadedGraph:
         self._device.clock.advance(self._device.chip.prices.copy_duration_ns(binding.nbytes(slot)))
         if not self._device.memory.backed:
             return Unknown(slot.name, slot.dtype.numpy, binding.shape(slot))
-        return np.array(binding.array(slot), dtype=slot.dtype.numpy)
+        values = binding.array(slot)
+        if not values.flags.writeable and values.dtype == slot.dtype.numpy:
+            return values  # shared, as the results of collectives in PYNATIVE
+        return np.array(values, dtype=slot.dtype.numpy)
 
     # ------------------------------------------------------------- reports
     def locate(self, pattern: str, slot: int) -> int | None:

@@ -192,14 +192,13 @@ class Weights:
             binding.put(slot, values)
         else:
             self._share(weight, values, self._replicas)
-            binding.fix(slot, weight.buffer)
         weight.publish()
 
     def _share(self, weight: _Weight, values: Array, replicas: Replicas) -> None:
         """Upload a value that other ranks may have uploaded too."""
         weight.replica = replicas.share(values)
-        weight.host, weight.buffer.shared = weight.replica.array, weight.replica.raw
-        weight.buffer.touch()
+        weight.host = weight.replica.array
+        weight.buffer.share(weight.replica.raw)
 
     def writable(self, array: HostArray) -> HostArray:
         """The array that an operator of PYNATIVE can write instead of `array`, which may be shared."""

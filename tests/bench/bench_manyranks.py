@@ -1,6 +1,6 @@
 """Many ranks against one: local ranks with a dump, local ranks of user code, and ranks in lockstep.
 
-    python tests/bench/bench_manyranks.py [dump] [reduce] [lockstep] [transformer] [--ranks N]
+    python tests/bench/bench_manyranks.py [dump] [reduce] [gather] [lockstep] [transformer] [--ranks N]
 
 Processor time of this thread, as a ratio to one rank times the number of ranks (1: a rank costs what it costs alone),
 and resident memory. Every part runs in a process of its own.
@@ -9,6 +9,8 @@ dump
     64 local ranks dump a step of LeNet in data parallel.
 reduce
     1,000 local ranks of user code with 20 AllReduce each, in PYNATIVE.
+gather
+    64 local ranks gather 8 MB in a graph, and sum them.
 lockstep
     10,000 ranks of a graph with four collectives of 64 x 64 numbers.
 transformer
@@ -37,7 +39,7 @@ from dumpsim.runtime.stack import Stack
 from dumpsim.world import current, launch
 
 SETTINGS = RunSettings(quiet=True, manifest=None)
-RANKS = {"dump": 64, "reduce": 1_000, "lockstep": 10_000, "transformer": 1_000}
+RANKS = {"dump": 64, "reduce": 1_000, "gather": 64, "lockstep": 10_000, "transformer": 1_000}
 
 
 class FourCollectives(nn.Cell):
@@ -153,6 +155,31 @@ def reduce(ranks: int) -> float:
     seconds = thread_time() - start
     assert set(found) == {sum(range(ranks))}
     return seconds
+
+
+def gather(ranks: int) -> float:
+    """Seconds of three steps in which local ranks gather as much whatever their number is."""
+
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gather = ops.AllGather()
+
+        def construct(self, x: Any) -> Any:
+            whole = self.gather(x)
+            return whole, whole.sum()
+
+    def main() -> float:
+        begin()
+        net, x = Net(), ms.Tensor(np.full((64, 32_768 // ranks), current().rank, np.float32))
+        for _ in range(3):
+            whole, total = net(x)
+        assert whole.shape == (64 * ranks, 32_768 // ranks)
+        return float(total.asnumpy())
+
+    start = thread_time()
+    launch(main, ranks=ranks, settings=SETTINGS)
+    return thread_time() - start
 
 
 def steps(job: Lockstep, *inputs: Any) -> float:

@@ -1,0 +1,195 @@
+"""Collectives in graphs: what ranks get is one array until one of them writes into the memory that shows it."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.settings import RunSettings
+from dumpsim.device.faults import make_plan
+from dumpsim.ops.table import find
+from dumpsim.runtime import binding
+from dumpsim.world import current, launch
+
+RANKS = 3
+WORLD = "hccl_world_group"
+
+
+@pytest.fixture
+def ranks(machine, operators):
+    """Runs ``build() -> program, arguments`` in each rank, and gives what its tap has seen."""
+
+    def definition(op_type):
+        return find(op_type) if op_type in ("AllReduce", "AllGather") else operators(op_type)
+
+    def run(*builds, tap, chip="910B", times=1, reuse=True, keep_views=False, environment=(), faults=()):
+        def main():
+            made = machine(RunSettings(chip=chip), environment=dict(environment), find=definition)
+            made.memory_reuse = reuse
+            made.inject(make_plan(faults))
+            seen = tap()
+            made.add_tap(seen)
+            programs = [build() for build in builds]
+            results = []
+            for _ in range(times):
+                for program, arguments in programs:
+                    for graph in made.compile(program).graphs:
+                        graph.binding._keep_views = keep_views  # as in a process with one rank
+                    results.append(made.execute(program, arguments))
+            return seen.log, results, made.clock.now_ns
+
+        return launch(main, ranks=RANKS)
+
+    return run
+
+
+def collective(b, op_type, x, shape=None):
+    kept = {"rank_size": RANKS} if op_type == "AllGather" else {"op": "sum"}
+    node = b.op(op_type, x, shape=shape, group=WORLD, **kept)
+    b.order.append(node)
+    return node
+
+
+class Arrays:
+    """A tap that keeps the arrays which it reads, not copies of them."""
+
+    def __init__(self):
+        self.log = []
+
+    def wants(self, event):
+        return hasattr(event, "op_type")
+
+    def before_task(self, event):
+        pass
+
+    def after_task(self, event):
+        self.log.append((event.full_name, [ref.read() for ref in event.outputs]))
+
+
+def values(rank, shape=(64, 64)):
+    return np.random.default_rng(rank).integers(-9, 9, shape).astype(np.float32)
+
+
+def together(net):
+    """Gather, and add to what was gathered."""
+    b = net()
+    whole = collective(b, "AllGather", b.input("x", (64, 64)), (RANKS * 64, 64))
+    return b.program(b.op("MakeTuple", whole, b.op("Neg", whole))), [values(current().rank)]
+
+
+def test_what_all_ranks_gather_is_one_array_on_their_devices_and_on_the_host(net, ranks):
+    found = ranks(lambda: together(net), tap=Arrays, times=2)
+    whole = np.concatenate([values(rank) for rank in range(RANKS)])
+    for run in range(2):
+        first = found[0][0][2 * run][1][0]
+        assert first.tobytes() == whole.tobytes()
+        for log, results, _ in found:
+            name, (array,) = log[2 * run]
+            assert name == "Default/AllGather-op0"
+            assert not array.flags.writeable
+            assert np.shares_memory(array, first)
+            assert np.shares_memory(results[run][0], first)
+            np.testing.assert_array_equal(results[run][1], -whole)
+            assert results[run][1].flags.writeable
+
+
+@pytest.mark.parametrize("where", [{"target": "Default/AllGather-op0", "offset": 4 * 65}, {"offset": -4 * 65}])
+def test_a_rank_whose_memory_is_trampled_has_a_copy(net, ranks, where):
+    fault = {"kind": "stomp", "after": "AllGather", "nbytes": 8, "byte": 0, "rank": 1, **where}
+    found = ranks(lambda: together(net), tap=Arrays, faults=[fault])
+    whole = np.concatenate([values(rank) for rank in range(RANKS)])
+    trampled = whole.copy()
+    at = 65 if "target" in where else whole.size - 65
+    trampled.reshape(-1)[at : at + 2] = 0
+    for rank, (_, (results,), _) in enumerate(found):
+        np.testing.assert_array_equal(results[0], trampled if rank == 1 else whole)
+        np.testing.assert_array_equal(results[1], -results[0])
+        assert np.shares_memory(results[0], found[0][1][0][0]) is (rank != 1)
+
+
+def test_an_operator_that_works_in_place_writes_a_copy(net, ranks):
+    def build():
+        b = net()
+        whole = collective(b, "AllGather", b.input("x", (64, 64)), (RANKS * 64, 64))
+        rest = b.weight("m", np.zeros((RANKS * 64, 64), np.float32))
+        step = b.op("ApplyMomentum", whole, rest, float(current().rank), b.op("Neg", whole), 1.0)
+        return b.program(b.op("MakeTuple", step, b.op("Neg", step))), [values(current().rank)]
+
+    whole = np.concatenate([values(rank) for rank in range(RANKS)])
+    for rank, (log, (results,), _) in enumerate(ranks(build, tap=Arrays)):
+        assert log[0][1][0].tobytes() == whole.tobytes()
+        np.testing.assert_array_equal(results[0], whole + rank * whole)
+        np.testing.assert_array_equal(results[1], -results[0])
+
+
+class Bytes:
+    """A tap that keeps addresses and copies of all bytes, before and after each kernel."""
+
+    def __init__(self):
+        self.log = []
+
+    def wants(self, event):
+        return hasattr(event, "op_type")
+
+    def before_task(self, event):
+        self.log.append([event.full_name, event.time_ns, *((r.address, r.read().tobytes()) for r in event.operands)])
+
+    def after_task(self, event):
+        refs = (*event.operands, *event.outputs)
+        self.log.append([event.full_name, event.time_ns, *((r.address, r.read().tobytes()) for r in refs)])
+
+
+def random_program(net, seed):
+    """Kernels and collectives in a random order, some in place, on tensors of two sizes that share memory."""
+    rng = np.random.default_rng(seed)
+    b = net()
+    live = [b.input("x", (16, 8)), b.input("y", (8, 8))]
+    state = {
+        node.abstract.shape: b.weight(f"m{at}", np.zeros(node.abstract.shape, np.float32))
+        for at, node in enumerate(live)
+    }
+    for _ in range(14):
+        x = live[int(rng.integers(len(live)))]
+        match rng.integers(6):
+            case 0 | 1:
+                live.append(collective(b, "AllReduce", x))
+            case 2:
+                if x.abstract.shape == (8, 8):
+                    x = collective(b, "AllGather", x, (RANKS * 8, 8))
+                    live.append(b.op("Split", x, items=[(1, 8), (RANKS * 8 - 1, 8)]))
+                    live[-1] = b.op("TupleGetItem", live[-1], 0)
+                    continue
+                live.append(b.op("Neg", x))
+            case 3:
+                live.append(b.op("ReLU", x))
+            case 4:
+                held = state.get(x.abstract.shape)
+                if held is not None and x not in b.graph.parameters:
+                    live.append(b.op("ApplyMomentum", x, held, 0.5, b.op("Neg", x), 1.0))
+            case _:
+                live.append(b.op("Add", x, x))
+    return b.program(b.op("MakeTuple", *live[-3:])), [
+        values(current().rank, p.abstract.shape) for p in b.graph.parameters[:2]
+    ]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nobody_sees_whether_results_are_shared_or_copied(net, ranks, monkeypatch, seed):
+    stomp = {"kind": "stomp", "after": "AllReduce", "offset": -40, "nbytes": 600, "byte": 7}
+    faults = [
+        {**stomp, "nth": 1 + seed % 3, "rank": 1},
+        {**stomp, "nth": 2, "rank": 0, "offset": 700 - 100 * seed},
+        {"kind": "overflow", "op": "AllReduce", "nth": 2, "rank": 2},
+    ]
+    options = {"times": 2, "reuse": seed % 4 != 3, "faults": faults, "keep_views": seed % 2}
+    options["chip"] = "910B" if seed % 3 else "CPU"  # where collectives have no stream, and no memory, of their own
+    options["environment"] = {"MS_KERNEL_LAUNCH_SKIP": "ReLU"}.items()  # shows what was in the memory before
+    programs = [lambda: random_program(net, seed), lambda: random_program(net, 100 + seed)]
+    found = []
+    for least in (1, 1 << 40):
+        monkeypatch.setattr(binding, "_SHARED", least)
+        found.append(ranks(*programs, tap=Bytes, **options))
+    shared, copied = found
+    for (log, results, now), (log_, results_, now_) in zip(shared, copied, strict=True):
+        assert log == log_
+        assert now == now_
+        for run, run_ in zip(results, results_, strict=True):
+            assert [a.tobytes() for a in run] == [a.tobytes() for a in run_]
