@@ -8,6 +8,7 @@ import numpy as np
 
 from dumpsim.core.abstract import (
     Abstract,
+    FunctionType,
     MonadType,
     NoneType,
     ScalarType,
@@ -93,6 +94,8 @@ def constant_text(value: Any, abstract: Abstract) -> str:
     if isinstance(value, Text):
         return value
     match abstract:
+        case FunctionType():
+            return f"@{value.name}"
         case MonadType(kind=kind):
             return f"{kind}Monad[{kind}]"
         case TensorType():
@@ -187,6 +190,8 @@ def _name(abstract: Abstract) -> str:
             return f"Ref[{name}]" if abstract.ref_key is not None else name
         case ScalarType():
             return abstract.dtype.title
+        case FunctionType():
+            return "Func"
         case MonadType():
             return f"{abstract.kind}Monad"
         case StringType():

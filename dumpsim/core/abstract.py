@@ -10,6 +10,7 @@ from dumpsim.core.dtype import DType
 
 __all__ = [
     "Abstract",
+    "FunctionType",
     "MonadType",
     "NoneType",
     "ScalarType",
@@ -95,6 +96,11 @@ class MonadType:
     kind: str = "U"
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionType:
+    """A function of the graph."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TupleType:
     """A tuple (or list) of values; `value` holds the Python tuple where all of it is constant."""
@@ -103,7 +109,7 @@ class TupleType:
     value: Any = None
 
 
-Abstract = TensorType | ScalarType | StringType | TypeType | NoneType | MonadType | TupleType
+Abstract = TensorType | ScalarType | StringType | TypeType | NoneType | MonadType | FunctionType | TupleType
 
 
 def tensors_of(abstract: Abstract) -> tuple[TensorType, ...]:

@@ -1,0 +1,118 @@
+"""Partition: each function is cut at its calls; what lies between becomes kernel graphs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dumpsim.graph.graph import Node, Value
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, function_of, functions_of
+
+__all__ = ["Segment", "function_order", "listed_nodes", "segments"]
+
+_CUTS = frozenset({"Call", "Return", "Partial", "Switch", "SwitchLayer", "bprop_cut"})
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Segment:
+    """Nodes between two cuts, or one node that cuts (`cut`)."""
+
+    cut: Node | None = None
+    nodes: list[Node] = field(default_factory=list)
+
+
+def function_order(root: FuncGraph) -> list[FuncGraph]:
+    """The functions in the order in which they become kernel graphs: the root, the others by name. [spec vendor 2.2]"""
+    others = [function for function in functions_of(root) if function is not root]
+    return [root, *sorted(others, key=lambda function: function.name.encode())]
+
+
+def segments(function: FuncGraph) -> list[Segment]:
+    """The nodes of a function, gathered between those that cut. [spec vendor 2.4]
+
+    A segment that gathers nodes becomes a kernel graph, also where no node of it is a kernel. [spec vendor 2.1]
+    """
+    found: list[Segment] = []
+    gathered: list[Node] = []
+    for node in listed_nodes(function):
+        if _is_cut(node):
+            if gathered:
+                found.append(Segment(nodes=gathered))
+                gathered = []
+            found.append(Segment(cut=node))
+        else:
+            gathered.append(node)
+    assert not gathered
+    return found
+
+
+def _is_cut(node: Node) -> bool:
+    if node.op_type == "MakeTuple":
+        first = node.operands[0] if node.operands else None
+        return first is not None and (
+            function_of(first) is not None or (isinstance(first, Node) and first.op_type == "Partial")
+        )
+    return node.op_type in _CUTS
+
+
+def listed_nodes(function: FuncGraph) -> list[Node]:
+    """The nodes of a function in the order in which the vendor partitions them. [spec vendor 2.3]"""
+    order = _walked(function.result)
+    return _behind(_behind(order, "TupleGetItem"), "Depend")
+
+
+def _walked(result: Node) -> list[Node]:
+    """Depth-first from the result: a node behind all of its users; the whole reversed."""
+    users: dict[int, int] = {}
+    pending = [result]
+    while pending:
+        for operand in pending.pop().operands:
+            if isinstance(operand, Node):
+                if id(operand) not in users:
+                    pending.append(operand)
+                users[id(operand)] = users.get(id(operand), 0) + 1
+    order: list[Node] = []
+    stack = [result]
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        following: list[Value] = []
+        if node.op_type == "Switch":  # a Partial that nothing else uses goes with its Switch
+            for operand in node.operands:
+                if isinstance(operand, Node) and operand.op_type == "Partial" and users[id(operand)] == 1:
+                    users[id(operand)] = 0
+                    order.append(operand)
+                    following += reversed(operand.operands)
+                else:
+                    following.append(operand)
+        else:
+            following = node.operands[::-1]
+        for operand in following:
+            if isinstance(operand, Node):
+                users[id(operand)] -= 1
+                if users[id(operand)] == 0:
+                    stack.append(operand)
+    return order[::-1]
+
+
+def _behind(order: Sequence[Node], op_type: str) -> list[Node]:
+    """Move the nodes of a type to directly behind the node that they wait for."""
+    kept: list[Node] = []
+    present = {id(node) for node in order}
+    placed: set[int] = set()
+    waiting: dict[int, list[Node]] = {}
+    for node in order:
+        owner = _owner(node) if node.op_type == op_type else None
+        if owner is not None and id(owner) in placed and id(owner) in present:
+            waiting.setdefault(id(owner), []).append(node)
+        else:
+            kept.append(node)
+            placed.add(id(node))
+    return [each for node in kept for each in (node, *waiting.get(id(node), ()))]
+
+
+def _owner(node: Node) -> Node | None:
+    """The node behind which a part of a tuple, or a Depend that gives a constant or parameter, is wanted."""
+    first = node.operands[0]
+    if node.op_type == "TupleGetItem":
+        return first if isinstance(first, Node) else None
+    second = node.operands[1] if len(node.operands) == 2 else None
+    return second if not isinstance(first, Node) and isinstance(second, Node) else None
