@@ -233,11 +233,14 @@ cdef class TensorRecorder(Recorder):
     Attributes
     ----------
     outlines : Outlines
+    grad_enabled : callable
+        Whether the framework records gradients now.
     hooked : list
         References to the hooks of tensors, which go with their graph.
     """
 
     cdef public Outlines outlines
+    cdef public object grad_enabled
     cdef readonly list hooked
     cdef Py_ssize_t sweep_at
 
@@ -268,6 +271,8 @@ cdef class TensorRecorder(Recorder):
             except Exception as error:  # a container that cannot be walked must not stop the user's program
                 inputs = []
                 self.skip(f"arguments: {type(error).__name__}")
+        if self.retain_backward and not (self.exact or self.grad_enabled()):
+            self.note(frame, base, name if wanted else None)
         gate.depth = 1
         try:
             result = function(*args, **kwargs)
@@ -289,6 +294,7 @@ cdef class TensorRecorder(Recorder):
         """
         cdef Py_ssize_t number
         cdef str base, name
+        cdef bint wanted
         cdef bytes stack = None
         if self.recording and layer is not None and self.takes(layer.name):
             if not self.begun:
@@ -301,7 +307,10 @@ cdef class TensorRecorder(Recorder):
         base = api.base
         number = self.number(base)
         name = f"{base}_{number}"
-        if not self.recording or not self.takes(name):
+        wanted = self.recording and self.takes(name)
+        if self.retain_backward and not (self.exact or self.grad_enabled()):
+            self.note(frame, base, name if wanted else None)
+        if not wanted:
             return
         if inputs is not None:
             inputs = [(name + part, found, tensor) for part, found, tensor in inputs]
@@ -309,9 +318,28 @@ cdef class TensorRecorder(Recorder):
             stack = self.stacks.places(frame, self.short_stacks)
         self.finish(api.key(number), name, stack, inputs, args, kwargs, result)
 
+    def repeat(self, call, result):
+        """Hook the outputs of a call that backward has made again, whose gradients are those of the first run's call.
+
+        `call` has a name, a request and the hooks of its outputs by record, to which new ones are added.
+        """
+        for record, found, tensor in self.outlines.take(
+            f"{call.name}_forward_output", result, call.request.filter_data, self.look_inside
+        ):
+            if tensor is None or not tensor.requires_grad:
+                continue
+            gradient = call.gradients.get(record)
+            if gradient is None:
+                gradient = call.gradients[record] = self.gradient(record, found, call.request)
+            self.hooked.append(tensor.register_hook(gradient).hooks_dict_ref)
+
     def write(self, list records):
         """The lines of records, and their arrays."""
         self.put(records, [])
+
+    def note(self, frame, str base, name):
+        """Note a call that is made without gradients, which backward may make again; `name` is None if not wanted."""
+        raise NotImplementedError
 
     def hook(self, tensor, str name, found):
         """Record the gradient of an output when it comes."""
@@ -361,18 +389,21 @@ cdef class TensorRecorder(Recorder):
         return 0
 
     cdef int follow(self, tensor, str name, found) except -1:
-        cdef Gradient gradient
         if not tensor.requires_grad:
             return 0
-        gradient = Gradient.__new__(Gradient)
-        gradient.recorder = self
-        gradient.name = name.replace("_forward_output", "_backward_input")
-        gradient.request = self.request
-        gradient.tail = (<tuple> found)[0] if self.outlined else None
-        self.hooked.append(tensor.register_hook(gradient).hooks_dict_ref)
+        self.hooked.append(tensor.register_hook(self.gradient(name, found, self.request)).hooks_dict_ref)
         if len(self.hooked) > self.sweep_at:
             self.sweep()
         return 0
+
+    cdef Gradient gradient(self, str name, found, request):
+        """The hook of an output that was recorded under a name."""
+        cdef Gradient gradient = Gradient.__new__(Gradient)
+        gradient.recorder = self
+        gradient.name = name.replace("_forward_output", "_backward_input")
+        gradient.request = request
+        gradient.tail = (<tuple> found)[0] if request.dump_type == "stack" else None
+        return gradient
 
     cdef int sweep(self) except -1:
         """Let go of the hooks of finished graphs."""
@@ -396,25 +427,29 @@ cdef class Gradient:
         The record's.
     request : Request
         What was asked for when the output was recorded.
-    done : bool
-        Whether the gradient has come.
+    times : int
+        How often the gradient has come: once for each backward through the graph.
     """
 
     cdef readonly TensorRecorder recorder
     cdef readonly str name
     cdef readonly object request
-    cdef public bint done
+    cdef readonly Py_ssize_t times
     cdef str tail
 
     __torch_unserializable__ = True  # pickling the tensor needs no warning
 
     def __call__(self, gradient):
         cdef TensorRecorder recorder = self.recorder
-        if self.tail is not None and recorder.recording and not (recorder.exact or self.done or gradient is None):
-            self.done = True
-            recorder.lines.one(self.name, self.tail)
+        if self.tail is not None and recorder.recording and not (recorder.exact or gradient is None):
+            recorder.lines.one(self.record(), self.tail)
         else:
             recorder.arrived(self, gradient)
+
+    cpdef str record(self):
+        """The record of the gradient that has come now: that of a later backward through the graph says which."""
+        self.times += 1
+        return self.name if self.times == 1 else f"{self.name}.pass{self.times}"
 
 
 cdef class Gate:

@@ -170,7 +170,8 @@ def api_dump_init(
         Made where it is missing; what an earlier dump of this rank and framework left in it goes at the first recorded
         call. What other ranks left stays: a run of fewer ranks wants a directory of its own.
     retain_backward : bool
-        Also the gradients with respect to the outputs.
+        Also the gradients with respect to the outputs. Those of a second backward through one graph end in ``.pass2``,
+        and so on; those of checkpointed regions have the names of the first run's calls.
     compare_statedict : bool
         Keep the parameters too, for a comparison with MindTorch.
     coverage : {"listed", "full"}

@@ -153,7 +153,9 @@ class ExactInterception(Interception):
                 return made(*args, **kwargs)
             return self._pass(session, function, args, kwargs, gate, frame, hidden=hidden)
         session.touch()
-        return session.call(gate, api, made, args, kwargs, frame, given, named)
+        result = session.call(gate, api, made, args, kwargs, frame, given, named)
+        session.raise_refusal()
+        return result
 
     def finished(self, what: Layer | Api | None, args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
         """A module with a hook of ours has returned."""
@@ -164,6 +166,7 @@ class ExactInterception(Interception):
             self._finish(session, what, args, result, frame)
         except Exception as error:  # never out of the user's forward
             session.skip(f"record: {type(error).__name__}")
+        session.raise_refusal()
 
     def _finish(
         self, session: Recorder, what: Layer | Api, args: tuple[Any, ...], result: Any, frame: FrameType | None

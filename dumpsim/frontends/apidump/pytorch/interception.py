@@ -14,19 +14,19 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode, has_torch_function
+from torch.utils.hooks import RemovableHandle
 
 from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, transparent
 from dumpsim.frontends.apidump.pytorch.eager import Eager
 from dumpsim.frontends.apidump.pytorch.naming import Naming, caller
 from dumpsim.frontends.apidump.pytorch.newcomers import Newcomers
+from dumpsim.frontends.apidump.pytorch.recomputation import is_made_again
 from dumpsim.frontends.apidump.pytorch.recorder import Recorder
 
 __all__ = ["Interception", "Mode"]
 
-_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
 _CALL = torch.nn.Module._call_impl.__code__
-_CHECKPOINT = "/torch/utils/checkpoint.py"
 _OPTIMIZERS = "/torch/optim/"
 _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 # the thread's stack of function modes
@@ -74,6 +74,8 @@ class Interception:
         self._newcomers = Newcomers(self._arrive)
         self._pid = os.getpid()
         self._active = False
+        self._hook = _Last(weakref.ref(self))
+        self._last: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
 
     def install(self, *, modules: bool) -> None:
         """See functions, and with `modules` the calls of modules too."""
@@ -133,6 +135,8 @@ class Interception:
             session.skip(f"call site: {type(error).__name__}")
         if api is not None and not hidden:
             return session.call(gate, api, made, args, kwargs, frame, given, named)
+        if api is not None and session.retain_backward and _graph_task() != -1:
+            return self._repeat(session, api, made, args, kwargs, frame)
         if made is not function:
             return made(*args, **kwargs)
         return self._pass(session, function, args, kwargs, gate, frame, hidden=hidden)
@@ -165,6 +169,23 @@ class Interception:
         with gate:
             return body(*args, **kwargs)
 
+    def _repeat(
+        self,
+        session: Recorder,
+        api: Api,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType | None,
+    ) -> Any:
+        """Call what is hidden in backward: perhaps a call of a checkpoint, made again."""
+        result = function(*args, **kwargs)
+        try:
+            session.made_again(api, frame, result)
+        except Exception as error:  # never out of the user's forward
+            session.skip(f"record: {type(error).__name__}")
+        return result
+
     def _is_hidden(self, session: Recorder, frame: FrameType | None, gate: Mode) -> bool:
         """Calls of optimizers and of hooks of listed modules; those made again in backward (checkpointing)."""
         if frame is not None and _OPTIMIZERS in frame.f_code.co_filename:
@@ -177,7 +198,7 @@ class Interception:
 
     def _is_aside(self, session: Recorder, frame: FrameType | None) -> bool:
         """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
-        if not session.exact and _graph_task() != -1 and _is_made_again(frame):
+        if not session.exact and _graph_task() != -1 and is_made_again(frame):
             session.skip("recomputed in backward")
             return True
         if _tracing() is not None:
@@ -215,6 +236,8 @@ class Interception:
                     inputs = []
                     session.skip(f"arguments: {type(error).__name__}")
         gate.open.append((module, inputs, sys.exc_info()[1], left))
+        if module._forward_hooks:
+            self._be_last(module)
 
     def _is_closed(self, session: Recorder, module: torch.nn.Module) -> bool:
         """Whether nothing inside of a module is for us: torch's own code, no other modules, nothing that drops."""
@@ -235,7 +258,25 @@ class Interception:
         gate.told = True
         session.skip("calls outside modules in a thread that the dump found running")
 
+    def _be_last(self, module: torch.nn.Module) -> None:
+        """See what a module returns after hooks of the user's have changed it."""
+        hooks = module._forward_hooks
+        key = self._last.get(module)
+        if key is None:
+            key = self._last[module] = RemovableHandle(hooks).id
+        if next(reversed(hooks)) != key:
+            hooks.pop(key, None)
+            hooks[key] = self._hook
+            module._forward_hooks_with_kwargs[key] = True
+            module._forward_hooks_always_called[key] = True
+
     def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
+        """A module has computed its result."""
+        if self._last.get(module) not in module._forward_hooks:
+            self.finish(module, args, *given)
+
+    def finish(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
+        """A module returns."""
         # torch leaves the keywords out after an exception
         kwargs, result = given if len(given) == 2 else ({}, given[0])
         gate = self._threads.gate
@@ -249,7 +290,7 @@ class Interception:
             api = session.catalogue.module(type(entered)) if session is not None else None
             if api is not None and gate.depth:  # a start in the meantime has forgotten it
                 gate.depth -= 1
-                if not gate.depth and _has_hooks(entered):
+                if not gate.depth and _has_backward_hooks(entered):
                     gate.behind = entered
             if entered is module or not gate.open:
                 break
@@ -281,6 +322,8 @@ class Interception:
                 session.skip("module outside the network")  # 1.0.17 hooks those of the network, and no others
             return
         if self._is_aside(session, sys._getframe()):
+            if api is not None and session.retain_backward and _graph_task() != -1:
+                session.made_again(api, sys._getframe(), result)
             return
         with torch._C.DisableTorchFunction():
             if session.full and inputs is not None:
@@ -343,28 +386,47 @@ class Interception:
             handle = self._handles.pop()
             handle.remove()
             keywords.pop(handle.id, None)
+        for module, key in list(self._last.items()):
+            for hooks in (
+                module._forward_hooks,
+                module._forward_hooks_with_kwargs,
+                module._forward_hooks_always_called,
+            ):
+                hooks.pop(key, None)
+        self._last.clear()
         self._eager.end()
         self._newcomers.end()
 
 
-def _has_hooks(module: torch.nn.Module) -> bool:
-    """Whether hooks of the user's run after a module's forward, within its call."""
-    return bool(module._forward_hooks or module._backward_hooks or module._backward_pre_hooks)
+class _Last:
+    """The last forward hook of a module that has hooks of the user's, which may change what it returns."""
+
+    __slots__ = ("_interception",)
+
+    def __init__(self, interception: "weakref.ref[Interception] | None" = None) -> None:
+        self._interception = interception
+
+    def __call__(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
+        interception = self._interception() if self._interception is not None else None
+        if interception is not None:
+            interception.finish(module, args, *given)
+
+    def __deepcopy__(self, memo: Any) -> "_Last":
+        return self  # it waits for calls that were seen to begin
+
+    def __reduce__(self) -> Any:
+        return _Last, ()  # a pickled one does nothing
+
+
+def _has_backward_hooks(module: torch.nn.Module) -> bool:
+    """Whether torch calls functions after a module's last forward hook, within its call."""
+    return bool(module._backward_hooks or module._backward_pre_hooks)
 
 
 def _is_called_by(module: torch.nn.Module, frame: FrameType | None) -> bool:
     """Whether a frame is inside of a call of a module: after its forward, in one of its hooks."""
     while frame is not None:
         if frame.f_code is _CALL and frame.f_locals.get("self") is module:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _is_made_again(frame: FrameType | None) -> bool:
-    """Whether backward repeats a forward around a frame; its own code is that of hooks and ``autograd.Function``."""
-    while frame is not None and frame.f_code is not _BACKWARD:
-        if frame.f_code is _CALL or frame.f_code.co_filename.endswith(_CHECKPOINT):
             return True
         frame = frame.f_back
     return False

@@ -40,8 +40,8 @@ class Recorder(Protocol):
         The network, whose modules are `layers`.
     recording : bool
         Whether the session is between start and stop.
-    full, exact : bool
-        Coverage, and whether everything is as 1.0.17 does it.
+    full, exact, retain_backward : bool
+        Coverage, whether everything is as 1.0.17 does it, and whether gradients are recorded.
     """
 
     catalogue: Catalogue
@@ -54,10 +54,17 @@ class Recorder(Protocol):
     def exact(self) -> bool: ...
 
     @property
+    def retain_backward(self) -> bool: ...
+
+    @property
     def layers(self) -> Mapping[nn.Module, Layer]: ...
 
     def touch(self) -> None:
         """Note that a call was seen, whether it is selected or not."""
+        ...
+
+    def raise_refusal(self) -> None:
+        """Raise what a saved-tensor hook has raised while a record was made."""
         ...
 
     def skip(self, reason: str, number: int = 1) -> None:
@@ -70,6 +77,10 @@ class Recorder(Protocol):
 
     def keywords(self, name: str, values: dict[str, Any]) -> Found:
         """Measure the tensors among keyword arguments."""
+        ...
+
+    def made_again(self, api: Any, frame: FrameType | None, result: Any) -> None:
+        """Record the gradients of a call that backward has made again."""
         ...
 
     def call(

@@ -4,6 +4,7 @@ import math
 import os
 import shutil
 import weakref
+from types import FrameType
 from typing import Any, Literal
 
 import torch
@@ -14,12 +15,22 @@ from dumpsim.codecs.apidump import tail_of
 from dumpsim.core.partname import part_name
 from dumpsim.frontends.apidump.output import Output, npy_header
 from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors, words
-from dumpsim.frontends.apidump.pytorch.catalogue import Catalogue
+from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
 from dumpsim.frontends.apidump.pytorch.interception import Interception
+from dumpsim.frontends.apidump.pytorch.recomputation import Regions, Repeated
 from dumpsim.frontends.apidump.pytorch.recorder import Layer
-from dumpsim.frontends.apidump.pytorch.tensors import TENSORS, Measured, Skip, is_data, measure, outlines, scalar
+from dumpsim.frontends.apidump.pytorch.tensors import (
+    TENSORS,
+    Measured,
+    Skip,
+    is_data,
+    measure,
+    outlines,
+    reduce_with_gradients,
+    scalar,
+)
 from dumpsim.frontends.apidump.selection import Memory, Request
 from dumpsim.frontends.apidump.session import ApiSession, is_durable
 from dumpsim.frontends.apidump.stack import Stacks
@@ -70,6 +81,9 @@ class Session(ApiSession, TensorRecorder):
         output = Output(output_path, "torch", 0 if exact else _rank(), durable=is_durable())
         super().__init__(output, Stacks(), exact=exact, retain_backward=retain_backward)
         self.outlines = outlines()
+        self.grad_enabled = torch.is_grad_enabled
+        self.regions = Regions()
+        self._refused: list[Exception] = []
         self.full = coverage == "full"
         self.net = net
         self.layers = {module: Layer(_word(name, exact)) for name, module in net.named_modules() if name}
@@ -125,6 +139,13 @@ class Session(ApiSession, TensorRecorder):
         if self.recording and not self.begun:
             self.begin()
 
+    def raise_refusal(self) -> None:
+        """Raise what a saved-tensor hook has raised for the real tool's reductions, as that does. [observed 1.0.17]"""
+        if self._refused:
+            refused = self._refused[0]
+            self._refused.clear()
+            raise refused
+
     # what the recorder asks
 
     def layer_lines(self, layer: Layer) -> Captured:
@@ -171,6 +192,21 @@ class Session(ApiSession, TensorRecorder):
                 self.skip("keyword argument", tensors(value, torch.Tensor))
         return found
 
+    def note(self, frame: FrameType | None, base: str, name: str | None) -> None:
+        """Note a call that is made without gradients; a reentrant checkpoint makes it again in backward."""
+        self.regions.note(frame, base, Repeated(name, self.request))
+
+    def made_again(self, api: Api, frame: FrameType | None, result: Any) -> None:
+        """A call that backward makes again has returned: its gradients are those of the call that it repeats."""
+        found = self.regions.find(frame, api.base)
+        if found is None:
+            return
+        if not torch.is_grad_enabled():  # a checkpoint in a checkpoint, which will make it once more
+            self.regions.note(frame, api.base, found)
+        elif found.name is not None:
+            with torch._C.DisableTorchFunctionSubclass():
+                self.repeat(found, result)
+
     def hook_subclass(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
         """As `hook`, for a class of the user's, which must not see it."""
         with torch._C.DisableTorchFunctionSubclass():
@@ -181,15 +217,10 @@ class Session(ApiSession, TensorRecorder):
         if self.closed or not isinstance(gradient, torch.Tensor):
             return
         try:
-            if not self.exact:
-                if not self.recording:
-                    self.skip("backward after stop")
-                    return
-                if hook.done:
-                    self.skip("second backward through one graph")
-                    return
-                hook.done = True
-            self._gradient(hook.name, gradient, hook.request)
+            if not (self.exact or self.recording):
+                self.skip("backward after stop")
+                return
+            self._gradient(hook.name if self.exact else hook.record(), gradient, hook.request)
         except Exception as error:  # never out of the user's backward
             self.skip(f"gradient: {type(error).__name__}")
 
@@ -198,6 +229,8 @@ class Session(ApiSession, TensorRecorder):
     def _capture(self, found: Captured, name: str, leaf: Any) -> None:
         """One leaf, unless `filter_data` drops it or it cannot be recorded."""
         request = self.request
+        if self._refused:
+            return
         try:
             if type(leaf) in TENSORS:
                 if request.filter_data and not is_data(leaf):
@@ -215,9 +248,17 @@ class Session(ApiSession, TensorRecorder):
         except Skip as skip:
             self.skipped[skip.reason] += 1
         except Exception as error:  # never out of the user's forward
+            if error in self._refused:
+                return
             self.skipped[f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"] += 1
 
     def _measure(self, tensor: torch.Tensor, request: Request) -> Measured:
+        if self.exact and request.statistics and tensor.requires_grad:
+            try:
+                reduce_with_gradients(tensor)
+            except Exception as error:
+                self._refused.append(error)
+                raise
         return measure(tensor, statistics=request.statistics, npy=request.npy, exact=self.exact)
 
     def _unhook(self, hooks: "dict[int, Any] | None") -> None:
