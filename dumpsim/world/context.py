@@ -217,9 +217,9 @@ class RankContext(_Table):
         )
 
         def leave() -> None:
-            reports = context.get(JobReports)
-            found = communicator.depart(getattr(sys, "last_value", None), result=reports.own or None)  # of the script
-            if text := reports.text(found or {}):
+            reports = context.get(JobReports).document()
+            found = communicator.depart(getattr(sys, "last_value", None), result=reports)  # the script's error
+            if text := JobReports.text((found or {}).values(), context.size):
                 print(text, file=sys.stderr, flush=True)
 
         context.at_close(leave)

@@ -16,6 +16,7 @@ from dumpsim.world.client import connect
 from dumpsim.world.context import RankContext, World, use
 from dumpsim.world.exchange import Ending
 from dumpsim.world.hub import Hub
+from dumpsim.world.reports import JobReports
 from dumpsim.world.value import decode_value, encode_value
 
 __all__ = ["Processes", "reason"]
@@ -98,8 +99,11 @@ class Processes:
             finally:
                 self._end_all()
             hub.wait(_GRACE_S)
+            ended = [hub.results.get(rank) or {} for rank in range(size)]
+            if text := JobReports.text([each.get("reports") for each in ended], size):
+                print(text, file=sys.stderr, flush=True)
             self._raise(hub.endings)
-            return [decode_value(hub.results[rank]) for rank in range(size)]
+            return [decode_value(each["value"]) for each in ended]
 
     # ------------------------------------------------------------------- children
     def _fork(self, hub: Hub, rank: int) -> _Member:
@@ -149,15 +153,18 @@ class Processes:
             world=world,
             communicator=client,
         )
+        reports = context.get(JobReports)
+        reports.wanted = True
         try:
             context.activate()
             context.resume()
             with use(context):  # closes it
                 result = self._function(*self._args)
                 client.scheduler.finish(rank)
-            client.depart(result=encode_value(result, where=f"what rank {rank} returns"))
+            value = encode_value(result, where=f"what rank {rank} returns")
+            client.depart(result={"value": value, "reports": reports.document()})
         except BaseException as error:
-            client.leave(error)
+            client.depart(error, result={"reports": reports.document()})
             return 1
         return 0
 

@@ -106,11 +106,6 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
     from dumpsim.frontends.mindspore._latechanges import LateChanges
     from dumpsim.modes.environment import read_environment
 
-    reports = current().get(JobReports)
-    if reports.wanted:  # also of a rank that does not dump: it may be the one that prints
-        from dumpsim.dump.job import JobAccounts
-
-        reports.render = partial(JobAccounts.render, ranks=current().size)
     options = session.options()
     asked = read_environment(
         environment,
@@ -261,9 +256,10 @@ def _tell(summary: "Summary", *, quiet: bool) -> None:
         if not (quiet or accounts.reported):
             accounts.reported = True
             rank.world.at_close(lambda: print(accounts.text(rank.world.ranks), file=sys.stderr, flush=True))
-    elif rank.get(JobReports).wanted:
+    elif (reports := rank.get(JobReports)).wanted:
         if not quiet:
-            rank.get(JobReports).own.append(asdict(Account.of(rank.rank, summary)))
+            reports.renderer = f"{JobAccounts.__module__}:{JobAccounts.__name__}.render"
+            reports.own.append(asdict(Account.of(rank.rank, summary)))
     elif directory and os.path.isdir(directory):
         JobAccounts.leave(Account.of(rank.rank, summary), directory)
     elif not quiet:
