@@ -80,8 +80,8 @@ BINARY = (
 BROADCAST = (
     "({0} - {0}.mean())",
     "({0} + {0}.sum())",
-    "({0} - ops.reduce_mean({0}, 1, True))",
-    "({0} * ops.reduce_max({0}, 1, True))",
+    "({0} - ops.mean({0}, 1, True))",
+    "({0} * ops.amax({0}, 1, True))",
     "({0} - {0}.min())",
     "({0} / ({0}.abs().max() + 1.0))",
     "({0} + {0}.sum(0))",
@@ -720,7 +720,6 @@ OPTIMIZERS = (
     "nn.Adam({p}, nn.PolynomialDecayLR(0.1, 0.01, 4, 0.5))",
     "nn.Momentum({p}, nn.piecewise_constant_lr([2, 4], [0.1, 0.05]), 0.9)",
     "nn.FTRL({p})",
-    "nn.Lamb({p}, 0.01)",
 )
 GROUPS = """[
     {"params": [p for p in net.trainable_params() if p.name.endswith("weight")], "weight_decay": 0.01},
