@@ -1,6 +1,5 @@
 """Runs many net scripts under the emulation, each in a process of its own that is forked after the import."""
 
-import json
 import os
 import runpy
 import subprocess
@@ -15,25 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from corpus import trees  # noqa: E402
+from corpus.record import dump_config  # noqa: E402
 
 from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.emulate import environment  # noqa: E402
-
-SECONDS = 120
-CONFIG = {
-    "common_dump_settings": {
-        "op_debug_mode": 0,
-        "dump_mode": 0,
-        "path": "",
-        "net_name": "Net",
-        "iteration": "all",
-        "saved_data": "tensor",
-        "input_output": 0,
-        "kernels": [],
-        "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
-    },
-    "e2e_dump_settings": {"enable": True, "trans_flag": True},
-}
 
 
 def _child(folder: Path) -> None:
@@ -44,8 +28,7 @@ def _child(folder: Path) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.chdir(folder)
-        CONFIG["common_dump_settings"]["path"] = str(folder / "tree")  # type: ignore[index]
-        (folder / "dump.json").write_text(json.dumps(CONFIG))
+        (folder / "dump.json").write_text(dump_config(folder / "tree"))
         os.environ["MINDSPORE_DUMP_CONFIG"] = str(folder / "dump.json")
         sys.argv = [str(folder / "net.py")]
         runpy.run_path(sys.argv[0], run_name="__main__")

@@ -946,7 +946,7 @@ def generate(seed: int, number: int) -> tuple[str, str]:
 
     >>> name, script = generate(1, 0)
     >>> name, script.splitlines()[0]
-    ('r1_000_line', '\"\"\"line\"\"\"')
+    ('r1_000_line', '\"\"\"shared, line\"\"\"')
     >>> generate(1, 0)[1] == script
     True
     """

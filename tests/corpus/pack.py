@@ -1,6 +1,6 @@
 """Recorded nets in compact form: ``python tests/corpus/pack.py FOLDER...`` adds them to the fixtures.
 
-A folder is what ``fixtures/mindspore_2_10/corpus/record.py`` left: ``net.py``, ``tree``, ``stages``. `load` reads both
+A folder is what ``tests/corpus/record.py`` left: ``net.py``, ``tree``, ``stages``. `load` reads both
 the folder and the compact form.
 """
 
@@ -17,8 +17,10 @@ if __name__ == "__main__":
 
 from corpus import trees
 
-NETS = Path(__file__).resolve().parents[2] / "fixtures" / "mindspore_2_10" / "corpus" / "nets"
+CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "mindspore_2_10" / "corpus"
+NETS, STAGES = CORPUS / "nets", CORPUS / "stages"
 _STAGE = re.compile(r"(?P<name>.*?)_?(?P<serial>\d{4})\.ir")
+_LAST = r"\d+_backend_pass"  # 22 for cells, 32 for jit functions
 _SOURCE = re.compile(r"\n *# In file [^\n]*")
 
 
@@ -44,7 +46,7 @@ def models(folder: Path) -> list[dict[str, Any]]:
     """Ids of the kernel graphs and number of kernels of each compile."""
     found: list[dict[str, Any]] = []
     for name, _ in stages(folder / "stages").values():
-        if name == "22_backend_pass":
+        if re.fullmatch(_LAST, name):
             found.append({"graphs": [], "kernels": 0})
         elif match := re.fullmatch(r"graph_build_(\d+)", name):
             order = folder / "tree" / "rank_0" / "execution_order" / f"ms_execution_order_graph_{match[1]}.csv"
@@ -52,6 +54,25 @@ def models(folder: Path) -> list[dict[str, Any]]:
                 found.append({"graphs": [], "kernels": 0})
             found[-1]["graphs"].append(int(match[1]))
             found[-1]["kernels"] += len(order.read_text().splitlines()) - 1
+    return found
+
+
+def printed(folder: Path) -> list[dict[str, Any]]:
+    """Return what real MindSpore printed of each compile, without source lines.
+
+    ``opt_a`` is the text after the optimisations that inline and differentiate, ``backend_pass`` the last one of the
+    front end, and ``final`` the text of each kernel graph in the dump, by its id.
+    """
+    found: list[dict[str, Any]] = []
+    latest = ""
+    for name, path in stages(folder / "stages").values():
+        if re.fullmatch(r"opt_pass_\d+_opt_a|\d+_jit_opt_a", name):
+            latest = _SOURCE.sub("", path.read_text())
+        elif re.fullmatch(_LAST, name):
+            found.append({"opt_a": latest, "backend_pass": _SOURCE.sub("", path.read_text()), "final": {}})
+        elif (match := re.fullmatch(r"graph_build_(\d+)", name)) and found:
+            text = (folder / "tree/rank_0/graphs" / f"ms_output_trace_code_graph_{match[1]}.ir").read_text()
+            found[-1]["final"][match[1]] = _SOURCE.sub("", text)
     return found
 
 
@@ -74,6 +95,18 @@ def load(name: str | Path) -> dict[str, Any]:
     return found
 
 
+def load_stages(name: str) -> list[dict[str, Any]]:
+    """The stages of each compile of a net of the corpus; see `printed`."""
+    found: list[dict[str, Any]] = json.loads(lzma.decompress((STAGES / f"{name}.json.xz").read_bytes()))
+    return found
+
+
+def _store(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
 def names() -> list[str]:
     """Names of all nets of the corpus."""
     return sorted(path.name.removesuffix(".json.xz") for path in NETS.glob("*.json.xz"))
@@ -84,13 +117,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="+", type=Path)
     options = parser.parse_args()
-    NETS.mkdir(parents=True, exist_ok=True)
     for folder in options.folder:
-        if (folder / "refused.txt").exists():
-            continue
-        text = json.dumps(read(folder), separators=(",", ":"), ensure_ascii=False)
-        data = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-        (NETS / f"{folder.name}.json.xz").write_bytes(data)
+        if (folder / "net.py").exists() and not (folder / "refused.txt").exists():
+            _store(NETS / f"{folder.name}.json.xz", read(folder))
+            _store(STAGES / f"{folder.name}.json.xz", printed(folder))
 
 
 if __name__ == "__main__":

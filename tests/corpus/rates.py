@@ -44,6 +44,39 @@ def by_feature(nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, comp
     return dict(sorted(found.items()))
 
 
+FLOORS = Path(__file__).with_name("floors.json")
+
+
+def floors() -> dict[str, Any]:
+    """Floors in percent by feature and measure, of the ``sample`` (``nets``) and of ``all`` nets."""
+    found: dict[str, Any] = json.loads(FLOORS.read_text())
+    return found
+
+
+def percentages(
+    nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, compare.Result]
+) -> dict[str, dict[str, float]]:
+    """Rates in percent, rounded down to a tenth, by feature and measure; what was compared nowhere is left out."""
+    found = {}
+    for feature, names in [("all", list(results)), *by_feature(nets, results).items()]:
+        sums = rates(results[name] for name in names)
+        found[feature] = {name: 1000 * equal // total / 10 for name, (equal, total) in sums.items() if total}
+    return found
+
+
+def raise_floors(nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, compare.Result]) -> None:
+    """Write floors that are as high as the rates and nowhere lower than they were."""
+    known = floors() if FLOORS.exists() else {"nets": sorted(nets)[::9]}
+    sample = {name: results[name] for name in known["nets"]}
+    for kind, part in (("sample", sample), ("all", results)):
+        before = known.get(kind, {})
+        known[kind] = {
+            feature: {name: max(value, before.get(feature, {}).get(name, 0)) for name, value in found.items()}
+            for feature, found in percentages(nets, part).items()
+        }
+    FLOORS.write_text(json.dumps(known, indent=1) + "\n")
+
+
 def _percent(count: tuple[int, int]) -> str:
     return f"{100 * count[0] / count[1]:6.1f}" if count[1] else "     -"
 
@@ -118,6 +151,7 @@ def main() -> None:
     parser.add_argument("--feature", help="only nets with this feature")
     parser.add_argument("--keep", type=Path, help="leave the emulation's trees below this folder")
     parser.add_argument("--json", type=Path, help="write counts and causes of each net to this file")
+    parser.add_argument("--floors", action="store_true", help="raise the floors of the tests to what was measured")
     options = parser.parse_args()
     if options.net:
         source = options.folder / options.net if options.folder else options.net
@@ -133,6 +167,8 @@ def main() -> None:
     nets = {name: net for name, net in nets.items() if options.feature in (None, *net["features"])}
     results = measure(nets, options.keep)
     print(table(nets, results), causes(results), sep="\n\n")
+    if options.floors:
+        raise_floors(nets, results)
     if options.json:
         texts = {name: {"counts": result.counts, "causes": result.causes} for name, result in results.items()}
         options.json.write_text(json.dumps(texts, indent=1) + "\n")

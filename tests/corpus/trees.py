@@ -30,7 +30,7 @@ def signature(values: np.ndarray) -> list[float]:
     """Norm and a weighted sum of the elements, as short numbers; two arrays that differ differ in one of them.
 
     >>> signature(np.array([3.0, -4.0]))
-    [5.0, 3.285495]
+    [5.0, 3.285494]
     """
     if not values.size:
         return []
