@@ -1,10 +1,17 @@
-"""Recorded IR text as graphs, for tests that feed a pass with what the vendor's previous stage printed."""
+"""Recorded IR text as graphs, for tests that feed a pass with what the vendor's previous stage printed.
 
-from dumpsim.core.abstract import NoneType
+``python tests/irgraph.py GOT.ir WANT.ir`` prints the first node in which two kernel graphs differ.
+"""
+
+import sys
+from pathlib import Path
+
+from dumpsim.codecs import irtext
+from dumpsim.core.abstract import MonadType, NoneType
 from dumpsim.core.irdoc import ConstRef, IrDoc, NodeRef, ParamRef
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter
 
-__all__ = ["graph_of"]
+__all__ = ["difference", "graph_of", "lines_of"]
 
 
 def graph_of(doc: IrDoc) -> Graph:
@@ -48,3 +55,45 @@ def graph_of(doc: IrDoc) -> Graph:
         )
         graph.trail.append(nodes[node.index])
     return graph
+
+
+def lines_of(doc: IrDoc, *, names: bool = False) -> list[str]:
+    """A short line for each node of a document; two documents of one structure give equal lists.
+
+    A number in front of a node is its position; operands are nodes, names of weights, other parameters by position,
+    ``U`` for tokens and ``#`` for constants. With `names` the scopes and numbers of operators count, too.
+    """
+
+    def text(operand):
+        match operand:
+            case NodeRef(index=index):
+                return f"%{index}"
+            case ParamRef(index=index):
+                param = doc.params[index]
+                return f"@{param.name}" if param.is_weight else f"@{index}"
+            case ConstRef(abstract=abstract):
+                return "U" if isinstance(abstract, MonadType) else "#"
+
+    return [
+        f"{'-' if node.index is None else node.index} {node.full_name if names else node.op_type}"
+        f"({', '.join(map(text, node.operands))})"
+        for node in doc.nodes
+    ]
+
+
+def difference(got: IrDoc, want: IrDoc, *, names: bool = False, around: int = 4) -> str:
+    """The first node that differs between two documents, with its neighbours and users in both; "" where none does."""
+    pair = [lines_of(doc, names=names) for doc in (got, want)]
+    if pair[0] == pair[1]:
+        return ""
+    place = next((n for n, (a, b) in enumerate(zip(*pair, strict=False)) if a != b), min(map(len, pair)))
+    out = [f"node {place} of {len(pair[0])} (got) and {len(pair[1])} (want)"]
+    for title, lines in zip(("got", "want"), pair, strict=True):
+        near = lines[max(0, place - around) : place + around + 1]
+        users = [line for line in lines[place + around + 1 :] if f"%{place}," in line or f"%{place})" in line]
+        out += [f"{title}:", *(f"  {line}" for line in near), *(f"  user {line}" for line in users[:4])]
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    print(difference(*(irtext.parse(Path(name).read_text(), name) for name in sys.argv[1:3])) or "equal")

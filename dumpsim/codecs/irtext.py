@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dumpsim.codecs.irtype import parse_kernel_ios, parse_type, parse_types, split_list
 from dumpsim.codecs.irvalue import Text, attr_text, constant_text, type_text
-from dumpsim.core.abstract import Abstract, NoneType, TensorType
+from dumpsim.core.abstract import Abstract, NoneType, TensorType, TupleType
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef, SourceLine
 
@@ -51,13 +51,22 @@ def render(doc: IrDoc) -> str:
 
 
 def _param(index: int, param: IrParam) -> str:
-    hint = f" : [{', '.join(map(str, param.abstract.shape))}]" if param.shape_hint else ""
+    hint = f" : {_shape(param.abstract)}" if param.shape_hint else ""
+    devices = ", ".join(f"<{_kernel_io(io)}>" for io in (param.device, *param.more_devices))
     default = "  :  has_default" if param.has_default else ""
     weight = str(param.is_weight).lower()
     return (
-        f"%para{index}_{param.label}: {type_text(param.abstract)}{hint}{default}"
-        f"  :  <{_kernel_io(param.device)}>  :  IsWeight: {weight}"
+        f"%para{index}_{param.label}: {type_text(param.abstract)}{hint}{default}  :  {devices}  :  IsWeight: {weight}"
     )
+
+
+def _shape(abstract: Abstract) -> str:
+    dims = map(_shape, abstract.items) if isinstance(abstract, TupleType) else map(str, _dims(abstract))
+    return f"[{', '.join(dims)}]"
+
+
+def _dims(abstract: Abstract) -> tuple[int, ...]:
+    return abstract.shape if isinstance(abstract, TensorType) else ()
 
 
 def _kernel_io(io: KernelIo) -> str:
@@ -113,7 +122,7 @@ def source_text(source: SourceLine) -> str:
 # -- reading
 
 _PARAM = re.compile(
-    r"%para(\d+)_(.*?): <(?=Tensor|Ref)(.*?)>( : \[[^\]]*\])?(  :  has_default)?"
+    r"%para(\d+)_(.*?): <(?=Tensor|Ref|Tuple|List|\w{1,20}, NoShape)(.*?)>( : \[[][0-9, -]*\])?(  :  has_default)?"
     r"(?:  :  <(.*?)>)?(?:  :  IsWeight: (\w+))?$"
 )
 _LONGEST_PARAM = 1 << 13
@@ -204,19 +213,24 @@ def _read_param(line: str, where: str) -> IrParam:
         raise UnreadableError("not a graph parameter", where=where, code="DS-IR-002")
     _, label, type_name, hint, default, device, weight = match.groups()
     abstract = parse_type(f"<{type_name}>", where)
-    if not isinstance(abstract, TensorType):
+    if type_name.startswith("Ref[") and not isinstance(abstract, TensorType):
         raise UnreadableError(f"{type_name!r} is not a parameter's type", where=where, code="DS-IR-002")
     ios = parse_kernel_ios(f"<{device}>", where) if device else ()
     return IrParam(
-        name=abstract.ref_key or label,
+        name=_key(abstract) or label,
         label=label,
         use_label=label,
         abstract=abstract,
-        device=ios[0] if ios else KernelIo(dtype="Unknown", format="DefaultFormat", shape=abstract.shape),
+        device=ios[0] if ios else KernelIo(dtype="Unknown", format="DefaultFormat", shape=_dims(abstract)),
         is_weight=weight == "true",
         has_default=default is not None,
         shape_hint=hint is not None,
+        more_devices=ios[1:],
     )
+
+
+def _key(abstract: Abstract) -> str:
+    return abstract.ref_key or "" if isinstance(abstract, TensorType) else ""
 
 
 def _use_labels(params: tuple[IrParam, ...], body: str) -> tuple[IrParam, ...]:
@@ -225,7 +239,7 @@ def _use_labels(params: tuple[IrParam, ...], body: str) -> tuple[IrParam, ...]:
     for index, label in _USE.findall(body):
         used.setdefault(int(index) - 1, label)
     return tuple(
-        replace(param, use_label=used[n], name=param.abstract.ref_key or used[n])
+        replace(param, use_label=used[n], name=_key(param.abstract) or used[n])
         if n in used and not param.label.startswith(used[n] or "\0")
         else param
         for n, param in enumerate(params)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.abstract import Abstract
 
 __all__ = [
     "ConstRef",
@@ -87,11 +87,12 @@ class IrParam:
     name: str
     label: str
     use_label: str
-    abstract: TensorType
+    abstract: Abstract
     device: KernelIo
     is_weight: bool
     has_default: bool = False
     shape_hint: bool = False  # network inputs print " : [2, 3]" after their type
+    more_devices: tuple[KernelIo, ...] = ()  # of a tuple: what `device` says, of the further members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

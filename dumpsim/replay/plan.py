@@ -9,6 +9,7 @@ from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.operator import Operator, Series, numbering, series
 from dumpsim.analysis.place import places
 from dumpsim.analysis.verdict import Side, side_of
+from dumpsim.core.abstract import TensorType
 from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 from dumpsim.core.irdoc import IrDoc, NodeRef, Operand, ParamRef
 from dumpsim.replay.call import Call, call_of, definition_of, operands_of
@@ -164,7 +165,8 @@ class _Sources:
         if doc is not None and isinstance(operand, ParamRef) and 0 <= operand.index < len(doc.params):
             param = doc.params[operand.index]
             # Parameter files are written at the end of the step [spec observed 0.11]
-            return None if param.abstract.inplace else self.parameters.get(param.name)
+            written = isinstance(param.abstract, TensorType) and param.abstract.inplace
+            return None if written else self.parameters.get(param.name)
         return None
 
 

@@ -89,3 +89,16 @@ def test_damage_is_told_with_its_line(text, place, said):
     with pytest.raises(UnreadableError, match=said) as caught:
         irtext.parse(text, "x.ir")
     assert str(caught.value).startswith(place)
+
+
+def test_parameters_that_are_tokens_or_tuples():
+    """As segments of functions take them. [observed 2.10]"""
+    lines = (
+        "%para1_u: <UMonad, NoShape>  :  <UMonadxDefaultFormat[const vector]{}>  :  IsWeight: false",
+        "%para2_n: <Int64, NoShape>  :  <Int64xDefaultFormat[const vector]{}>  :  IsWeight: false",
+        "%para3_g: <Tuple[Tensor[Float32]*2], TupleShape((4, 4), (4))> : [[4, 4], [4]]  :  "
+        "<Float32xDefaultFormat[const vector]{4, 4}>, <Float32xDefaultFormat[const vector]{4, 4}>  :  IsWeight: false",
+    )
+    doc = irtext.parse("\n".join([HEAD, *lines, "subgraph @g() {", "}"]))
+    assert [param.label for param in doc.params] == ["u", "n", "g"]
+    assert [line for line in irtext.render(doc).splitlines() if line.startswith("%para")] == list(lines)
