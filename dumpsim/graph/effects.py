@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
-from dumpsim.graph.graph import Graph, Node, Parameter, reachable
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["STRUCTURAL", "drop_dead", "has_effect", "live_nodes", "written_weights"]
+
+_IS_TRAINING = 5  # operand of BatchNorm, which only then writes its means [source auto_monad.cc]
 
 # nodes that order, bundle or control; none of them has an effect of its own
 STRUCTURAL = frozenset(
@@ -29,7 +31,13 @@ def has_effect(node: Node, find: Callable[[str], OpDef]) -> bool:
     """Whether a node, or one in its blocks, writes memory or does input and output."""
     if node.blocks:
         return any(has_effect(inner, find) for block in node.blocks for inner in block.trail)
-    return node.op_type not in STRUCTURAL and find(node.op_type).side_effect is not None
+    if node.op_type in STRUCTURAL or find(node.op_type).side_effect is None:
+        return False
+    return not (node.op_type == "BatchNorm" and _is_false(node.operands[_IS_TRAINING]))
+
+
+def _is_false(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is False
 
 
 def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]:

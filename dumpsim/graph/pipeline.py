@@ -58,6 +58,8 @@ _KERNEL_GRAPHS = (
     "simplify",
     "merge-equal",
     "add-monads",
+    "merge-loads",
+    "enforce-order",
     "expand-composites",
     "save-validated",
     "cut",

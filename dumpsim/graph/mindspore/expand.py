@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dumpsim.graph.builder import NodeMaker
 from dumpsim.graph.effects import STRUCTURAL
-from dumpsim.graph.graph import Graph, Node, Value, text_of
+from dumpsim.graph.graph import Graph, Node, Value, definition_of, text_of
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.expand import expand
 from dumpsim.ops.opdef import OpDef
@@ -28,7 +28,7 @@ def _round(graph: Graph, find: Callable[[str], OpDef], replaced: Replacements) -
         for block in node.blocks:
             again = _round(block, find, replaced) or again
         node.operands = replaced.operands(node)
-        if node.op_type in STRUCTURAL or not find(node.op_type).composite:
+        if node.op_type in STRUCTURAL or not definition_of(node, find).composite:
             trail.append(node)
             continue
         again = True

@@ -8,7 +8,9 @@ from dumpsim.graph.graph import Node, text_of
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
 from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
+from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
+from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.graph.mindspore.naming import name_for_files, name_for_text
@@ -85,6 +87,8 @@ PASSES = (
     Pass("simplify", lambda state: simplify(state.captured)),
     Pass("merge-equal", lambda state: merge_equal(state.captured, state.find)),
     Pass("add-monads", lambda state: add_monads(state.captured, state.find)),
+    Pass("merge-loads", lambda state: merge_loads(state.captured)),
+    Pass("enforce-order", lambda state: enforce_order(state.captured)),
     Pass("expand-composites", lambda state: expand_composites(state.captured, state.find)),
     Pass("save-validated", lambda state: _save(state, "21_validate")),
     Pass("cut", _cut),

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import TensorType
+from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.graph.graph import Constant, Graph, Node, Value
 from dumpsim.graph.replacement import Replacements
 
@@ -36,6 +36,8 @@ def _simplify(graph: Graph, replaced: Replacements) -> None:
 
 def _source(node: Node) -> Value | None:
     """What a node may give way to."""
+    if node.op_type == "Depend":
+        node.operands[1:] = [_whole(operand) for operand in node.operands[1:]]
     if node.op_type == "Mul":
         return product_with_ones(*node.operands)
     if node.op_type != "Reshape":
@@ -45,6 +47,24 @@ def _source(node: Node) -> Value | None:
         node.operands[0] = source = source.operands[0]
     same = isinstance(source.abstract, TensorType) and source.abstract.shape == _shape(node)
     return source if same and -1 not in _shape(node) else None
+
+
+def _whole(bundle: Value) -> Value:
+    """What a tuple takes apart, where it holds all outputs of one node in their order. [observed 2.10]"""
+    if not isinstance(bundle, Node) or bundle.op_type != "MakeTuple" or not bundle.operands:
+        return bundle
+    first = bundle.operands[0]
+    if not isinstance(first, Node) or first.op_type != "TupleGetItem":
+        return bundle
+    whole = first.operands[0]
+    if not isinstance(whole.abstract, TupleType) or len(whole.abstract.items) != len(bundle.operands):
+        return bundle
+    for at, item in enumerate(bundle.operands):
+        if not isinstance(item, Node) or item.op_type != "TupleGetItem" or item.operands[0] is not whole:
+            return bundle
+        if not isinstance(item.operands[1], Constant) or item.operands[1].value != at:
+            return bundle
+    return whole
 
 
 def product_with_ones(x: Value, y: Value) -> Value | None:

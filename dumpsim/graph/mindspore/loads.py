@@ -1,0 +1,106 @@
+"""Loads of one weight that nothing writes in between become one. [source auto_monad_eliminate.cc]"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from dumpsim.core.abstract import MonadType, TupleType
+from dumpsim.graph.effects import STRUCTURAL
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological, uses
+from dumpsim.graph.mindspore.users import Users, settle
+
+__all__ = ["merge_loads"]
+
+_FIRST = Constant(value="U", abstract=MonadType(kind="U"))
+_LONELY = 2  # users of a token that only one Load and the next token take
+
+
+def merge_loads(graph: Graph) -> Graph:
+    """Merge the Loads of each weight and let those that nothing delays take the first token, in blocks too."""
+    for node in graph.trail:
+        for block in node.blocks:
+            merge_loads(block)
+    users = Users(graph)
+    found = _groups(graph, users)
+    for key, group in found.loads.items():
+        for same in _split(group, [*found.writes.get(key, ()), *found.calls]):
+            for _, load in same[1:]:
+                _forget(users, load)
+                users.replace(load, same[0][1])
+    for load in found.early:
+        token = load.operands[1]
+        if isinstance(token, Node) and len(users.of(token)) != _LONELY and not _follows_call(token):
+            users.move(load, 1, _FIRST)
+    return settle(graph)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Loads by weight with their places, the places of what writes a weight, of calls, and the Loads before any."""
+
+    loads: dict[int, list[tuple[int, Node]]] = field(default_factory=dict)
+    writes: dict[int, list[int]] = field(default_factory=dict)
+    calls: list[int] = field(default_factory=list)
+    early: list[Node] = field(default_factory=list)
+
+
+def _groups(graph: Graph, users: Users) -> _Found:
+    found = _Found()
+    for place, node in enumerate(topological([graph.output, *graph.trail], uses)):
+        if node.blocks:
+            found.calls.append(place)
+        elif node.op_type == "Load":
+            weight, token = node.operands
+            group = found.loads.setdefault(id(weight), [])
+            twin = next((load for _, load in group if load.operands[1] is token), None)
+            if twin is not None:
+                users.replace(node, twin)
+                continue
+            if not group and id(weight) not in found.writes and not found.calls:
+                found.early.append(node)
+            group.append((place, node))
+        elif _orders(node):
+            for operand in node.operands:
+                if isinstance(operand, Parameter):
+                    found.writes.setdefault(id(operand), []).append(place)
+    return found
+
+
+def _orders(node: Node) -> bool:
+    if node.op_type == "Depend":
+        return True
+    return len(node.operands) > 1 and isinstance(node.operands[-1].abstract, MonadType)
+
+
+def _split(group: list[tuple[int, Node]], places: list[int]) -> list[list[tuple[int, Node]]]:
+    """Loads of a weight, apart where something between two of them may write it."""
+    parts = [group[:1]]
+    for before, after in pairwise(group):
+        if any(before[0] < place < after[0] for place in places):
+            parts.append([])
+        parts[-1].append(after)
+    return parts
+
+
+def _forget(users: Users, load: Node) -> None:
+    """Take a Load out of the tokens that stand behind it."""
+    for user in users.of(load):
+        if user.op_type == "UpdateState":
+            users.replace(user, user.operands[0])
+        elif user.op_type == "MakeTuple" and all(one.op_type == "UpdateState" for one in users.of(user)):
+            rest = [one for one in user.operands if one is not load]
+            if len(rest) == 1:
+                users.replace(user, rest[0])
+            elif rest:
+                users.drop(user, [load])
+                user.abstract = TupleType(items=tuple(one.abstract for one in user.operands))
+
+
+def _follows_call(token: Node) -> bool:
+    """Whether a call stands between the first token and this one."""
+    while True:
+        if any(isinstance(o, Node) and (o.blocks or o.op_type == "Call") for o in token.operands[1:]):
+            return True
+        before = token.operands[0]
+        if not isinstance(before, Node) or before.op_type not in STRUCTURAL:
+            return False
+        token = before

@@ -1,0 +1,75 @@
+"""Who uses what in a function: for passes that rewrite a graph in place."""
+
+from collections.abc import Iterable
+
+from dumpsim.graph.graph import Graph, Node, Value, topological, uses
+
+__all__ = ["Users", "settle"]
+
+
+class Users:
+    """Users of the nodes and parameters of a function, kept as edges change.
+
+    A user stands in the list of an operand once for each slot, in the order of the edges' making.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._users: dict[int, list[tuple[Node, int]]] = {}
+        self._kept: list[Value] = []  # whose ids are keys
+        nodes = list(graph.trail)
+        if isinstance(graph.output, Node) and all(graph.output is not node for node in nodes):
+            nodes.append(graph.output)
+        for node in nodes:
+            for at, operand in enumerate(node.operands):
+                self._of(operand).append((node, at))
+
+    def _of(self, value: Value) -> list[tuple[Node, int]]:
+        if id(value) not in self._users:
+            self._kept.append(value)
+        return self._users.setdefault(id(value), [])
+
+    def of(self, value: Value) -> list[Node]:
+        """The users of a value."""
+        return [node for node, _ in self._of(value)]
+
+    def replace(self, old: Value, new: Value, *, but: Node | None = None) -> None:
+        """Let the users of `old` take `new`, all but one."""
+        moved = [(node, at) for node, at in self._of(old) if node is not but]
+        self._users[id(old)] = [(node, at) for node, at in self._of(old) if node is but]
+        for node, at in moved:
+            node.operands[at] = new
+            self._of(new).append((node, at))
+        if self.graph.output is old:
+            self.graph.output = new
+
+    def add(self, node: Node, operand: Value) -> None:
+        """Give a node one more operand."""
+        self._of(operand).append((node, len(node.operands)))
+        node.operands.append(operand)
+
+    def move(self, node: Node, at: int, new: Value) -> None:
+        """Let operand `at` of a node be another value."""
+        old = node.operands[at]
+        self._users[id(old)] = [one for one in self._of(old) if not (one[0] is node and one[1] == at)]
+        node.operands[at] = new
+        self._of(new).append((node, at))
+
+    def drop(self, node: Node, operands: Iterable[Value]) -> None:
+        """Take operands from a node."""
+        gone = {id(value) for value in operands}
+        for value in {id(value): value for value in node.operands}.values():
+            self._users[id(value)] = [one for one in self._of(value) if one[0] is not node]
+        node.operands = [value for value in node.operands if id(value) not in gone]
+        for at, value in enumerate(node.operands):
+            self._of(value).append((node, at))
+
+
+def settle(graph: Graph) -> Graph:
+    """Order the trail anew where an operand stands after its user, and drop Loads and tokens that nobody needs."""
+    states = ("Load", "UpdateState", "MakeTuple")
+    roots = [node for node in graph.trail if node.op_type not in states]
+    order = topological([*roots, graph.output], uses)
+    own = {id(node) for node in graph.trail}
+    graph.trail = [node for node in order if id(node) in own]
+    return graph
