@@ -1,0 +1,238 @@
+"""The collectives of ``mindspore.mint.distributed`` that take and give one tensor in each rank."""
+
+from typing import Any
+
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture.dispatch import finish
+from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.communication import management
+from dumpsim.frontends.mindspore.communication._handle import (
+    CommHandle,
+    check_all_tensors,
+    check_async,
+    check_int,
+    check_reduction,
+    check_tensor,
+    even_sizes,
+    numel,
+)
+from dumpsim.frontends.mindspore.communication.comm_func import in_place
+from dumpsim.frontends.mindspore.communication.management import get_group_rank_from_world_rank
+from dumpsim.frontends.mindspore.mint.distributed._groups import group_name
+from dumpsim.frontends.mindspore.ops.operations import comm_ops
+
+__all__ = [
+    "REDUCTIONS",
+    "SUM",
+    "all_gather_into_tensor",
+    "all_gather_into_tensor_uneven",
+    "all_reduce",
+    "all_to_all_single",
+    "barrier",
+    "broadcast",
+    "reduce",
+    "reduce_scatter_tensor",
+    "reduce_scatter_tensor_uneven",
+    "reduction_of",
+]
+
+SUM = comm_ops.ReduceOp.SUM
+REDUCTIONS = ("sum", "prod", "min", "max", "avg")
+
+
+def reduction_of(op: str, group: str) -> tuple[str, int]:
+    """The reduction of the ranks, and what its result is divided by; 0: by nothing."""
+    return ("sum", management.get_group_size(group)) if op == "avg" else (op, 0)
+
+
+def _check_shape(owner: str, name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if tuple(tensor.shape) != shape:
+        raise ScriptValueError(
+            f"For '{owner}', {name} shape must be equal to {shape}, but got {tuple(tensor.shape)}", where=owner
+        )
+
+
+def _check_dtype(owner: str, tensor: Tensor, other: Tensor) -> None:
+    if tensor.dtype != other.dtype:
+        raise ScriptTypeError(f"For {owner}, the output dtype should be {other.dtype}, but got {tensor.dtype}.")
+
+
+def all_reduce(tensor: Tensor, op: str = SUM, group: str | None = None, async_op: bool = False) -> CommHandle | None:
+    """Reduce the ranks' tensors to one, in place.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    op : {"sum", "prod", "min", "max", "avg"}
+    group : str, optional
+    async_op : bool
+        Return a handle before the collective is done.
+    """
+    check_tensor(tensor, "all_reduce")
+    check_reduction(op, "all_reduce", REDUCTIONS)
+    name = group_name(group)
+    check_async(async_op)
+    folded, average = reduction_of(op, name)
+    return in_place(comm_ops.AllReduce(folded, name), (tensor,), [tensor], async_op, average=average)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: str | None = None, async_op: bool = False
+) -> CommHandle | None:
+    """Join the ranks' tensors along the first axis into `output_tensor`."""
+    check_tensor(input_tensor, "all_gather_into_tensor")
+    check_tensor(output_tensor, "all_gather_into_tensor", "output")
+    name = group_name(group)
+    check_async(async_op)
+    primitive = comm_ops.AllGather(name)
+    shape = tuple(input_tensor.shape)
+    expected = (shape[0] * primitive.rank_size, *shape[1:]) if shape else (primitive.rank_size,)
+    _check_shape("DistCommAllGatherIntoTensor", "output_tensor", output_tensor, expected)
+    _check_dtype("all_gather_into_tensor", output_tensor, input_tensor)
+    return in_place(primitive, (input_tensor if shape else input_tensor.reshape((1,)),), [output_tensor], async_op)
+
+
+def all_gather_into_tensor_uneven(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    group: str | None = None,
+    async_op: bool = False,
+) -> CommHandle | None:
+    """Join tensors of different lengths along the first axis into `output`.
+
+    Parameters
+    ----------
+    output, input : Tensor
+    output_split_sizes : list of int, optional
+        The length of each rank's tensor; equal ones where None.
+    group : str, optional
+    async_op : bool
+    """
+    name = group_name(group)
+    check_async(async_op)
+    primitive = comm_ops.AllGatherV(name)
+    sizes = even_sizes(output_split_sizes, output.shape[0], primitive.rank_size, "output")
+    _check_parts("all_gather_into_tensor_uneven", sizes, primitive, output, input)
+    counts = tuple(size * numel(output.shape[1:]) for size in sizes)
+    return in_place(primitive, (input.reshape((-1,)), counts), [output], async_op)
+
+
+def _check_parts(owner: str, sizes: tuple[int, ...], primitive: Any, whole: Tensor, part: Tensor) -> None:
+    """Refuse parts that do not make up the whole."""
+    if len(sizes) != primitive.rank_size or sum(sizes) != whole.shape[0]:
+        raise ScriptValueError(
+            f"parts {list(sizes)} of {primitive.rank_size} ranks do not make up {whole.shape[0]} rows", where=owner
+        )
+    _check_shape(owner, "the part", part, (sizes[primitive.rank], *whole.shape[1:]))
+
+
+def reduce_scatter_tensor(
+    output: Tensor, input: Tensor, op: str = SUM, group: str | None = None, async_op: bool = False
+) -> CommHandle | None:
+    """Reduce the ranks' tensors, and write this rank's part of the first axis into `output`."""
+    check_tensor(input, "reduce_scatter_tensor")
+    check_tensor(output, "reduce_scatter_tensor", "output")
+    check_reduction(op, "reduce_scatter_tensor", REDUCTIONS)
+    name = group_name(group)
+    check_async(async_op)
+    folded, average = reduction_of(op, name)
+    primitive = comm_ops.ReduceScatter(folded, name)
+    shape = tuple(input.shape)
+    if not shape or shape[0] % primitive.rank_size:
+        raise ScriptValueError(
+            "the first dimension for 'input_shape' must be divided by 'rank_size', but got input_shape[0]: "
+            f"{shape[0] if shape else 'none'}, rank_size: {primitive.rank_size}"
+        )
+    expected = (shape[0] // primitive.rank_size, *shape[1:])
+    _check_shape("DistCommReduceScatterTensor", "output_tensor", output, expected)
+    _check_dtype("reduce_scatter_tensor", output, input)
+    return in_place(primitive, (input,), [output], async_op, average=average)
+
+
+def reduce_scatter_tensor_uneven(
+    output: Tensor,
+    input: Tensor,
+    input_split_sizes: list[int] | None = None,
+    op: str = SUM,
+    group: str | None = None,
+    async_op: bool = False,
+) -> CommHandle | None:
+    """Reduce the ranks' tensors, and write this rank's part of the first axis, of its own size, into `output`."""
+    check_reduction(op, "reduce_scatter_tensor_uneven", ("sum", "min", "max", "avg"))
+    name = group_name(group)
+    check_async(async_op)
+    folded, average = reduction_of(op, name)
+    primitive = comm_ops.ReduceScatterV(folded, name)
+    sizes = even_sizes(input_split_sizes, input.shape[0], primitive.rank_size, "input")
+    _check_parts("reduce_scatter_tensor_uneven", sizes, primitive, input, output)
+    counts = tuple(size * numel(input.shape[1:]) for size in sizes)
+    return in_place(primitive, (input.reshape((-1,)), counts), [output], async_op, average=average)
+
+
+def reduce(
+    tensor: Tensor, dst: int, op: str = SUM, group: str | None = None, async_op: bool = False
+) -> CommHandle | None:
+    """Reduce the ranks' tensors to one, in place on the rank `dst` of the world."""
+    check_tensor(tensor, "reduce")
+    check_int(dst, "reduce", "dst")
+    check_reduction(op, "reduce", REDUCTIONS)
+    name = group_name(group)
+    check_async(async_op)
+    folded, average = reduction_of(op, name)
+    place = get_group_rank_from_world_rank(dst, name)
+    mine = place == management.get_rank(name)
+    primitive = comm_ops.Reduce(place, folded, name)
+    return in_place(primitive, (tensor,), [tensor] if mine else [], async_op, average=average)
+
+
+def broadcast(tensor: Tensor, src: int, group: str | None = None, async_op: bool = False) -> CommHandle | None:
+    """Take the tensor of the rank `src` of the world, in place."""
+    check_tensor(tensor, "broadcast")
+    check_int(src, "broadcast", "src")
+    name = group_name(group)
+    check_async(async_op)
+    primitive = comm_ops.Broadcast(get_group_rank_from_world_rank(src, name), name)
+    return in_place(primitive, ((tensor,),), [tensor], async_op)
+
+
+def barrier(group: str | None = None, async_op: bool = False, device_ids: Any = None) -> CommHandle | None:
+    """Wait for all ranks of a group."""
+    name = group_name(group)
+    check_async(async_op)
+    handle = in_place(comm_ops.Barrier(name), (), [], async_op)
+    if handle is None:
+        finish()
+    return handle
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: str | None = None,
+    async_op: bool = False,
+) -> CommHandle | None:
+    """Exchange parts of the first axis between all ranks, into `output`.
+
+    Parameters
+    ----------
+    output, input : Tensor
+    output_split_sizes, input_split_sizes : list of int, optional
+        How much comes from, and goes to, each rank; equal parts where None.
+    group : str, optional
+    async_op : bool
+    """
+    check_all_tensors([input])
+    check_all_tensors([output])
+    name = group_name(group)
+    check_async(async_op)
+    ranks = management.get_group_size(name)
+    given = even_sizes(input_split_sizes, input.shape[0], ranks, "input")
+    gotten = even_sizes(output_split_sizes, output.shape[0], ranks, "output")
+    sends = tuple(size * numel(input.shape[1:]) for size in given)
+    receives = tuple(size * numel(output.shape[1:]) for size in gotten)
+    if sum(receives) != output.size:
+        raise ScriptValueError(f"{list(gotten)} rows for an output of {output.shape[0]}", where="all_to_all_single")
+    return in_place(comm_ops.AlltoAllV(name), (input.reshape((-1,)), sends, receives), [output], async_op)
