@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 
 from dumpsim.core.errors import BadInputError, nearest
 
@@ -111,6 +112,13 @@ class RunSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "RunSettings":
-        """The settings of this process; the defaults where `dumpsim run` did not start it."""
-        text = (os.environ if environment is None else environment).get(VARIABLE)
-        return cls.from_text(text) if text else cls()
+        """The settings of this process; the defaults where `dumpsim run` did not start it.
+
+        An equal text gives the same object: operators of PYNATIVE ask in each call.
+        """
+        return _settings((os.environ if environment is None else environment).get(VARIABLE) or "{}")
+
+
+@lru_cache(maxsize=32)
+def _settings(text: str) -> RunSettings:
+    return RunSettings.from_text(text)
