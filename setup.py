@@ -22,6 +22,7 @@ MODULES = {
     "layout": ["layout.c", "cpu.c"],
     "cast": ["cast.c", "cpu.c"],
     "metrics": ["metrics.c", "cpu.c"],
+    "fold": ["fold.c"],
     "frames": [],
     "recorder": [],
 }

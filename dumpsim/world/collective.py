@@ -257,7 +257,7 @@ def _owner(array: Array) -> Any:
 
 def _kept(array: Array, *, copied: bool) -> Array:
     """A read-only array; a copy where a member may overwrite the bytes."""
-    array = array.copy() if copied else array.view()
+    array = array.copy() if copied else np.asarray(array).view()  # numpy makes scalars of arrays without axes
     array.flags.writeable = False
     return array
 

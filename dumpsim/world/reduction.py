@@ -15,19 +15,20 @@ from dumpsim.device.chip import OverflowMode
 from dumpsim.device.halves import floating, to_single
 from dumpsim.device.overflow import narrow
 
-__all__ = ["ORDERS", "REDUCTIONS", "check_order", "fold", "folder"]
+__all__ = ["ORDERS", "REDUCTIONS", "Accumulator", "check_order", "fold", "folder"]
 
 Array = npt.NDArray[Any]
 Add = Callable[[Array, Array], Array]
 
 ORDERS = ("rank", "ring", "tree", "fp32acc", "random:SEED")
-_UFUNCS: dict[str, Callable[..., Array]] = {
+_UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
     "prod": np.multiply,
     "max": np.maximum,
     "min": np.minimum,
 }
 REDUCTIONS = tuple(_UFUNCS)
+_PIECE = 1 << 18  # bytes of the terms that are converted at once
 
 
 def check_order(order: str, where: str) -> str:
@@ -134,6 +135,152 @@ def folder(terms: Terms, group: str, index: int) -> Callable[[Sequence[Array], s
     """
     mode = OverflowMode.SATURATION if terms.saturates else OverflowMode.INFNAN
     return partial(fold, order=terms.order, key=(crc32(group.encode()), index), mode=mode)
+
+
+class Accumulator:
+    """A fold whose terms arrive in blocks, with the bytes that `fold` gives.
+
+    Parameters
+    ----------
+    reduce, order, mode
+        As of `fold`. ``ring`` and ``random:SEED`` keep the blocks until the end, the other orders only sums.
+
+    Examples
+    --------
+    >>> total = Accumulator("sum")
+    >>> total.add(np.array([[1, 2], [3, 4]], np.int8))
+    >>> total.add(np.array([[100, 124]], np.int8))
+    >>> total.total()
+    array([ 104, -126], dtype=int8)
+    """
+
+    def __init__(self, reduce: str, *, order: str = "rank", mode: OverflowMode | None = None) -> None:
+        self._reduce = reduce
+        self._ufunc = _UFUNCS[reduce]
+        self._order = order
+        self._mode = mode if mode is OverflowMode.SATURATION else None  # nobody asks whether a number was too large
+        self._compiled = True  # until the totals have numbers of which numpy decides the bits
+        self._count = 0
+        self._total: Array | None = None
+        self._first: Array | None = None  # the only term is not rounded
+        self._blocks: list[Array] = []
+        self._tree: list[tuple[int, Array]] = []  # sums of 2**height terms
+
+    def add(self, block: Array) -> None:
+        """Add the next terms, which lie along the leading axis."""
+        if not len(block):
+            return
+        self._count += len(block)
+        if self._order == "ring" or self._order.startswith("random:"):
+            self._blocks.append(block)
+            return
+        with np.errstate(all="ignore"):
+            if self._order == "tree":
+                add = _operation(self._ufunc, block.dtype, self._mode)
+                for term in _rows(block):
+                    self._climb(term.copy(), add)
+            elif _is_half(block.dtype):
+                for piece in _pieces(block):
+                    self._add_halves(piece)
+            else:
+                if self._total is None:
+                    self._total, block = block[0, ...].copy(), block[1:]
+                self._total = self._left(self._total, block, _operation(self._ufunc, block.dtype, self._mode))
+
+    def total(self, key: Sequence[int] = ()) -> Array:
+        """Return the result.
+
+        Parameters
+        ----------
+        key : sequence of int
+            As of `fold`.
+        """
+        if self._blocks:
+            terms = [term for block in self._blocks for term in _rows(block)]
+            total = fold(terms, self._reduce, order=self._order, key=key, mode=self._mode)
+            return total.copy() if len(terms) == 1 else total
+        if self._count == 1 and self._first is not None:
+            return self._first
+        with np.errstate(all="ignore"):
+            if self._tree:
+                *lower, (_, total) = self._tree
+                add = _operation(self._ufunc, total.dtype, self._mode)
+                for _, sum_ in reversed(lower):
+                    total = add(sum_, total)
+                self._tree = [(0, total)]
+                return total
+            assert self._total is not None
+            if self._order == "fp32acc" and self._first is not None:
+                return narrow(self._total, from_numpy(self._first.dtype), self._mode)[0]
+        return self._total
+
+    def _climb(self, term: Array, add: Add) -> None:
+        height = 0
+        while self._tree and self._tree[-1][0] == height:
+            term = add(self._tree.pop()[1], term)
+            height += 1
+        self._tree.append((height, term))
+
+    def _add_halves(self, block: Array) -> None:
+        wide = to_single(block)
+        if self._first is None:
+            self._first = block[0, ...].copy()
+            self._total, wide = (wide[0, ...].copy() if self._order == "fp32acc" else self._first), wide[1:]
+        total = self._total
+        assert total is not None
+        if self._order == "fp32acc":
+            self._total = self._left(total, wide, lambda a, b: self._ufunc(a, b))
+            return
+        target = from_numpy(block.dtype)
+        for term in _rows(wide):
+            total = narrow(self._ufunc(to_single(total), term), target, self._mode)[0]
+        self._total = total
+
+    def _left(self, total: Array, block: Array, add: Add) -> Array:
+        """Fold from the first term to the last; `total` may be overwritten."""
+        if self._compiled and total.size and len(block):
+            wanted = _compiled(total.dtype, self._reduce)
+            if wanted is not None:
+                from dumpsim._ext import fold as loops
+
+                before = total.copy()
+                totals, terms = total.reshape(-1).view(wanted), block.reshape(len(block), -1)
+                if terms.strides[1] != terms.itemsize:
+                    terms = np.ascontiguousarray(terms)
+                loops.left(totals, terms.view(wanted), loops.OPS[self._reduce])
+                if wanted.kind == "i" or self._is_settled(totals):
+                    return total
+                total[...] = before
+            self._compiled = False
+        for term in _rows(block):
+            total = add(total, term)
+        return total
+
+    def _is_settled(self, total: Array) -> bool:
+        """Whether only one result is possible: which NaN, or which zero, may depend on how numpy is compiled."""
+        if self._reduce in ("max", "min"):
+            return bool((np.abs(total) > 0).all())
+        return not np.isnan(total).any()
+
+
+def _compiled(kind: "np.dtype[Any]", reduce: str) -> "np.dtype[Any] | None":
+    """The numbers as which the compiled loops fold a type; None where they do not."""
+    if not kind.isnative:
+        return None
+    if kind == np.complex64 and reduce == "sum":
+        return np.dtype(np.float32)
+    return kind if kind.kind == "i" or kind == np.float32 else None
+
+
+def _rows(block: Array) -> Iterator[Array]:
+    """The terms of a block; arrays, of no axes too."""
+    return iter(block) if block.ndim > 1 else (block[at, ...] for at in range(len(block)))
+
+
+def _pieces(block: Array) -> Iterator[Array]:
+    """A block in parts that a cache has room for."""
+    count = max(1, _PIECE // max(1, block[:1].nbytes))
+    return (block[first : first + count] for first in range(0, len(block), count))
 
 
 def _is_half(kind: "np.dtype[Any]") -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from dumpsim.core.errors import BadInputError
 from dumpsim.device.chip import OverflowMode
-from dumpsim.world.reduction import check_order, fold
+from dumpsim.world.reduction import REDUCTIONS, Accumulator, check_order, fold
 
 KINDS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8, np.int64]
 ORDERS = ["rank", "ring", "tree", "fp32acc", "random:3"]
@@ -58,6 +58,52 @@ def test_parts_are_parts_of_the_whole(kind, order):
         fold([term[a:b] for term in each], "sum", order=order, start=a, total=23) for a, b in itertools.pairwise(cuts)
     ]
     assert same(np.concatenate(parts), whole)
+
+
+def rough(kind, count, shape, plain=False):
+    """Terms with zeros of both signs, infinities and several NaNs among them."""
+    draws = np.random.default_rng([count, *shape])
+    if np.dtype(kind).kind == "i":
+        return draws.integers(np.iinfo(kind).min, np.iinfo(kind).max, (count, *shape), kind, endpoint=True)
+    block = (draws.standard_normal((count, *shape)) * 50).astype(kind)
+    if not plain:
+        values = np.array([0, -0.0, np.inf, -np.inf, np.nan, 60000], kind)
+        values = np.append(values, -values[4:5])
+        where = draws.random(block.shape) < 0.2
+        block[where] = values[draws.integers(0, len(values), int(where.sum()))]
+    return block
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", [*KINDS, np.int16, np.int32, np.complex64])
+def test_blocks_give_the_bytes_of_the_terms(kind, order, plain):
+    for count, shape in ((1, (3,)), (2, ()), (7, (1,)), (9, (2, 3)), (6, (0,)), (5, (2100,))):
+        block = rough(kind, count, shape, plain)
+        before = block.copy()
+        for reduce in ("sum",) if kind is np.complex64 else REDUCTIONS:
+            for mode in OverflowMode:
+                wanted = fold([block[at, ...] for at in range(count)], reduce, order=order, key=(4, 2), mode=mode)
+                for cuts in ([], [1], [2, 3, 5]):
+                    total = Accumulator(reduce, order=order, mode=mode)
+                    for part in np.split(block, [cut for cut in cuts if cut < count]):
+                        total.add(part)
+                    found = total.total((4, 2))
+                    assert found.shape == wanted.shape
+                    assert found.dtype == wanted.dtype
+                    assert found.tobytes() == wanted.tobytes(), (count, shape, reduce, mode, cuts)
+        assert block.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize("order", ["rank", "tree"])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.float64])
+def test_blocks_lie_as_they_like(kind, order):
+    block = rough(kind, 8, (4, 40), plain=True)
+    flat = block.reshape(8, -1)[:, ::-1]
+    for given in (np.asfortranarray(block), block[..., ::-1], flat, np.broadcast_to(block[3], block.shape), block[::2]):
+        total = Accumulator("sum", order=order)
+        total.add(given)
+        assert same(total.total(), fold([np.array(term) for term in given], "sum", order=order))
 
 
 def test_one_rounding_is_nearer_than_many():
