@@ -3,38 +3,31 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from dumpsim.core.communicator import Array, Call, Meeting
-from dumpsim.core.errors import BadInputError, UnsupportedError
+from dumpsim.core.communicator import Array
+from dumpsim.core.errors import BadInputError
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.table import find
-from dumpsim.runtime.collective import Operator, attend, place_of
+from dumpsim.runtime.gathering import Gathering
 from dumpsim.runtime.plan import Call as KernelCall
-from dumpsim.runtime.plan import GraphPlan, HostValue, slots_of
+from dumpsim.runtime.plan import GraphPlan
 from dumpsim.runtime.planner import plan_graph
 from dumpsim.runtime.session import Session
-from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.stack import Stack, Value, of_rank
 from dumpsim.runtime.stackrun import StackRun
 from dumpsim.world.chosen import ChosenCommunicator, Record
-from dumpsim.world.collective import check_call, results
 from dumpsim.world.context import RankContext, World
-from dumpsim.world.membership import WORLD_GROUPS
-from dumpsim.world.reduction import folder
 from dumpsim.world.terms import terms_of
 
 __all__ = ["Lockstep"]
 
 Step = Callable[..., Any]
 
-# every member asks for the same, so that one graph is that of all of them
-_EQUAL = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AlltoAll", "Barrier")
 _DUMPS = ("MINDSPORE_DUMP_CONFIG",)  # belong to the chosen ranks
 
 
@@ -109,7 +102,6 @@ class Lockstep:
         self._storages: dict[str, int] = {}
         self._keep: list[Any] = []
         self._scripts: dict[int, tuple[RankContext, Step]] = {}
-        self._calls: dict[str, int] = {}
 
     # ---------------------------------------------------------------- steps
     def step(self, *inputs: Any) -> None:
@@ -129,7 +121,9 @@ class Lockstep:
             for place, parameter in zip(self._places, run.program.inputs, strict=True)
         ]
         self._record.clear()
-        self.outputs = run.step(given)
+        spare = [list(value.parts) for value in self.outputs if isinstance(value, Stack)]
+        self.outputs = []  # those of the last step give the new ones their memory
+        self.outputs = run.step(given, spare)
         by_place = {place: value for place, value in zip(self._places, given, strict=True) if isinstance(place, int)}
         for rank in self.chosen:
             context, script = self._script(rank)
@@ -138,8 +132,8 @@ class Lockstep:
 
     def output(self, number: int, rank: int) -> Any:
         """An output of the network in one rank, after the last step."""
-        value = self.outputs[number]
-        return np.array(of_rank(value, self._checked(rank))) if isinstance(value, np.ndarray | Stack) else value
+        value, rank = self.outputs[number], self._checked(rank)
+        return np.array(of_rank(value, rank)) if isinstance(value, np.ndarray | Stack) else value
 
     def weight(self, name: str, rank: int) -> Array:
         """A weight in one rank, after the last step."""
@@ -225,51 +219,9 @@ class Lockstep:
         return found
 
     # ----------------------------------------------------------- collectives
-    def _meet(self, call: KernelCall, operands: Sequence[Any]) -> list[Value]:
-        """A collective of all ranks, computed once."""
-        op, name = call.definition.name, str(call.attrs.get("group", ""))
-        if op not in _EQUAL or WORLD_GROUPS.get(name, name) not in WORLD_GROUPS:
-            raise UnsupportedError(
-                f"{op} in {name!r}: its graph differs from rank to rank",
-                where=call.node.full_name,
-                allowed=[f"{', '.join(_EQUAL)} in the group of all ranks"],
-            )
-        name = WORLD_GROUPS.get(name, name)
-        tensors = [value for value in _flat(operands) if isinstance(value, np.ndarray | Stack)]
-        mine = [of_rank(value, 0) for value in tensors]
-        group = _Asking(name, self.ranks)
-        attendance = attend(group, _operator(call), lambda: mine)
-        asked, offer = group.asked
-        check_call(asked, self.ranks)
-        sent: list[Sequence[Array]]
-        if not any(isinstance(value, Stack) for value in tensors):
-            sent = [offer()] * self.ranks
-        elif all(value.dtype == kind for value, kind in zip(offer(), [value.dtype for value in mine], strict=True)):
-            each = [value if isinstance(value, Stack) else repeat(value, self.ranks) for value in tensors]
-            sent = list(zip(*each, strict=True))
-        else:  # bool and complex numbers travel as others
-            sent = []
-            for rank in range(self.ranks):
-                mine[:] = [of_rank(value, rank) for value in tensors]
-                sent.append(offer())
-        index = self._calls.get(name, 0)
-        self._calls[name] = index + 1
-        given = results([asked] * self.ranks, sent, folder(self._terms, name, index))
-        self._record.add(name, asked, sent, given)
-        group.given = given[0]
-        first = [np.asarray(array) for array in attendance.outputs()]
-        if all(theirs is given[0] for theirs in given) or all(
-            a is b for theirs in given for a, b in zip(theirs, given[0], strict=True)
-        ):
-            return list(first)
-        stacked = [np.empty((self.ranks, *array.shape), array.dtype) for array in first]
-        for rank, theirs in enumerate(given):
-            group.given = theirs
-            for kept, array in zip(stacked, attendance.outputs(), strict=True):
-                kept[rank] = array
-        assert self._run is not None
-        bounds = np.cumsum(self._run.sizes)[:-1]
-        return [Stack(np.split(array, bounds)) for array in stacked]
+    def _meet(self, call: KernelCall) -> Gathering:
+        """Begin a collective of all ranks."""
+        return Gathering(call, self.ranks, self._terms, self._record)
 
     # ------------------------------------------------------------- look-ups
     def _weight(self, name: str) -> Value:
@@ -299,30 +251,6 @@ class _Capturing(Session):
     def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
         """Leave the script with the program."""
         raise _Captured(program, arguments)
-
-
-class _Asking:
-    """A group as `attend` sees it, which keeps what is asked of it; the meeting too, with the results."""
-
-    number = 0
-    rank = 0
-    tag = ""
-
-    def __init__(self, name: str, size: int) -> None:
-        self.name = name
-        self.members = tuple(range(size))
-        self.given: Sequence[Array] = ()
-        self.asked: tuple[Call, Callable[[], Sequence[Array]]]
-
-    def join(self, call: Call, offer: Callable[[], Sequence[Array]]) -> Meeting:
-        self.asked = call, offer
-        return self  # type: ignore[return-value]  # nobody waits at it
-
-    def cost_ns(self, call: Call) -> int:
-        return 0
-
-    def results(self) -> Sequence[Array]:
-        return self.given
 
 
 def _captured(build: Callable[[], Step], probes: Sequence[Array]) -> tuple[Program, list[Any], Session]:
@@ -367,24 +295,3 @@ def _places(program: Program, arguments: Sequence[Any], probes: Sequence[Array])
             f"argument {free[0]} of the step is no argument of the network that it runs", where=program.name or "step"
         )
     return places
-
-
-def _operator(call: KernelCall) -> Operator:
-    tensors = [slot for argument in call.arguments for slot in slots_of(argument)]
-    return Operator(
-        type=call.definition.name,
-        attrs=call.attrs,
-        tensors=tuple(_kind(slot) for slot in tensors),
-        outputs=tuple(_kind(slot) for slot in call.outputs),
-        host=tuple(argument.value for argument in call.arguments[1:] if isinstance(argument, HostValue)),
-        name=call.node.full_name,
-        place=place_of(call.node),
-    )
-
-
-def _kind(slot: Slot) -> tuple[str, tuple[int, ...]]:
-    return slot.device_dtype.name, slot.shape
-
-
-def _flat(operands: Sequence[Any]) -> list[Any]:
-    return [item for o in operands for item in (_flat(o) if isinstance(o, tuple) else [o])]

@@ -1,9 +1,8 @@
 """A program that all ranks of a job run in lockstep: each kernel once for all of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,14 +16,29 @@ from dumpsim.graph.graph import Constant, Node
 from dumpsim.graph.program import Branch, Keep, KernelGraph, Loop, Move, Program, Repeat, Restore, Run, Step
 from dumpsim.runtime.compute import compute, stopping_index
 from dumpsim.runtime.engine.engine import Computed, Engine
-from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, slots_of
+from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+from dumpsim.runtime.segment import Segment, segments, written
 from dumpsim.runtime.slot import Array, Slot
 from dumpsim.runtime.stack import GROUP, Stack, Value, compute_stack, of_rank, sizes
 
-__all__ = ["Meet", "StackRun"]
+__all__ = ["Meet", "Meeting", "StackRun"]
 
 _CACHE = 1 << 21  # of the arrays that a kernel works on
-Meet = Callable[[Call, Sequence[Any]], list[Value]]  # computes a collective
+
+
+class Meeting(Protocol):
+    """A collective of all ranks."""
+
+    def take(self, operands: Sequence[Any], count: int) -> None:
+        """Take what the next ranks bring: a `Stack` of them, or an array that all of them have."""
+        ...
+
+    def results(self) -> list[Value]:
+        """Return what the ranks get, after all of them have been taken: arrays, or stacks of one part."""
+        ...
+
+
+Meet = Callable[[Call], Meeting]
 
 
 class StackRun:
@@ -42,7 +56,7 @@ class StackRun:
     plan_of : callable
         The plan of a kernel graph.
     meet : callable
-        Computes the collectives.
+        Begins a collective.
     group : int
         How many ranks are stacked in one array; by default as many as a cache has room for, and 1,024 at most.
 
@@ -72,11 +86,13 @@ class StackRun:
         self._engine = _Whole(engine, device)
         self._meet = meet
         self._plans = tuple(plan_of(graph) for graph in program.kernel_graphs)
+        self._cuts = tuple(segments(plan) for plan in self._plans)
         self._counts: dict[Node, int] = {}  # runs of random kernels
         self._first = 0  # of the ranks that are computed
         mode = device.overflow
         self._mode = None if mode is OverflowMode.INFNAN else mode  # nobody asks whether a number was too large
         self._stacks: list[list[Any]] = []
+        self._spare: Sequence[list[Array]] = ()
         for plan in self._plans:
             _check(plan)
         largest = max((slot.nbytes for plan in self._plans for slot in plan.planned), default=1)
@@ -106,21 +122,31 @@ class StackRun:
                 parts.append(part)
                 first += count
             return Stack(parts)
-        if isinstance(value, Stack):
+        if isinstance(value, Stack) and [len(part) for part in value.parts] != self.sizes:
             whole = value.parts[0] if len(value.parts) == 1 else np.concatenate(value.parts)
             _expect(whole, (self.ranks, *shape), kind, where)
-            return Stack(np.split(whole, np.cumsum(self.sizes)[:-1]))
+            return self._grouped(whole)
+        if isinstance(value, Stack):
+            for part in value.parts:
+                _expect(part, (len(part), *shape), kind, where)
+            return value
         array = np.asarray(value)
         _expect(array, shape, kind, where)
         return array
 
-    def step(self, arguments: Sequence[Any]) -> list[Any]:
+    def _grouped(self, whole: Array) -> Stack:
+        """A tensor of all ranks in the groups of this run."""
+        return Stack(np.split(whole, np.cumsum(self.sizes)[:-1]))
+
+    def step(self, arguments: Sequence[Any], spare: Sequence[list[Array]] = ()) -> list[Any]:
         """Run the program once in all ranks.
 
         Parameters
         ----------
         arguments : sequence
             One per `Program.inputs`, each as `place` takes it.
+        spare : sequence of list of ndarray
+            Parts of stacks that nobody needs: taken out of the lists while new parts need their memory.
 
         Returns
         -------
@@ -137,6 +163,7 @@ class StackRun:
             kind = parameter.abstract
             slots[at] = self.place(value, kind.shape, kind.dtype.numpy, parameter.name)
         self._stacks = [[] for _ in range(program.stacks)]
+        self._spare = spare
         self._steps(program.steps, slots)
         return [o.value if isinstance(o, Constant) else slots[o] for o in program.outputs]
 
@@ -145,7 +172,7 @@ class StackRun:
         for step in steps:
             match step:
                 case Run():
-                    results = self._run(self._plans[step.graph], [slots[at] for at in step.arguments])
+                    results = self._run(step.graph, [slots[at] for at in step.arguments])
                     for at, result in zip(step.results, results, strict=True):
                         slots[at] = result
                 case Move(source=Constant() as constant):
@@ -173,8 +200,9 @@ class StackRun:
                         self._steps(step.body, slots)
 
     # ------------------------------------------------------------- kernels
-    def _run(self, plan: GraphPlan, arguments: Sequence[Value]) -> list[Value]:
+    def _run(self, graph: int, arguments: Sequence[Value]) -> list[Value]:
         """Run a kernel graph."""
+        plan = self._plans[graph]
         values: dict[int, Value] = {}
         for slot, argument in zip(plan.inputs, arguments, strict=True):
             values[slot.index] = _as_kind(argument, slot.numpy)
@@ -185,53 +213,82 @@ class StackRun:
             if id(slot.storage) not in self.weights:
                 raise BadInputError("the weight has no value", where=slot.name)
             values[slot.index] = self.weights[id(slot.storage)]
-        for meeting, calls in groupby(plan.calls, lambda call: call.definition.engine == "hccl"):
-            if meeting:
-                for call in calls:
-                    self._run_call(call, values)
-                    _bury(call, values)
-            else:
-                self._segment(list(calls), values)
+        meetings: dict[Call, Meeting] = {}
+        for segment in self._cuts[graph]:
+            taken = [(call, self._meet(call)) for call in segment.taken]
+            meetings.update(taken)
+            values = self._segment(segment, taken, values)
+            for call in segment.met:
+                for slot, result in zip(call.outputs, meetings.pop(call).results(), strict=True):
+                    self._put(slot, self._grouped(result.parts[0]) if isinstance(result, Stack) else result, values)
         for slot in plan.weights:
             self.weights[id(slot.storage)] = values[slot.index]
         return [_as_kind(_get(values, slot), slot.dtype.numpy) for slot in plan.results]
 
-    def _segment(self, calls: Sequence[Call], values: dict[int, Value]) -> None:
-        """Run the kernels between two collectives, one group of ranks after the other.
+    def _segment(
+        self, segment: Segment, taken: Sequence[tuple[Call, Meeting]], values: dict[int, Value]
+    ) -> dict[int, Value]:
+        """Run the kernels between two collectives, one group of ranks after the other; return what is needed later.
 
-        What dies between the collectives takes the memory of one group. What is equal in all ranks is computed once,
-        with the first group.
+        What nobody needs after these kernels and the collectives that take it has the memory of one group, and what
+        they need last is dropped group by group; `values` is emptied. What is equal in all ranks is computed once, with
+        the first group.
         """
         if not any(isinstance(value, Stack) for value in values.values()):
-            for call in calls:
-                self._run_call(call, values)
-                _bury(call, values)
-            self._count(calls)
-            return
-        known: list[dict[int, Value] | None] = []  # by call: what it wrote, where that is equal in all ranks
-        found: dict[int, list[Array]] = {}
+            self._kernels(segment.kernels, taken, values, self.ranks)
+            self._count(segment.kernels)
+            return {at: value for at, value in values.items() if at in segment.needed}
+        roots = {slot.root_index for call in segment.kernels for slot in written(call)}
+        known: dict[Call, dict[int, Value]] = {}  # what kernels wrote, where that is equal in all ranks
+        kept = {at: value for at, value in values.items() if at in segment.needed - roots}
+        dying = {at: list(_parts(value))[::-1] for at, value in values.items() if at not in kept}
+        equal = {at: value for at, value in values.items() if not isinstance(value, Stack)}
+        shared = [(at, value) for at, value in kept.items() if isinstance(value, Stack)]
+        values.clear()
+        parts: dict[int, list[Array]] = {}
         last: dict[int, Value] = {}
         for group, count in enumerate(self.sizes):
-            last = {at: _part(value, group) for at, value in values.items()}
-            for number, call in enumerate(calls):
-                if group and (wrote := known[number]) is not None:
-                    last.update(wrote)
-                else:
-                    self._run_call(call, last)
-                if not group:
-                    wrote = {
-                        slot.root_index: last[slot.root_index] for slot in _written(call) if slot.root_index in last
-                    }
-                    known.append(None if any(isinstance(v, Stack) for v in wrote.values()) else wrote)
-                _bury(call, last)
-            for at, value in last.items():
-                if isinstance(value, Stack):
-                    found.setdefault(at, []).extend(value.parts)
+            last = dict(equal)
+            last.update((at, Stack([stack.parts[group]])) for at, stack in shared)
+            last.update((at, Stack([found.pop()])) for at, found in dying.items() if found)
+            if segment.needed & roots:
+                for spare in self._spare:
+                    del spare[-1:]
+            self._kernels(segment.kernels, taken, last, count, known)
+            last = {at: value for at, value in last.items() if at in segment.needed}
+            for at in roots & last.keys():
+                parts.setdefault(at, []).extend(_parts(last[at]))
             self._first += count
         self._first = 0
-        self._count(calls)
-        values.clear()
-        values.update({at: Stack(found[at]) if at in found else value for at, value in last.items()})
+        self._count(segment.kernels)
+        return last | kept | {at: Stack(found) for at, found in parts.items() if found}
+
+    def _kernels(
+        self,
+        calls: Sequence[Call],
+        taken: Sequence[tuple[Call, Meeting]],
+        values: dict[int, Value],
+        count: int,
+        known: dict[Call, dict[int, Value]] | None = None,
+    ) -> None:
+        """Run kernels for `count` ranks, and let collectives take their results.
+
+        `known` has what kernels wrote for the ranks before these; the first ranks fill it.
+        """
+        for call in calls:
+            if self._first and known is not None and call in known:
+                values.update(known[call])
+            else:
+                self._run_call(call, values)
+            if not self._first and known is not None:
+                wrote = {
+                    slot.root_index: values[slot.root_index] for slot in written(call) if slot.root_index in values
+                }
+                if not any(isinstance(value, Stack) for value in wrote.values()):
+                    known[call] = wrote
+            _bury(call, values)
+        for call, meeting in taken:
+            meeting.take([_operand(values, argument) for argument in call.arguments], count)
 
     def _count(self, calls: Sequence[Call]) -> None:
         """Count the runs of random kernels."""
@@ -261,11 +318,6 @@ class StackRun:
                 f"{definition.name} works on the device itself, which ranks in lockstep do not have",
                 where=call.node.full_name,
             )
-        if definition.engine == "hccl":
-            results = self._meet(call, operands)
-            for slot, result in zip(call.outputs, results, strict=True):
-                self._put(slot, result, values)
-            return
         attrs = call.attrs
         if definition.random:
             attrs = {**attrs, "counter": self._counts.get(call.node, 0)}
@@ -366,16 +418,9 @@ def _bury(call: Call, values: dict[int, Value]) -> None:
         values.pop(slot.index, None)
 
 
-def _written(call: Call) -> Iterator[Slot]:
-    """The tensors that a kernel writes."""
-    yield from call.outputs
-    for at in call.definition.updates:
-        yield from slots_of(call.arguments[at])
-
-
-def _part(value: Value, group: int) -> Value:
-    """What a group of ranks has of a tensor."""
-    return Stack([value.parts[group]]) if isinstance(value, Stack) else value
+def _parts(value: Value) -> tuple[Array, ...]:
+    """What the groups have of a tensor; nothing where it is one for all."""
+    return value.parts if isinstance(value, Stack) else ()
 
 
 def _get(values: Mapping[int, Value], slot: Slot) -> Value:

@@ -1,6 +1,6 @@
 """A rank that runs by itself, among others whose collectives have been computed already."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -12,6 +12,7 @@ from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.collective import check_call
 from dumpsim.world.cost import collective_ns, placement
 from dumpsim.world.membership import WORLD_GROUPS, check_members
+from dumpsim.world.stacked import Shares
 
 __all__ = ["ChosenCommunicator", "Record"]
 
@@ -27,22 +28,28 @@ class Record:
     """
 
     def __init__(self, chosen: Sequence[int]) -> None:
-        self._chosen = tuple(chosen)
+        self.chosen = tuple(chosen)
         self._calls: list[tuple[str, Call]] = []
         self._shares: dict[int, list[tuple[list[Array], Sequence[Array]]]] = {}
         self._at: dict[int, int] = {}
+        self._counts: dict[str, int] = {}  # collectives of a group, in all steps
 
     def clear(self) -> None:
         """Begin a step."""
         self._calls.clear()
-        self._shares = {rank: [] for rank in self._chosen}
-        self._at = dict.fromkeys(self._chosen, 0)
+        self._shares = {rank: [] for rank in self.chosen}
+        self._at = dict.fromkeys(self.chosen, 0)
 
-    def add(self, group: str, call: Call, sent: Sequence[Sequence[Array]], given: Sequence[Sequence[Array]]) -> None:
-        """Take what the members of a collective have brought and get, by rank."""
+    def add(self, group: str, call: Call, sent: Mapping[int, list[Array]], shares: Shares) -> None:
+        """Add a collective: what the chosen ranks have brought, and what all get."""
         self._calls.append((group, call))
-        for rank in self._chosen:
-            self._shares[rank].append(([array.copy() for array in sent[rank]], given[rank]))
+        self._counts[group] = self.count(group) + 1
+        for rank in self.chosen:
+            self._shares[rank].append((sent[rank], shares.of(rank)))
+
+    def count(self, group: str) -> int:
+        """Return how many collectives a group has had, in all steps."""
+        return self._counts.get(group, 0)
 
     def take(self, rank: int, group: str, call: Call) -> tuple[list[Array], Sequence[Array]]:
         """What a chosen rank has brought to its next collective, and what it gets.

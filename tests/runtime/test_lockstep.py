@@ -1,6 +1,8 @@
 """Very many ranks in lockstep: equal to ranks that run by themselves, in values, weights and dump trees."""
 
 import json
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.communication import get_rank, init
 from dumpsim.runtime.lockstep import Lockstep
+from dumpsim.runtime.stack import Stack
 from dumpsim.world import current, launch
 
 SETTINGS = RunSettings(quiet=True, manifest=None, seed=3)
@@ -217,3 +220,89 @@ def test_ten_thousand_ranks():
     job.step(lambda rank: np.array([rank, 1], np.int32))
     assert job.output(0, 9_999).tolist() == [9_999 * 10_000, 20_000]
     assert job.nbytes == 8  # one sum for all
+
+
+class Steps(nn.Cell):
+    """Collectives of each kind: independent ones, one after another, and operands that are needed later."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = ms.Parameter(ms.Tensor(np.ones((8, 3), np.float32)), name="own")
+        self.total, self.again = ops.AllReduce(), ops.AllReduce(ops.ReduceOp.MIN)
+        self.gather, self.scatter = ops.AllGather(), ops.ReduceScatter(ops.ReduceOp.MAX)
+        self.spread = ops.Broadcast(2)
+        self.swap = ops.AlltoAll(split_count=4, split_dim=0, concat_dim=1)
+
+    def construct(self, x):
+        y = x * self.own
+        first, second = self.total(y), self.again(x - 3)
+        z = self.total(first)  # nothing between it and what it takes
+        ops.assign_add(self.own, y)
+        parts = self.scatter(ops.cast(y, ms.bfloat16))
+        swapped = self.swap(x + second)
+        one, two = self.spread((y, x))
+        flags = self.gather(x > 0)
+        return y + z, ops.cast(parts, ms.float32), swapped, one - two, flags, self.again(self.own)
+
+
+def steps():
+    ms.set_context(mode=ms.GRAPH_MODE)
+    init()
+    net = Steps()
+
+    def step(x):
+        return [out.asnumpy() for out in net(ms.Tensor(x))]
+
+    step.net = net
+    return step
+
+
+def steps_alone():
+    step = steps()
+    found = [step(table(current().rank, at)) for at in range(STEPS)]
+    return found, step.net.own.asnumpy()
+
+
+def table(rank, at):
+    values = np.random.RandomState(50 * at + rank).randn(8, 3).astype(np.float32)
+    values[rank] = [0, -0.0, np.inf]
+    return values
+
+
+@pytest.mark.parametrize("group", [1, 3, None])
+@pytest.mark.parametrize("order", ["rank", "ring", "tree", "fp32acc", "random:5"])
+def test_collectives_of_each_kind(order, group):
+    settings = replace(SETTINGS, reduce_order=order)
+    expected = launch(steps_alone, ranks=4, settings=settings)
+    with Lockstep(steps, 4, settings=settings, group=group, chosen=[1, 3]) as job:
+        for at in range(STEPS):
+            job.step(lambda rank, at=at: table(rank, at))
+            for rank in range(4):
+                for number, wanted in enumerate(expected[rank][0][at]):
+                    same(job.output(number, rank), wanted)
+        for rank in range(4):
+            same(job.weight("own", rank), expected[rank][1])
+
+
+def test_what_a_collective_takes_has_the_memory_of_one_group():
+    class Sums(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.total = ops.AllReduce()
+
+        def construct(self, x):
+            y = x * self.total(x)
+            return x - self.total(y) * self.total(y * y)
+
+    job = Lockstep(simple(Sums), 1000, settings=SETTINGS, group=50)
+    x = Stack([np.ones((1000, 500), np.float32)])
+    job.step(x)
+    job.step(x)
+    tracemalloc.start()
+    try:
+        job.step(x)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert job.nbytes == x.nbytes
+    assert peak < 1.3 * x.nbytes  # the output, and a few groups

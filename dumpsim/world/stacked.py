@@ -1,0 +1,136 @@
+"""A collective whose members all make the same call, and bring their tensors stacked on a leading axis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+
+from dumpsim.core.communicator import Call, Terms
+from dumpsim.device.chip import OverflowMode
+from dumpsim.world.collective import Array, check_call, results
+from dumpsim.world.reduction import Accumulator, folder
+
+__all__ = ["Shares", "StackedCall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """What the members of a collective get.
+
+    Attributes
+    ----------
+    arrays : tuple of ndarray
+        Read-only.
+    equal : bool
+        All members get the same; otherwise the members lie along the leading axis.
+    """
+
+    arrays: tuple[Array, ...]
+    equal: bool
+
+    def of(self, member: int) -> list[Array]:
+        """What one member gets."""
+        return list(self.arrays) if self.equal else [array[member, ...] for array in self.arrays]
+
+
+class StackedCall:
+    """One collective, computed for all members at once: the bytes are those of `dumpsim.world.collective.results`.
+
+    Parameters
+    ----------
+    call : Call
+        That of each member.
+    size : int
+        Number of members.
+    terms : Terms
+
+    Raises
+    ------
+    BadInputError
+        For a call that no group can carry out.
+
+    Examples
+    --------
+    >>> call = StackedCall(Call(op="ReduceScatter", tensors=(("int32", (2,)),), reduce="sum"), 2, Terms())
+    >>> call.take([np.array([[1, 2], [10, 20]], np.int32)])
+    >>> call.results("hccl_world_group", 0).of(1)
+    [array([22], dtype=int32)]
+    """
+
+    def __init__(self, call: Call, size: int, terms: Terms) -> None:
+        check_call(call, size)
+        self.call = call
+        self._size = size
+        self._terms = terms
+        self._taken = 0
+        self._blocks: list[Sequence[Array]] = []
+        self._sum: Accumulator | None = None
+        if call.op in ("AllReduce", "ReduceScatter"):
+            mode = OverflowMode.SATURATION if terms.saturates else OverflowMode.INFNAN
+            self._sum = Accumulator(call.reduce, order=terms.order, mode=mode)
+
+    def take(self, tensors: Sequence[Array]) -> None:
+        """Take what the next members bring, in the order of the group.
+
+        Parameters
+        ----------
+        tensors : sequence of ndarray
+            Those of `Call.tensors`, each with the members along the leading axis. They must not change until the
+            results are there.
+        """
+        first, count = self._taken, len(tensors[0]) if tensors else self._size
+        self._taken += count
+        if self._sum is not None:
+            self._sum.add(tensors[0])
+        elif self.call.op != "Broadcast":
+            self._blocks.append(tensors)
+        elif first <= self.call.root < first + count:
+            self._blocks.append([tensor[self.call.root - first, ...].copy() for tensor in tensors])
+
+    def results(self, group: str, index: int) -> Shares:
+        """Return what the members get, after all of them have been taken.
+
+        Parameters
+        ----------
+        group : str
+        index : int
+            Number of the collective in the group.
+        """
+        call, size = self.call, self._size
+        if self._sum is not None:
+            total = self._sum.total((crc32(group.encode()), index))
+            if call.op == "AllReduce":
+                return _shares([total], equal=True)
+            return _shares([total.reshape(size, len(total) // size, *total.shape[1:])], equal=False)
+        if call.op == "Broadcast":
+            return _shares(self._blocks[0], equal=True)
+        if call.op == "AllGather":
+            whole = np.concatenate([mine for (mine,) in self._blocks])
+            return _shares([whole.reshape(size * whole.shape[1], *whole.shape[2:])], equal=True)
+        if call.op == "AlltoAll" and call.axes[0] == size:
+            return _shares([_exchanged(np.concatenate([mine for (mine,) in self._blocks]), call.axes)], equal=False)
+        members = [[block[at, ...] for block in blocks] for blocks in self._blocks for at in range(len(blocks[0]))]
+        given = results([call] * size, members or [[]] * size, folder(self._terms, group, index))
+        if all(a is b for theirs in given for a, b in zip(theirs, given[0], strict=True)):
+            return _shares(given[0], equal=True)
+        return _shares([np.stack(arrays) for arrays in zip(*given, strict=True)], equal=False)
+
+
+def _shares(arrays: Sequence[Array], *, equal: bool) -> Shares:
+    views = [np.asarray(array).view() for array in arrays]  # numpy makes scalars of arrays without axes
+    for view in views:
+        view.flags.writeable = False
+    return Shares(arrays=tuple(views), equal=equal)
+
+
+def _exchanged(whole: Array, axes: tuple[int, ...]) -> Array:
+    """What each member gets of an AlltoAll: piece `member` of all others, joined."""
+    count, split, joined = (axes[0], *(axis % (whole.ndim - 1) for axis in axes[1:]))
+    _, *shape = whole.shape
+    pieces = whole.reshape(count, *shape[:split], count, shape[split] // count, *shape[split + 1 :])
+    pieces = np.moveaxis(pieces, split + 1, 0)  # receiver, sender, axes of a piece
+    pieces = np.moveaxis(pieces, 1, joined + 1)  # the sender right before the axis along which pieces are joined
+    shape[split] //= count
+    shape[joined] *= count
+    return pieces.reshape(count, *shape)

@@ -1,0 +1,84 @@
+"""Collectives of stacked members against those of members that call one by one."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dumpsim.core.communicator import Call, Terms
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import BadInputError
+from dumpsim.world.collective import results
+from dumpsim.world.reduction import folder
+from dumpsim.world.stacked import StackedCall
+
+SIZE = 4
+KINDS = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "int8": np.int8}
+
+
+def brought(kinds, seed=0):
+    draws = np.random.default_rng(seed)
+    return [(draws.standard_normal((SIZE, *shape)) * 40).astype(dtype(kind).numpy) for kind, shape in kinds]
+
+
+def both(call, stacks, terms, cuts=(1, 3)):
+    """What all members get, computed at once and one by one."""
+    stacked = StackedCall(call, SIZE, terms)
+    for part in zip(*[np.split(stack, cuts) for stack in stacks], strict=True):
+        stacked.take(part)
+    members = [[stack[at, ...] for stack in stacks] for at in range(SIZE)]
+    wanted = results([call] * SIZE, members, folder(terms, "hccl_world_group", 5))
+    shares = stacked.results("hccl_world_group", 5)
+    return [shares.of(at) for at in range(SIZE)], wanted, shares
+
+
+def check(call, stacks, terms):
+    found, wanted, shares = both(call, stacks, terms)
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert [(a.dtype, a.shape, a.tobytes()) for a in mine] == [(a.dtype, a.shape, a.tobytes()) for a in theirs]
+        assert not any(array.flags.writeable for array in mine)
+    assert shares.equal == all(a is b for theirs in wanted for a, b in zip(theirs, wanted[0], strict=True))
+    for stack in stacks:  # what a member does to its tensors later changes nothing
+        assert not any(np.shares_memory(stack, array) for array in shares.arrays)
+
+
+@pytest.mark.parametrize("saturates", [False, True])
+@pytest.mark.parametrize("order", ["rank", "ring", "tree", "fp32acc", "random:3"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_reductions(kind, order, saturates):
+    terms = Terms(order=order, saturates=saturates)
+    for op, shape in (("AllReduce", (3, 5)), ("AllReduce", ()), ("ReduceScatter", (8, 3))):
+        for reduce in ("sum", "prod", "max", "min"):
+            call = Call(op=op, tensors=((kind, shape),), reduce=reduce)
+            check(call, brought(call.tensors), terms)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "uint8", "bool", "float64", "complex64"])
+def test_what_is_moved(kind):
+    check(Call(op="AllGather", tensors=((kind, (2, 3)),)), brought([(kind, (2, 3))]), Terms())
+    kinds = ((kind, (2,)), ("float32", ()))
+    check(Call(op="Broadcast", tensors=kinds, root=2), brought(kinds), Terms())
+    for axes in ((4, 0, 1), (4, 1, 0), (4, 0, 0), (4, -1, -2), (4, 1, 2)):
+        check(Call(op="AlltoAll", tensors=((kind, (4, 8, 4)),), axes=axes), brought([(kind, (4, 8, 4))]), Terms())
+    check(Call(op="Barrier"), [], Terms())
+
+
+def test_equal_tensors_of_all_members():
+    (one,) = brought([("float32", (40,))])
+    for op in ("AllReduce", "AllGather", "ReduceScatter"):
+        call = Call(op=op, tensors=(("float32", (40,)),), reduce="sum" if "Reduce" in op else "")
+        check(call, [np.broadcast_to(one[0], one.shape)], Terms())
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (Call(op="AllReduces"), "no collective has this name"),
+        (Call(op="AllReduce", tensors=(("float64", (2,)),), reduce="sum"), "float64 is no number type of AllReduce"),
+        (Call(op="AllReduce", tensors=(("int8", (2,)),), reduce="mean"), "'mean' is no reduction"),
+        (Call(op="Broadcast", tensors=(("int8", (2,)),), root=SIZE), "4 is no place in the group"),
+        (Call(op="ReduceScatter", tensors=(("int8", (6,)),), reduce="sum"), "4 members cannot share the first axis"),
+    ],
+)
+def test_calls_that_no_group_can_carry_out(call, text):
+    with pytest.raises(BadInputError, match=text):
+        StackedCall(call, SIZE, Terms())
