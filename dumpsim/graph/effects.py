@@ -23,6 +23,7 @@ STRUCTURAL = frozenset(
         "Unwind",
         "StopGradient",
         CUSTOM_GRADIENT,
+        "Gradient",
     }
 )
 

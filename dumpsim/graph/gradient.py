@@ -132,6 +132,7 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     if structural is not None:
         return structural(node, dout)
     if node.op_type == CUSTOM_GRADIENT:
+        assert isinstance(builder, ControlBuilder)
         with builder.backward_of(node):
             return gradients_of(node, dout, builder)
     definition = builder.definition(node.op_type)

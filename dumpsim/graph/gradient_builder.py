@@ -52,6 +52,10 @@ class ControlBuilder(Builder, Protocol):
         """A graph that takes the nodes that are emitted inside."""
         ...
 
+    def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
+        """The nodes of a graph once more; its outputs."""
+        ...
+
     def add(self, node: Node) -> Node:
         """Place a node that was made elsewhere."""
         ...

@@ -192,32 +192,41 @@ def leaves_of(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
             yield from leaves_of(item)
 
 
-def copied(graph: Graph) -> Graph:
-    """A graph with nodes and parameters of its own, which passes may change; constants are shared."""
-    return _copied(graph, {})
+def copied(graph: Graph, known: dict[int, "Value"] | None = None) -> Graph:
+    """A graph with nodes and parameters of its own, which passes may change; constants are shared.
+
+    Parameters
+    ----------
+    graph : Graph
+    known : dict, optional
+        For a graph that uses values of others: by the id of a value what stands for it in the copy. What is copied is
+        added; values that are not known stay as they are.
+    """
+    return _copied(graph, {} if known is None else known, is_closed=known is None)
 
 
-def _copied(graph: Graph, known: dict[int, "Value"]) -> Graph:
-    def new(value: Value) -> Value:
-        if id(value) not in known and isinstance(value, Node):  # a bundle, which is no part of the program
+def _copied(graph: Graph, known: dict[int, "Value"], *, is_closed: bool) -> Graph:
+    def new(value: Value, is_bundle: bool = is_closed) -> Value:
+        if id(value) not in known and isinstance(value, Node) and is_bundle:  # it is no part of the program
             known[id(value)] = replace(value, operands=[new(operand) for operand in value.operands])
         return known.get(id(value), value)
 
     parameters = [replace(parameter) for parameter in graph.parameters]
-    known.update((id(old), mine) for old, mine in zip(graph.parameters, parameters, strict=True))
+    for parameter, copy in zip(graph.parameters, parameters, strict=True):
+        known.setdefault(id(parameter), copy)
     trail = []
     for node in graph.trail:
         mine = replace(
             node,
             operands=[new(operand) for operand in node.operands],
             attrs=dict(node.attrs),
-            blocks=tuple(_copied(block, known) for block in node.blocks),
+            blocks=tuple(_copied(block, known, is_closed=is_closed) for block in node.blocks),
             control=replace(node.control) if node.control is not None else None,
             text=replace(node.text, attrs=dict(node.text.attrs)) if node.text is not None else None,
         )
         known[id(node)] = mine
         trail.append(mine)
-    output = new(graph.output) if graph.output is not None else None
+    output = new(graph.output, True) if graph.output is not None else None
     return replace(graph, parameters=parameters, trail=trail, output=output)
 
 

@@ -20,6 +20,8 @@ class NodeText:
         The variable that the result was assigned to; a node without one is printed as ``CNode_N``.
     instance_name : str or None
         Name of the primitive that the script called.
+    primitive : str
+        Type of the primitive in the front end, where the kernel has another.
     attrs : dict
         Primitive attributes that the script or the compiler set, besides those of the operator.
     given : tuple of str
@@ -45,6 +47,7 @@ class NodeText:
     full_name: str = ""
     variable: str = ""
     instance_name: str | None = None
+    primitive: str = ""
     attrs: dict[str, Any] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     node_attrs: dict[str, Any] = field(default_factory=dict)

@@ -6,7 +6,7 @@ part of one.
 Examples
 --------
 >>> [one.name for one in passes_of("ge")][:4]
-['drop-custom-gradients', 'take-whole', 'number-graphs', 'order-plainly']
+['expand-gradients', 'drop-custom-gradients', 'take-whole', 'number-graphs']
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,8 +51,9 @@ PASSES: Mapping[str, Pass] = MappingProxyType(
 )
 
 _KERNEL_GRAPHS = (
-    "drop-custom-gradients",
     "save-captured",
+    "expand-gradients",
+    "drop-custom-gradients",
     "count-functions",
     "drop-dead",
     "simplify",
@@ -76,7 +77,7 @@ _BUILT = (
     "text-AfterAssignStream",
     "text-Build",
 )
-_GE_GRAPH = ("drop-custom-gradients", "take-whole", "number-graphs", "order-plainly")
+_GE_GRAPH = ("expand-gradients", "drop-custom-gradients", "take-whole", "number-graphs", "order-plainly")
 PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         # MindSpore on CPU and GPU

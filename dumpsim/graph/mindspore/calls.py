@@ -64,6 +64,11 @@ class CallStack:
         self.root = Call(name=name)
         self._open: list[Call] = [self.root]
 
+    @property
+    def open(self) -> Call:
+        """The innermost call."""
+        return self._open[-1]
+
     def record(self, node: Node) -> None:
         """A node of the innermost call."""
         self._open[-1].entries.append(node)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.graph.builder import NodeMaker, constant
-from dumpsim.graph.graph import Constant, Graph, Node, Value, text_of
+from dumpsim.graph.graph import Constant, Graph, Node, Value, copied, text_of
 from dumpsim.graph.mindspore.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import constant as host_value
@@ -56,6 +56,7 @@ class NodeBuilder(NodeMaker):
         self._graphs = graphs
         self._sums = sums
         self._late: list[Constant] = []
+        self._inlined: dict[int, Value] = {}  # by id of what stands for it in the graph of a rule
         self._scopes = scopes
         self._scope = "Gradients/Default"
         self._forward: Node | None = None
@@ -73,8 +74,9 @@ class NodeBuilder(NodeMaker):
 
     @contextmanager
     def backward_of(self, node: Node) -> Iterator[None]:
-        """Emit inside as the gradient of `node`."""
-        scope = f"Gradients/{self._scopes.get(id(node), node.scope)}/Grad_{node.op_type}"
+        """Emit inside as the gradient of `node`, named by its primitive in the front end. [spec vendor 3.3]"""
+        primitive = (node.text.primitive if node.text is not None else "") or node.op_type
+        scope = f"Gradients/{self._scopes.get(id(node), node.scope)}/Grad_{primitive}"
         with self._at(scope, node):
             yield
 
@@ -97,6 +99,19 @@ class NodeBuilder(NodeMaker):
         scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
         with self._at(self._sums or f"Gradients/{scope}", value if isinstance(value, Node) else None):
             return super().emit("AddN", tuple(summands))
+
+    def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
+        """A graph's nodes once more, in their own scopes; its outputs.
+
+        Rules of one walk may use what another was given: hooks on a cell's output tell those on its input.
+        """
+        known = self._inlined
+        known.update((id(p), self.value(a)) for p, a in zip(graph.parameters, arguments, strict=True))
+        inner = copied(graph, known)
+        for node in inner.trail:
+            self._into(node)
+        assert isinstance(inner.output, Node)
+        return inner.output.operands
 
     # -- control flow
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
+from dumpsim.graph.effects import STRUCTURAL
 from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.ops.opdef import OpDef
@@ -39,9 +40,11 @@ def shared_scopes(
         The definition of an operator type.
     """
     first: dict[Any, str] = {}
+    nodes = list(nodes)
+    keys = {id(node): _primitive(node, find) for node in nodes}
     for node in [*_Inliner(find).run(call, outputs), *nodes]:
-        first.setdefault(_primitive(node), node.scope)
-    return {id(node): first[_primitive(node)] for node in nodes}
+        first.setdefault(keys.get(id(node)) or _primitive(node, find), node.scope)
+    return {identity: first[key] for identity, key in keys.items()}
 
 
 def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:
@@ -54,8 +57,16 @@ def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:
     return found
 
 
-def _primitive(node: Node) -> Any:
-    return (node.op_type, _frozen(node.attrs))
+def _primitive(node: Node, find: Callable[[str], OpDef]) -> tuple[Any, ...]:
+    """What makes two primitives one: their names and all attributes; those defined by yaml have none.
+
+    [spec vendor 3.4]
+    """
+    name = (node.text.primitive if node.text is not None else "") or node.op_type
+    if node.op_type in STRUCTURAL or find(node.op_type).prim_func:
+        return (name,)
+    given = node.text.attrs if node.text is not None else {}
+    return (name, _frozen(node.attrs), _frozen(given))
 
 
 def _frozen(value: Any) -> Any:

@@ -10,6 +10,7 @@ from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
+from dumpsim.graph.mindspore.expand_gradients import expand_gradients
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
@@ -81,6 +82,7 @@ def _save_kernel_graphs(state: Compilation) -> None:
 
 
 PASSES = (
+    Pass("expand-gradients", lambda state: expand_gradients(state.captured, state.find)),
     Pass("save-captured", lambda state: _save(state, "00_bootstrap")),
     Pass("count-functions", _count_functions),
     Pass("drop-dead", lambda state: drop_dead(state.captured, state.find)),

@@ -42,6 +42,14 @@ def test_a_shared_scope_comes_before_the_nodes_own(net):
         assert builder.emit("Exp", x).scope == "Gradients/Default/shared/Grad_Tanh"
 
 
+def test_a_gradient_is_named_after_the_primitive_in_the_front_end(net, builder):
+    x = net.input("x", (3,))
+    forward = net.op("Tanh", x)
+    text_of(forward).primitive = "Hyperbolic"
+    with builder.backward_of(forward):
+        assert builder.emit("Exp", x).scope == "Gradients/Default/Grad_Hyperbolic"
+
+
 def test_the_scope_is_back_where_a_rule_raises(net, builder):
     x = net.input("x", (3,))
     with pytest.raises(KeyError), builder.backward_of(net.op("Tanh", x)):

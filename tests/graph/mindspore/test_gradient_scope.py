@@ -104,13 +104,24 @@ def test_attributes_of_equal_types_tell_primitives_apart():
     maker = NodeMaker(find, lambda node: (nodes.append(node), calls.record(node)))
     output = x
     for number, beta in enumerate((1.0, 2.0, 1.0)):
-        output = maker.emit("ReduceSum", maker.emit("Tanh", output), (), True)
+        output = maker.emit("ReduceSum", maker.emit("Softsign", output), (), True)
         output = maker.emit("Add", x, output)
         nodes[-3].attrs = {"beta": [beta, {"b": number % 2}]}
         nodes[-3].scope = f"Default/{number}"
     scopes = shared_scopes(calls.root, [output], nodes, find)
-    found = [scopes[id(node)] for node in nodes if node.op_type == "Tanh"]
+    found = [scopes[id(node)] for node in nodes if node.op_type == "Softsign"]
     assert found == ["Default/2", "Default/1", "Default/2"]
+
+
+def test_primitives_that_are_defined_by_yaml_have_no_attributes():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        inner = emit("Tanh", x, scope="first")
+        inner.attrs = {"number": 1}
+        return emit("Tanh", inner, scope="second")
+
+    assert scopes_of(build) == {"first": "second", "second": "second"}
 
 
 def test_nodes_that_the_result_does_not_need_come_last():

@@ -12,16 +12,16 @@ from typing import Any
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._capture import tape, values
+from dumpsim.frontends.mindspore._capture.custom_gradient import capture_rules
 from dumpsim.frontends.mindspore._capture.gradient import differentiate
-from dumpsim.frontends.mindspore._capture.taperule import placer, sens_of, unused
+from dumpsim.frontends.mindspore._capture.taperule import sens_of, unused
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._current import tracing
-from dumpsim.graph.gradient import reverse
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
-from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
-from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
+from dumpsim.graph.mindspore.expand_gradients import expand_gradients, gradients_of
+from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -91,6 +91,9 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     graph = tracer.graph
     results = [tracer.value_of(tensor) for tensor in values.tensors_in(result)]
     whole = Node(op_type="MakeTuple", operands=results, abstract=TupleType(items=tuple(v.abstract for v in results)))
+    graph.output = whole
+    expand_gradients(graph, find)  # a gradient of the script's own
+    results = whole.operands
     nodes = below([whole])
     forward = list(everything(nodes))
     graph.output = whole if len(results) != 1 else results[0]
@@ -100,14 +103,13 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     weights = [p for p in graph.parameters if p.is_weight and _is_float(p.abstract) and _is_trained(p.storage)]
     inputs = tuple(place for place, parameter in enumerate(arguments) if _is_float(parameter.abstract))
     back = Tracer(tracer.name)
-    scopes = {**shared_scopes(tracer.calls.root, results, forward, find), **load_scopes(forward)}
-    builder = NodeBuilder(find, placer(back), scopes, block=back.block, graphs=(graph,), sums="Default")
     sens = [Parameter(name="", abstract=_plain(value.abstract)) for value in results]
     wanted = [*(arguments[place] for place in inputs), *weights]
     seed = Parts(abstract=whole.abstract, items=tuple(sens))  # type: ignore[arg-type]
     with tracing(back):  # for what the script itself writes of gradients
-        found = reverse(whole, seed, wanted, builder, nodes=nodes)
-    gradients = [builder.value(g) if g is not None else None for g in found]
+        capture_rules(back, tracer.rules, forward)
+    node = gradient_node(whole, seed, wanted, function=tracer.calls.root, fills=False, sums="Default")
+    gradients = gradients_of(back.graph, node, find, around=(graph,))
     back.graph.output = Node(
         op_type="MakeTuple", operands=[g for g in gradients if g is not None], abstract=TupleType(items=())
     )

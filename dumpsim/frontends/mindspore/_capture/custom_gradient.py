@@ -4,21 +4,19 @@ A custom-gradient node passes tensors on as they are and sends their gradient th
 capture it is a node that the gradient walks and no program holds, in PYNATIVE an entry of the tape.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.frontends.mindspore._capture import tape, trace, values
 from dumpsim.frontends.mindspore._capture.taperule import sens_of, unused
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.graph.custom_gradient import custom_gradient
-from dumpsim.graph.graph import Constant, Node
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT, custom_gradient
+from dumpsim.graph.graph import Node
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Rule", "with_gradient", "without_gradient"]
+__all__ = ["Rule", "capture_rules", "with_gradient", "without_gradient"]
 
 # from the gradients by the outputs to those by the inputs; None for an input without one
 Rule = Callable[[tuple[Any, ...]], Sequence[Any]]
@@ -60,25 +58,34 @@ def _recorded(outputs: Sequence[Any], inputs: Sequence[Any], rule: Rule) -> tupl
 
 
 def _in_capture(tracer: trace.Tracer, outputs: Sequence[Any], inputs: Sequence[Any], rule: Rule) -> tuple[Any, ...]:
-    def grad(b: Any, node: Node, dout: Any) -> Sequence[Any]:
-        assert isinstance(node.abstract, TupleType)
-        now = capturing()
-        assert now is not None
-        parts = zip(node.abstract.items, dout.items, strict=True)
-        given = tuple(_tensor(b.zeros(kind) if part is None else part) for kind, part in parts)
-        return [now.value_of(gradient) if gradient is not None else None for gradient in rule(given)]
-
-    node = custom_gradient([tracer.value_of(t) for t in outputs], [tracer.value_of(t) for t in inputs], grad)
+    node = custom_gradient([tracer.value_of(t) for t in outputs], [tracer.value_of(t) for t in inputs])
+    tracer.rules[id(node)] = rule
     new: tuple[Any, ...] = tracer.unpack(tracer.append(node), node.abstract)
     return new
 
 
-def _tensor(symbol: Any) -> Any:
-    """The Tensor for a gradient that the walk has found."""
-    assert isinstance(symbol.abstract, TensorType)
-    if isinstance(symbol, Constant):
-        return values.tensor_of_array(np.asarray(symbol.value), symbol.abstract.dtype)
-    return values.tensor_of_symbol(symbol, symbol.abstract)
+def capture_rules(tracer: trace.Tracer, rules: Mapping[int, Rule], nodes: Iterable[Node]) -> None:
+    """Record the rules of the custom-gradient nodes of a forward pass, in the order in which a gradient meets them.
+
+    Parameters
+    ----------
+    tracer : Tracer
+        Records them.
+    rules : mapping
+        By the id of the node.
+    nodes : iterable of Node
+        The forward pass, in the order of the program.
+    """
+    for node in reversed(list(nodes)):
+        if node.op_type != CUSTOM_GRADIENT or node.attrs["rule"] is not None:
+            continue
+        assert isinstance(node.abstract, TupleType)
+        with tracer.block("gradient") as graph:
+            given = tuple(tracer.argument("", kind) for kind in node.abstract.items if isinstance(kind, TensorType))
+            found = [tracer.value_of(gradient) for gradient in rules[id(node)](given)]
+        kind = TupleType(items=tuple(value.abstract for value in found))
+        graph.output = Node(op_type="MakeTuple", operands=found, abstract=kind)
+        node.attrs["rule"] = graph
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.graph import leaves_of
+from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 from dumpsim.world.context import current
 
@@ -29,6 +30,7 @@ def call(
     *,
     instance_name: str | None = None,
     printed: Mapping[str, Any] | None = None,
+    primitive: str = "",
 ) -> Any:
     """Run or record one operator.
 
@@ -44,6 +46,8 @@ def call(
         ``matmul`` for a primitive object that is an attribute of a cell.
     printed : mapping, optional
         Primitive attributes of the IR text where they differ from `attrs`.
+    primitive : str, optional
+        Type of the primitive object, where it is not that of its kernel.
 
     Returns
     -------
@@ -67,7 +71,8 @@ def call(
     merged = {**definition.attrs, **(attrs or {})}
     tracer = capturing()
     if tracer is not None:
-        return tracer.emit(definition, operands, merged, instance_name=instance_name, printed=printed)
+        names = NodeText(attrs=dict(printed or {}), instance_name=instance_name, primitive=primitive)
+        return tracer.emit(definition, operands, merged, names)
     return _run(definition, operands, merged)
 
 

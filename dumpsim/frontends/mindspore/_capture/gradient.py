@@ -1,4 +1,4 @@
-"""Gradients of functions and cells: as nodes in a capture, operator by operator in PYNATIVE."""
+"""Gradients of functions and cells: as a gradient node in a capture, operator by operator in PYNATIVE."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -10,18 +10,17 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore import _listener as listener
-from dumpsim.frontends.mindspore._capture import control, dispatch, tape, trace, values
+from dumpsim.frontends.mindspore._capture import control, custom_gradient, dispatch, tape, trace, values
 from dumpsim.frontends.mindspore._capture.tapesegment import segments
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._session import current_session
 from dumpsim.graph.builder import constant
-from dumpsim.graph.gradient import reverse
+from dumpsim.graph.gradient import needing, reverse
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything
-from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
+from dumpsim.graph.graph import Constant, Node, Parameter, Value
 from dumpsim.graph.mindspore.calls import Call
-from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
-from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
+from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 
@@ -99,17 +98,13 @@ def _in_capture(
     output = _whole(tracer, chosen)
     nodes = below([output])
     tracer.refuse_foreign_control(nodes)
-    outputs = [tensor._symbol for tensor in values.tensors_in(chosen) if tensor._symbol is not None]
-    forward = list(everything(nodes))
-    scopes = {**shared_scopes(call, outputs, forward, find), **load_scopes(forward)}
-    builder = NodeBuilder(find, _placer(tracer), scopes, block=tracer.block, graphs=tracer.open_graphs)
     seed = _seed(tracer, output, sens)
     leaves = [tracer.value_of(tensor) for tensor in wanted]
-    found = reverse(output, seed, leaves, builder, nodes=nodes)
-    return value, [
-        _tensor(gradient if gradient is not None else builder.zeros(leaf.abstract), leaf)
-        for gradient, leaf in zip(found, leaves, strict=True)
-    ]
+    needed = needing(nodes, leaves)
+    rules = [each for node in nodes if id(node) in needed for each in everything([node])]
+    custom_gradient.capture_rules(tracer, tracer.rules, rules)
+    node = tracer.append(gradient_node(output, seed, leaves, function=call, around=tracer.calls.open))
+    return value, list(tracer.unpack(node, node.abstract))
 
 
 def _called(
@@ -138,16 +133,6 @@ def _whole(tracer: trace.Tracer, value: Any) -> Value:
     return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(i.abstract for i in items)))
 
 
-def _placer(tracer: trace.Tracer) -> Callable[[Node], None]:
-    def place(node: Node) -> None:
-        text = text_of(node)
-        scope, sources, candidate = node.scope, text.sources, text.candidate
-        tracer.append(node)
-        node.scope, text.sources, text.candidate = scope, sources or text.sources, candidate
-
-    return place
-
-
 def _seed(tracer: trace.Tracer, output: Value, sens: Any) -> Any:
     abstract = output.abstract
     if isinstance(abstract, TupleType):
@@ -161,13 +146,6 @@ def _seed(tracer: trace.Tracer, output: Value, sens: Any) -> Any:
     if -1 in abstract.shape:
         return tracer.value_of(tracer.emit(find("OnesLike"), [values.tensor_of_symbol(output, abstract)], {}))
     return constant(np.ones(abstract.shape, abstract.dtype.numpy))
-
-
-def _tensor(gradient: Any, leaf: Value) -> Any:
-    if isinstance(gradient, Constant):
-        assert isinstance(leaf.abstract, TensorType)
-        return values.tensor_of_array(np.asarray(gradient.value), leaf.abstract.dtype)
-    return values.tensor_of_symbol(gradient, gradient.abstract)
 
 
 # -- in PYNATIVE

@@ -1,26 +1,12 @@
 """What the rules of graphs on the tape share: a graph is one operator there, whose gradient rule runs a graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, TupleType
 from dumpsim.frontends.mindspore._capture import values
-from dumpsim.frontends.mindspore._capture.trace import Tracer
-from dumpsim.graph.graph import Node, text_of
 
-__all__ = ["placer", "sens_of", "unused"]
-
-
-def placer(tracer: Tracer) -> Callable[[Node], None]:
-    """What puts the nodes of a backward pass into its graph: their scope is set already."""
-
-    def place(node: Node) -> None:
-        text = text_of(node)
-        scope, sources, candidate = node.scope, text.sources, text.candidate
-        tracer.append(node)
-        node.scope, text.sources, text.candidate = scope, sources, candidate
-
-    return place
+__all__ = ["sens_of", "unused"]
 
 
 def sens_of(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, ...]:

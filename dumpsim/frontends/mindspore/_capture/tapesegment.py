@@ -17,16 +17,15 @@ import numpy as np
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.options import CompileOptions
 from dumpsim.frontends.mindspore._capture import tape, values
-from dumpsim.frontends.mindspore._capture.taperule import placer, sens_of, unused
-from dumpsim.frontends.mindspore._capture.trace import Tracer, assign_scopes, mark_of, scope_of
+from dumpsim.frontends.mindspore._capture.taperule import sens_of, unused
+from dumpsim.frontends.mindspore._capture.trace import assign_scopes, mark_of, scope_of
 from dumpsim.frontends.mindspore._session import with_class_names
 from dumpsim.graph.builder import constant
-from dumpsim.graph.gradient import reverse
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import replace_inner
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
-from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
-from dumpsim.graph.mindspore.gradient_scope import load_scopes
+from dumpsim.graph.mindspore.expand_gradients import gradients_of
+from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.graph.pipeline import WHOLE_GRAPH
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
@@ -220,13 +219,13 @@ class _Backward:
         forward = _Forward.of(segment, numbering)
         outputs = [forward.symbols[numbering.number(tensor)] for tensor in segment.outputs]
         wanted = [forward.symbols[numbering.number(tensor)] for tensor in segment.inputs]
-        back = Tracer("backward")
-        builder = NodeBuilder(find, placer(back), load_scopes(forward.graph.trail), graphs=(forward.graph,))
+        back = Graph(name="backward")
         sens = [_leaf(tensor) for tensor in segment.outputs]
         whole, kind = _bundle(outputs)
-        forward.graph.trail.append(whole)
-        found = reverse(whole, Parts(abstract=kind, items=tuple(sens)), wanted, builder, nodes=forward.graph.trail)
-        return cls._compiled(found, back.graph, sens, forward, session, options, segment)
+        seed = Parts(abstract=kind, items=tuple(sens))
+        node = gradient_node(whole, seed, wanted, nodes=forward.graph.trail, fills=False)
+        found = gradients_of(back, node, find, around=(forward.graph,))
+        return cls._compiled(found, back, sens, forward, session, options, segment)
 
     @classmethod
     def _compiled(

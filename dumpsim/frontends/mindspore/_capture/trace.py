@@ -4,21 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.irdoc import SourceLine
-from dumpsim.frontends.mindspore._capture import numbering, values, vendor
+from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call, CallStack
+from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
-from dumpsim.ops.rules import constant as host_value
 
 __all__ = ["Tracer", "assign_scopes", "mark_of", "scope_of"]
 
@@ -38,6 +36,7 @@ class Tracer:
         self._weights: dict[int, Parameter] = {}
         self.calls = CallStack(name)
         self.resolved = numbering.Resolved()
+        self.rules: dict[int, Any] = {}  # what the script says of gradients, by id of the custom-gradient node
         self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call
         self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # cell, arguments, result and call
 
@@ -145,24 +144,22 @@ class Tracer:
         definition: OpDef,
         operands: Sequence[Any],
         attrs: Mapping[str, Any],
-        *,
-        instance_name: str | None = None,
-        printed: Mapping[str, Any] | None = None,
+        names: NodeText | None = None,
     ) -> Any:
-        """Record one operator; returns symbolic Tensors."""
+        """Record one operator, with what the script names of it; returns symbolic Tensors."""
         refuse_open(tuple(operands))
         inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
         abstract = definition.infer([v.abstract for v in inputs], attrs)
-        if definition.name in vendor.FOLDED and isinstance(abstract, TensorType) and _are_constant(inputs):
-            result = definition.kernel(*(host_value(v) for v in inputs), **attrs)
-            return values.tensor_of_array(np.array(result, abstract.dtype.numpy), abstract.dtype)
         node = Node(
             op_type=definition.name,
             operands=inputs,
             abstract=abstract,
             attrs=dict(attrs),
-            text=NodeText(attrs=dict(printed or {}), instance_name=instance_name),
+            text=names or NodeText(),
         )
+        if is_foldable(node):
+            assert isinstance(abstract, TensorType)
+            return values.tensor_of_array(fold(node, definition).value, abstract.dtype)
         self.append(node)
         return self.unpack(node, abstract)
 
@@ -246,11 +243,6 @@ class Tracer:
             text_of(node).variable = text_of(node).variable or name
         elif not text_of(node).call_variable:
             text_of(node).call_variable = name
-
-
-def _are_constant(inputs: Sequence[Value]) -> bool:
-    """Whether all operands are constants, a tensor among them."""
-    return all(isinstance(v, Constant) for v in inputs) and any(isinstance(v.abstract, TensorType) for v in inputs)
 
 
 def _identities(args: tuple[Any, ...]) -> tuple[int, ...]:

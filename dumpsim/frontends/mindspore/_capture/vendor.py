@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["FOLDED", "INNER_NAMES", "OPERATOR_ATTRS", "SLICE_ATTRS", "THROUGH_FUNCTION"]
+__all__ = ["INNER_NAMES", "OPERATOR_ATTRS", "SLICE_ATTRS", "THROUGH_FUNCTION"]
 
 # operators of Python that the vendor resolves to a function: the variable's name stays outside of it
 # [observed 2.10: `y = a * b` prints %3(y), `z = x + c` prints CNode, and carries the scope of the first `+`]
@@ -31,7 +31,3 @@ SLICE_ATTRS: Mapping[str, Any] = MappingProxyType(
 
 # variables inside of functions that take an operator's result apart [observed 2.10: multi_output_constants, %21, %22]
 INNER_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({"unique": ("y", "idx")})
-
-# operators that are computed at once where all of their operands are constants; others, ReLU, Exp or MatMul, are
-# kernels all the same [observed 2.10: tensors in tuples, and tensors that are attributes of a cell]
-FOLDED = frozenset({"Add", "Mul", "Muls", "Reshape"})

@@ -137,6 +137,32 @@ def test_saved_graphs(graph_mode, tmp_path, level, suffixes):
     assert [node.op_type for node in irtext.parse(text).kernels()] == ["MatMul", "BiasAdd", "ReLU"]
 
 
+def test_saved_graphs_show_a_gradient_in_front_of_the_pass_that_expands_it(graph_mode, tmp_path):
+    class Hooked(nn.Cell):
+        def construct(self, x):
+            return ops.tanh(x)
+
+        def bprop(self, x, out, dout):
+            return (ops.exp(dout) * out,)
+
+    class Gradient(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.net = Hooked()
+
+        def construct(self, x):
+            return ops.grad(self.net)(x)
+
+    context.set_context(save_graphs=2, save_graphs_path=str(tmp_path / "ir"))
+    Gradient()(ones(2, 3))
+    texts = {file.stem.rsplit("_", 1)[0]: file.read_text() for file in (tmp_path / "ir").iterdir()}
+    assert " = Gradient(" in texts["00_bootstrap"]
+    assert "Tanh(" in texts["00_bootstrap"]
+    assert "Exp(" not in texts["00_bootstrap"]
+    assert "Exp(" in texts["21_validate"]
+    assert " = Gradient(" not in texts["21_validate"]
+
+
 def test_nothing_is_saved_by_default(graph_mode, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Net()(ones(2, 3))

@@ -6,6 +6,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
@@ -218,7 +219,14 @@ class _Conv2DTranspose(Conv2D):
         self.name = "Conv2DBackpropInput"
 
     def __call__(self, x: Any, weight: Any, sizes: tuple[int, ...]) -> Any:  # type: ignore[override]
-        return self._run([x, weight, sizes], self._given)
+        return call(
+            self.name,
+            [x, weight, sizes],
+            self._given,
+            instance_name=self.instance_name or None,
+            printed=self.attrs or None,
+            primitive="Conv2DTranspose",
+        )
 
 
 class Conv2dTranspose(_Conv):

@@ -1,0 +1,202 @@
+"""Gradient nodes become the operators of backward passes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from dumpsim.core.errors import DumpsimError
+from dumpsim.graph.builder import constant
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
+from dumpsim.graph.gradient import reverse
+from dumpsim.graph.gradient_control import below, everything
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
+from dumpsim.graph.mindspore.calls import Call
+from dumpsim.graph.mindspore.folding import fold, is_foldable
+from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of, seed_of, wanted_of
+from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
+from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
+from dumpsim.graph.replacement import Replacements
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["expand_gradients", "gradients_of"]
+
+
+def expand_gradients(graph: Graph, find: Callable[[str], OpDef], *, around: Sequence[Graph] = ()) -> Graph:
+    """Put a backward pass in the place of every gradient node, in the graph and in its blocks.
+
+    Nodes are expanded in the order of the program, so that of a gradient of a gradient the inner one comes first.
+    [source meta_fg_prim_eliminate.cc: the gradient operators without one in their function are expanded first]
+
+    Parameters
+    ----------
+    graph : Graph
+        It is changed.
+    find : callable
+        The definition of an operator type.
+    around : sequence of Graph, optional
+        Graphs whose values the gradients use, where the forward pass is no part of `graph`.
+
+    Raises
+    ------
+    UnsupportedError
+        An operator on the way has no gradient.
+    """
+    _Expander(find, around).expand(graph)
+    return graph
+
+
+def gradients_of(
+    graph: Graph, node: Node, find: Callable[[str], OpDef], *, around: Sequence[Graph]
+) -> list[Value | None]:
+    """The gradients of a gradient node that is put into an empty graph and expanded there.
+
+    The forward pass lies in the graphs `around` it, which gives a backward pass of its own.
+
+    Returns
+    -------
+    list of Value or None
+        None for a value that the outputs do not depend on.
+    """
+    text = text_of(node)
+    text.call_scope = text.block_scope = "Default"
+    graph.trail.append(node)
+    expander = _Expander(find, around)
+    expander.expand(graph)
+    found = expander.results[id(node)]
+    return [None if isinstance(value, Constant) and value.value is None else value for value in found]
+
+
+class _Expander:
+    def __init__(self, find: Callable[[str], OpDef], around: Sequence[Graph]) -> None:
+        self._find = find
+        self._open = list(around)
+        self._replaced = Replacements()
+        self.results: dict[int, list[Value]] = {}  # by id of the gradient node
+        self._made: set[int] = set()  # ids of the nodes of backward passes
+        self._rules: set[int] = set()  # ids of the rules that are expanded
+
+    def expand(self, graph: Graph) -> None:
+        self._open.append(graph)
+        nodes, graph.trail = graph.trail, []
+        for node in nodes:
+            before, node.operands = node.operands, self._replaced.operands(node)
+            for block in node.blocks:
+                self.expand(block)
+            if node.op_type == GRADIENT:
+                self.results[id(node)] = self._differentiated(node)
+            elif node.op_type == "TupleGetItem" and id(node.operands[0]) in self.results:
+                self._take(node)
+            elif any(one is not other for one, other in zip(before, node.operands, strict=True)) and is_foldable(node):
+                self._replaced.put(node, fold(node, self._find(node.op_type)))
+            else:
+                graph.trail.append(node)
+        self._replaced.finish(graph, graph.trail)
+        self._open.pop()
+
+    def _take(self, node: Node) -> None:
+        """A part of a gradient node gives way to the gradient; the variable that took it names it."""
+        source, place = node.operands
+        assert isinstance(place, Constant)
+        value = self.results[id(source)][place.value]
+        self._replaced.put(node, value)
+        if not isinstance(value, Node) or node.text is None:
+            return
+        text = text_of(value)
+        if id(value) in self._made:
+            text.variable = text.variable or node.text.variable
+            text.call_variable = text.call_variable or node.text.call_variable
+        else:
+            text.call_variable = text.call_variable or node.text.variable or node.text.call_variable
+
+    def _differentiated(self, node: Node) -> list[Value]:
+        given = gradient_of(node)
+        output, wanted = outputs_of(node), wanted_of(node)
+        nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else below([output])
+        forward = list(everything(nodes))
+        for each in forward:
+            self._expand_rule(each)
+        made: list[Node] = []
+        builder = NodeBuilder(
+            self._find,
+            self._placer(node, made),
+            self._scopes(node, forward),
+            block=self._block,
+            graphs=tuple(self._open),
+            sums=given.sums,
+        )
+        try:
+            found = reverse(output, seed_of(node), wanted, builder, nodes=nodes)
+        except DumpsimError as error:
+            _note(error, node, self._open[0].name)
+            raise
+        if given.around is not None:
+            _enter(given.around, node, made)
+        self._made.update(map(id, made))
+        results = []
+        for gradient, value in zip(found, wanted, strict=True):
+            blank = builder.zeros(value.abstract) if gradient is None and given.fills else gradient
+            results.append(constant(None) if blank is None else builder.value(blank))
+        return results
+
+    def _scopes(self, node: Node, forward: Sequence[Node]) -> dict[int, str]:
+        given = gradient_of(node)
+        if given.function is None:
+            return load_scopes(forward)
+        outputs = [
+            value
+            for value in node.operands[: given.count]
+            if isinstance(value, Node) or (isinstance(value, Parameter) and not value.is_weight)
+        ]
+        return {**shared_scopes(given.function, outputs, forward, self._find), **load_scopes(forward)}
+
+    def _expand_rule(self, node: Node) -> None:
+        """Expand the gradients that a rule of the script takes itself."""
+        rule = node.attrs["rule"] if node.op_type == CUSTOM_GRADIENT else None
+        if rule is not None and id(rule) not in self._rules:
+            self._rules.add(id(rule))
+            self.expand(rule)
+
+    def _placer(self, gradient: Node, made: list[Node]) -> Callable[[Node], None]:
+        """What puts the nodes of a backward pass where the gradient node stands."""
+        place = text_of(gradient)
+
+        def put(node: Node) -> None:
+            text = text_of(node)
+            if text.call_scope is None:
+                text.sources = text.sources or place.sources
+                text.call_scope, text.block_scope = place.call_scope, place.block_scope
+                node.dump_mark = gradient.dump_mark
+            made.append(node)
+            self._open[-1].trail.append(node)
+
+        return put
+
+    @contextmanager
+    def _block(self, name: str) -> Iterator[Graph]:
+        graph = Graph(name=name)
+        self._open.append(graph)
+        try:
+            yield graph
+        finally:
+            self._open.pop()
+
+
+def _bundles(output: Value) -> Iterator[Node]:
+    """The nodes that bundle the outputs, inner ones first."""
+    if isinstance(output, Node) and output.op_type == "MakeTuple":
+        for operand in output.operands:
+            yield from _bundles(operand)
+        yield output
+
+
+def _enter(call: Call, gradient: Node, made: Sequence[Node]) -> None:
+    """Let a call have the nodes of a backward pass instead of a gradient node."""
+    at = next((place for place, entry in enumerate(call.entries) if entry is gradient), None)
+    if at is not None:
+        call.entries[at : at + 1] = made
+
+
+def _note(error: DumpsimError, gradient: Node, name: str) -> None:
+    """Say where in the script a gradient is taken that cannot be."""
+    sources = text_of(gradient).sources
+    if sources and not getattr(error, "__notes__", None):
+        error.add_note(f"while {name} was compiled, in {sources[-1].path}:{sources[-1].line}")
