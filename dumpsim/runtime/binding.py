@@ -256,26 +256,29 @@ class Binding:
 
         return to_host(self.device_array(slot), slot.device_format, self.shape(slot), groups=slot.groups)
 
-    def share(self, slot: Slot, values: Array) -> None:
-        """Let `values`, read-only and perhaps those of other ranks too, stand in for a tensor until somebody writes it.
+    def share(self, slot: Slot, values: HostArray) -> None:
+        """Let `values`, which other ranks may have too, stand in for a tensor until somebody writes it.
 
-        They are copied where they are few, are a part of a larger array, or do not lie as on the device.
+        They are copied where somebody could write them, where they are few or a part of a larger array, and where they
+        do not lie as on the device.
         """
-        whole = values if values.base is None else values.base
-        if (
-            values.nbytes < _SHARED
-            or values.flags.writeable
-            or not values.flags.c_contiguous
-            or getattr(whole, "nbytes", 0) != values.nbytes
-            or not slot.viewable
-            or slot.root_offset < 0
-            or values.dtype != slot.numpy
-            or values.nbytes != self.nbytes(slot)
-        ):
+        if not isinstance(values, Unknown) and not values.flags.writeable and self._can_share(slot, values):
+            self.memory.share(self.address(slot), values.reshape(-1).view(np.uint8))
+            self.buffer(slot).touch()
+        else:
             self.put(slot, values)
-            return
-        self.memory.share(self.address(slot), values.reshape(-1).view(np.uint8))
-        self.buffer(slot).touch()
+
+    def _can_share(self, slot: Slot, values: Array) -> bool:
+        owner = values if values.base is None else values.base
+        return (
+            isinstance(owner, np.ndarray)
+            and not owner.flags.writeable
+            and owner.nbytes == values.nbytes == self.nbytes(slot) >= _SHARED
+            and values.flags.c_contiguous
+            and values.dtype == slot.numpy
+            and slot.viewable
+            and slot.root_offset >= 0
+        )
 
     def put(self, slot: Slot, values: HostArray) -> None:
         """Write values (host layout, device number type) to memory, and end the version of the buffer."""

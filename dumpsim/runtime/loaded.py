@@ -211,7 +211,7 @@ class LoadedGraph:
             if value.shape != slot.shape:
                 raise BadInputError(f"the argument has shape {value.shape}", where=slot.name, allowed=[slot.shape])
             device.clock.advance(prices.copy_duration_ns(slot.nbytes))
-            binding.put(slot, value.astype(slot.numpy, copy=False))
+            binding.share(slot, value.astype(slot.numpy, copy=False))
         self._enqueue(binding)
         self._launched = binding
 

@@ -256,9 +256,12 @@ def _owner(array: Array) -> Any:
 
 
 def _kept(array: Array, *, copied: bool) -> Array:
-    """A read-only array; a copy where a member may overwrite the bytes."""
+    """A read-only array whose bytes nobody can write; a copy where a member may overwrite them."""
+    owner = _owner(array)
     array = array.copy() if copied else np.asarray(array).view()  # numpy makes scalars of arrays without axes
     array.flags.writeable = False
+    if not copied and isinstance(owner, np.ndarray):
+        owner.flags.writeable = False
     return array
 
 

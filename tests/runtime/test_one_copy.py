@@ -120,6 +120,37 @@ def test_an_operator_that_works_in_place_writes_a_copy(net, ranks):
         np.testing.assert_array_equal(results[1], -results[0])
 
 
+def test_what_a_graph_or_an_operator_has_gathered_goes_on_into_the_next_graph_without_a_copy(net, machine, operators):
+    """As it does from graph to graph of a network with control flow."""
+
+    def main():
+        made = machine(
+            RunSettings(), environment={}, find=lambda kind: find(kind) if kind == "AllGather" else operators(kind)
+        )
+        program, arguments = together(net)
+        gathered = made.execute(program, arguments)[0]
+        (again,) = made.run_op(find("AllGather"), arguments, {"rank_size": RANKS})
+        b = net(graph_id=1)
+        next_one = b.program(b.op("Neg", b.input("x", (RANKS * 64, 64))))
+        seen = Operands()
+        made.add_tap(seen)
+        mine = gathered.copy()
+        frozen = mine[:]
+        frozen.flags.writeable = False  # `mine` can be written
+        for array in (gathered, again, mine, frozen):
+            made.execute(next_one, [array])
+        return [[np.shares_memory(got, array) for got in seen.log] for array in (gathered, again, mine, frozen)], again
+
+    for shared, again in (found := launch(main, ranks=RANKS)):
+        assert shared == [[True] + [False] * 3, [False, True, False, False], [False] * 4, [False] * 4]
+        assert np.shares_memory(again, found[0][1])
+
+
+class Operands(Arrays):
+    def after_task(self, event):
+        self.log.append(event.operands[0].read())
+
+
 class Bytes:
     """A tap that keeps addresses and copies of all bytes, before and after each kernel."""
 
