@@ -33,7 +33,7 @@ NET = """
     import mindspore as ms
     from mindspore import Tensor, nn, ops
 
-    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_context(mode=ms.GRAPH_MODE, jit_level="O0")
 
     class Net(nn.Cell):
         def __init__(self):

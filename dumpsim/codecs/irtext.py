@@ -1,7 +1,8 @@
 """IR text: ``ms_output_trace_code_graph_{id}.ir``, written and read. [spec mindspore 8.3, spec observed 1.8]
 
-The writer gives the text of MindSpore 2.10. The reader takes that text and the older forms of the documents
-(``: full_name_with_scope: (...)``, ``# In file x.py(175)/``), and keeps every attribute and constant as it is spelled.
+The writer gives the text of MindSpore 2.10, on request with lines as the documents have them
+(``: full_name_with_scope: (...)``, ``# In file x.py(175)/``). The reader takes both, and keeps every attribute and
+constant as it is spelled.
 """
 
 import re
@@ -22,8 +23,8 @@ _PAD = "      "
 # -- writing
 
 
-def render(doc: IrDoc) -> str:
-    """The text of a kernel graph."""
+def render(doc: IrDoc, form: str = "new") -> str:
+    """The text of a kernel graph; `form` as in the profile, see `_node`."""
     out = [f"# IR entry: @{doc.name}", "# Total subgraphs: 1", ""]
     if doc.attrs:
         out += ["# Attrs:", *(f"{key}: {value}" for key, value in doc.attrs), ""]
@@ -43,7 +44,7 @@ def render(doc: IrDoc) -> str:
         f"subgraph @{doc.name}() {{",
     ]
     for node in doc.nodes:
-        out += _node(doc, node)
+        out += _node(doc, node, old=form == "old")
     out += ["}"]
     if doc.order:
         out += ["# Order:", *(f"#   {index}: {line}" for index, line in enumerate(doc.order, 1))]
@@ -83,7 +84,8 @@ def _operand(doc: IrDoc, operand: Operand) -> str:
             return constant_text(value, abstract)
 
 
-def _node(doc: IrDoc, node: IrNode) -> Iterator[str]:
+def _node(doc: IrDoc, node: IrNode, *, old: bool) -> Iterator[str]:
+    """The lines of a node; `old` names it, and the lines that it comes from, as the documents do. [seed 001]"""
     head = f"%{node.index}({node.name}) = " if node.index is not None else ""
     call = f"{'PrimFunc_' if node.prim_func else ''}{node.op_type}"
     parts = [f"  {head}{call}({', '.join(_operand(doc, o) for o in node.operands)})"]
@@ -104,12 +106,13 @@ def _node(doc: IrDoc, node: IrNode) -> Iterator[str]:
         yield f"{_PAD}: ({ins}) -> ({outs})"
     if node.object_in is not None and node.object_out is not None:
         yield f"{_PAD}: ({', '.join(node.object_in)}) -> ({node.object_out})"
-    yield f"{_PAD}# Fullname with scope: ({node.full_name})"
+    yield f"{_PAD}{': full_name_with_scope' if old else '# Fullname with scope'}: ({node.full_name})"
     for kind, sources in ((node.candidate, node.sources), *node.more_sources):
         if kind:
             yield f"{_PAD}# Corresponding {kind} candidate:"
         for source in sources:
-            yield f"{_PAD}# In file {source_text(source)}"
+            place = f"{source.path}({source.line})/{source.code}/" if old else source_text(source)
+            yield f"{_PAD}# In file {place}"
 
 
 def source_text(source: SourceLine) -> str:

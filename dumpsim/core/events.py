@@ -43,6 +43,8 @@ class TensorRef:
         An operand that the kernel writes.
     producer : str
         Full name of the producing node, parameter name, or "".
+    is_weight : bool
+        A Parameter of the network, which has memory of its own from run to run.
     """
 
     slot: int
@@ -60,6 +62,7 @@ class TensorRef:
     producer: str = ""
     name: str = ""  # parameter name for graph inputs
     written: bool = False
+    is_weight: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

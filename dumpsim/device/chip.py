@@ -122,6 +122,17 @@ class Chip:
         """
         return (jit_level or "O0") in self.private_levels
 
+    @property
+    def default_level(self) -> str:
+        """The jit_level of 2.4 and 2.5 where a script names none. [decisions]
+
+        Examples
+        --------
+        >>> [chip(name).default_level for name in ("910A", "310P", "910B", "CPU")]
+        ['O2', 'O2', 'O0', 'O0']
+        """
+        return "O2" if self.target == "Ascend" and self.private_levels == _ALL_LEVELS else "O0"
+
 
 _ALL_LEVELS = frozenset({"O0", "O1", "O2"})
 _O2 = frozenset({"O2"})

@@ -56,7 +56,7 @@ class RankFiles:
     def graph(self, event: GraphEvent, tensors: TensorFiles) -> None:
         """A compiled graph and its constants."""
         if self._profile.graph_files:
-            write_graph(self._sink, self.tree, event, self._writes.attempt)
+            write_graph(self._sink, self.tree, event, self._writes.attempt, self._profile.ir_text)
         if self._profile.constants:
             directory = self.tree.constants(event.graph_id)
             if not os.path.isdir(directory):
@@ -85,11 +85,11 @@ def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: byte
             attempt(partial(sink.write, tree.metadata, name, [data]))
 
 
-def write_graph(sink: Sink, tree: Tree, event: GraphEvent, attempt: Attempt) -> None:
+def write_graph(sink: Sink, tree: Tree, event: GraphEvent, attempt: Attempt, form: str) -> None:
     """A kernel graph's IR in both forms, and its kernels in execution order; `attempt` as above. [spec mindspore 8]"""
     number = event.graph_id
     if event.doc is not None:
-        attempt(partial(sink.write, tree.graphs, tree.ir(number), [irtext.render(event.doc).encode()]))
+        attempt(partial(sink.write, tree.graphs, tree.ir(number), [irtext.render(event.doc, form).encode()]))
         graph = irproto.encode(event.doc, first_constant=event.first_constant)
         attempt(partial(sink.write, tree.graphs, tree.pb(number), [graph]))
     order = "".join(f"{line}\n" for line in (_ORDER_TITLE, *event.execution_order))

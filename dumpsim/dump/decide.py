@@ -52,8 +52,10 @@ def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], 
 
 def choose_parameters(request: DumpRequest, profile: Profile, refs: tuple[TensorRef, ...]) -> Choice:
     """The graph inputs that get a Parameter file; they count as outputs. [spec mindspore 3.10, spec observed 1.4]"""
-    if not (profile.parameters and request.outputs):
+    if profile.parameters == "none" or not request.outputs:
         return Choice()
+    if profile.parameters == "weights":
+        refs = tuple(ref for ref in refs if ref.is_weight)
     named = tuple(ref for ref in refs if ref.name and request.selection.selects(ref.name, {}))
     return _choose(profile, named, frozenset(), "")
 
@@ -75,7 +77,7 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
 
 def _reason(profile: Profile, ref: TensorRef) -> str | None:
     """Why a tensor cannot be dumped, None where it can. [spec mindspore 2.4]"""
-    if ref.nbytes == 0:
+    if ref.nbytes == 0 and not profile.empty_rows:
         return EMPTY
     if ref.origin == "segment" and not profile.segment_inputs:
         return "handed over by a control-flow segment"

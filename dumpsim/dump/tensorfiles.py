@@ -15,6 +15,7 @@ from dumpsim.core.events import TensorRef
 from dumpsim.core.record import Record
 from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
+from dumpsim.dump.decide import EMPTY
 from dumpsim.dump.measure import Measured, device_cells, host_cells, small_finite
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
 from dumpsim.dump.writelog import WriteLog
@@ -84,6 +85,9 @@ class TensorFiles:
     def tensor(self, directory: str, source: Source, io: str, ref: TensorRef) -> None:
         """Dump one operand or output."""
         tensors, statistics = self._request.tensors, self._request.statistics
+        if not ref.nbytes:
+            self._empty(directory, source, io, ref, statistics)
+            return
         if ref.dtype.kind == "complex" and not tensors:
             self._tally.skip("complex numbers have no statistics")  # only npy files hold them [seed 001]
             return
@@ -216,6 +220,28 @@ class TensorFiles:
             if key is not None:
                 self._cells.put(key, measured, 1)
         self._line(directory, record, measured, statistics)
+
+    def _empty(
+        self, directory: str, source: Source, io: str, ref: TensorRef, statistics: RequestedStatistics | None
+    ) -> None:
+        """Add the row of a tensor without elements, of which all statistics are null; it has no file."""
+        if statistics is None:
+            self._tally.skip(EMPTY)
+            return
+        self._tally.asked += 1
+        self._tally.captured += 1
+        values = np.empty(0, np.uint8)
+        found = Converted(
+            values=values.reshape(0),
+            stored=values,
+            dtype=ref.dtype,
+            stored_dtype=ref.dtype,
+            format="DefaultFormat",
+            nbytes=0,
+        )
+        record = replace(self._record(source, io, ref, found), shape=ref.shape)
+        nulls = Measured((statcsv.number(None),) * len(statistics.names), None, None)
+        self._line(directory, record, nulls, statistics)
 
     def _device_row(
         self, directory: str, source: Source, io: str, ref: TensorRef, statistics: RequestedStatistics

@@ -41,6 +41,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "task_id": ("zero", "device"),
     "bfloat16": ("float32", "raw"),
     "complex_numbers": ("save", "skip64", "error"),
+    "parameters": ("none", "weights", "all"),
+    "ir_text": ("old", "new"),
     "inplace": ("before", "after"),
     "async_conversion": ("sync", "raw"),
     "iteration_rule": ("process", "graph"),
@@ -126,8 +128,14 @@ class Profile:
         Stored as ``float32`` or ``raw``.
     complex_numbers : str
         ``save`` (no statistics), ``skip64`` (complex64 is dropped) or ``error`` at compile.
-    constants, parameters, metadata, global_order : bool
+    constants, metadata, global_order : bool
         Which of the extra files exist.
+    parameters : str
+        Parameter files: ``none``, of ``weights``, or of ``all`` inputs of a graph.
+    empty_rows : bool
+        Tensors without elements have a row of statistics, which are all null.
+    ir_text : str
+        Lines of the graph's text that name an operator and its source: as the documents show them (``old``) or ``new``.
     host_layout : str
         Device layouts are converted for every shape, or for tensors of ``rank4`` only.
     inplace : str
@@ -204,7 +212,7 @@ class Profile:
     bfloat16: str = "float32"
     complex_numbers: str = "save"
     constants: bool = False
-    parameters: bool = False
+    parameters: str = "none"
     metadata: bool = False
     global_order: bool = False
     host_layout: str = "always"
@@ -216,6 +224,8 @@ class Profile:
     csv_brackets: str = "()"
     csv_trailing: bool = True
     csv_unique: bool = False
+    empty_rows: bool = False
+    ir_text: str = "new"
     over_long: str = "random"
     host_operands: bool = True
     segment_inputs: bool = True

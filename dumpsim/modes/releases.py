@@ -57,7 +57,7 @@ _BY_THE_HOST: dict[str, Any] = {
     "exception": "none",
     "no_e2e": "alerts",
     "constants": True,
-    "parameters": True,
+    "parameters": "all",
     "metadata": True,
     "global_order": True,
     "graph_level": "own",
@@ -68,7 +68,14 @@ BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {},
     "ascend_o2": {**_WHOLE, "step_level": True, "acl_json": True},
     "ascend_ge": {**_WHOLE, "exception": "none", "step_grammar": "ge"},
-    "gpu": {**_BY_THE_HOST, "statistics": "host", "skip_tables": "none", "sink": "error"},
+    "gpu": {
+        **_BY_THE_HOST,
+        "statistics": "host",
+        "skip_tables": "none",
+        "sink": "error",
+        "parameters": "weights",  # what the device keeps from run to run [source debug/data_dump/e2e_dump.cc, utils.cc]
+        "empty_rows": True,
+    },
     "cpu": {
         **_BY_THE_HOST,
         "device_filter": False,
@@ -91,9 +98,10 @@ SEED: dict[str, Any] = {
     "over_long": "hash",
     "unwritable": "error",
     "heterogeneous": "error",
+    "ir_text": "old",
 }
 SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
-    "ascend_o0": {},
+    "ascend_o0": {"metadata": True},  # in the documents' tree, and MindInsight reads it
     "ascend_o2": {},
     "ascend_ge": {"debug_modes": "overflow"},
     "gpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none"},

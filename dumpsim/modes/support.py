@@ -157,7 +157,7 @@ FEATURES: tuple[tuple[str, Tell], ...] = (
     ("Graph IR and execution order", _flag("graph_files")),
     ("Execution history", _flag("global_order")),
     (".dump_metadata", _flag("metadata")),
-    ("Parameter files", _flag("parameters")),
+    ("Parameter files", _word("parameters", none="no", weights="weights", all="graph inputs")),
     ("Constants", _flag("constants")),
     ("Number type in names", lambda p: {"lower": "float32", "title": "Float32", "none": "no"}[p.names.dtype_in_name]),
     ("bfloat16 is stored as", _word("bfloat16", float32="float32", raw="raw")),

@@ -52,7 +52,8 @@ class GraphSaver:
         """
         if not self.active or not docs:
             return []
-        texts = {".ir": "".join(render(doc) for doc in docs)}
+        form = "old" if self.release == "seed" else "new"
+        texts = {".ir": "".join(render(doc, form) for doc in docs)}
         if self.level >= _DOT_LEVEL[self.release]:
             texts[".dot"] = "".join(dot(doc) for doc in docs)
         written = []

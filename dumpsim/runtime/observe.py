@@ -261,6 +261,7 @@ def slot_ref(
         origin=origin,
         producer="" if kind == "constant" else slot.name,
         name=slot.name if kind in ("input", "weight") and not slot.is_element else "",
+        is_weight=kind == "weight",
     )
 
 

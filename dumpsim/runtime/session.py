@@ -139,7 +139,7 @@ class Session:
         self._find = find
         self.engine = engine_of(self.settings.engine) if engine is None else engine
         self._context_target: str | None = None
-        self._jit_level = "O0"
+        self._jit_level = "O0"  # "" follows the chip
         self._exec_order = "bfs"
         self._skipped = frozenset(filter(None, self.environment.get("MS_KERNEL_LAUNCH_SKIP", "").split(",")))
         self.ge_graphs = GeGraphs.from_environment(self.environment)
@@ -166,11 +166,11 @@ class Session:
 
     def __repr__(self) -> str:
         try:
-            name = self.chip.name
+            name, level = self.chip.name, self._level
         except BadInputError:  # the settings do not go together: whoever opens the device is told so
-            name = str(self.settings.chip)
+            name, level = str(self.settings.chip), self._jit_level
         machine = f"{self.target} {name}, device {self.device_id}, rank {self.rank}"
-        run = f"MindSpore {self.settings.mindspore}, {self._jit_level}, {self.settings.clock} clock, seed {self.seed}"
+        run = f"MindSpore {self.settings.mindspore}, {level}, {self.settings.clock} clock, seed {self.seed}"
         faults = "" if self._injector is None else f", {self._injector!r}"
         return f"<Session on {machine} ({'open' if self.is_open else 'not used yet'}): {run}{faults}>"
 
@@ -279,13 +279,18 @@ class Session:
                 self._device = self._weights = None
                 self._executors.clear()
         if jit_level is not None:
-            self._jit_level = jit_level or "O0"
+            self._jit_level = jit_level
         if exec_order is not None:
             self._exec_order = exec_order
 
+    @property
+    def _level(self) -> str:
+        """The jit_level of graphs; an unset one follows the chip in the documents' age, later it is O0. [decisions]"""
+        return self._jit_level or (self.chip.default_level if self.settings.mindspore == "seed" else "O0")
+
     def options(self, *, jit_level: str | None = None) -> CompileOptions:
         """The options of compilation that follow from the settings, the context and the chip."""
-        level = jit_level or self._jit_level
+        level = jit_level or self._level
         private = self.chip.private_formats(level)
         pipeline = mindspore_pipeline(self.target, level, private_formats=private)
         whole = pipeline == WHOLE_GRAPH

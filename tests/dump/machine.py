@@ -63,6 +63,7 @@ def ref(array, slot=0, *, kind=None, device=None, layout="DefaultFormat", shape=
         nbytes=data.size,
         read=lambda: data,
         origin=origin,
+        is_weight=bool(name),
         name=name,
     )
 

@@ -19,7 +19,7 @@ SCRIPT = """
     import mindspore as ms
     from mindspore import Tensor, nn, ops
 
-    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_context(mode=ms.GRAPH_MODE, jit_level="O0")
 
     class Net(nn.Cell):
         def __init__(self):
@@ -153,6 +153,18 @@ def test_private_layouts(run, trans_flag):
     rank, _ = run(options=("--chip", "910A"), trans_flag=trans_flag, iteration="0")
     (name,) = [n for n in tensors(rank) if "fc-Dense_MatMul-op0.0.0.input.0" in n]
     assert name.endswith("DefaultFormat.float32.npy" if trans_flag else "FRACTAL_NZ.float16.npy")
+
+
+def test_an_unset_jit_level_follows_the_chip(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(script.read_text().replace(', jit_level="O0"', ""))
+    run(options=("--chip", "910A"), name="old")
+    run(options=("--chip", "910A", "--mindspore", "2.7"), name="later")
+    run(name="default")
+    trees = {name: {p.name for p in (tmp_path / name).iterdir()} for name in ("old", "later", "default")}
+    assert "0" in trees["old"]  # the step of a whole graph's dump
+    assert "rank_0" in trees["later"] & trees["default"]
+    assert "rank_0" not in trees["old"]
 
 
 def test_a_bad_config_stops_the_script_with_the_vendors_text(run):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -100,7 +101,9 @@ def check_graphs(run, chip, graph_proto):
     text = (run.rank / "graphs/ms_output_trace_code_graph_0.ir").read_text()
     model = graph_proto.decode((run.rank / "graphs/ms_output_trace_code_graph_0.pb").read_bytes())
     document = irtext.parse(text)
-    assert irtext.render(document) == text
+    assert irtext.render(document, "old") == text
+    assert re.search(r"\n      : full_name_with_scope: \(Default/conv-Conv2d/Conv2D-op0\)\n", text)
+    assert re.search(r"\n      # In file \S+\.py\(\d+\)/ +x = self.relu\(self.conv\(x\)\)/\n", text)
     kernels = {node.full_name: node for node in document.kernels()}
     assert kernels.keys() <= {node["full_name"] for node in model["graph"]["node"]}
     order = (run.rank / "execution_order/ms_execution_order_graph_0.csv").read_text().splitlines()[1:]
@@ -141,11 +144,13 @@ def check_files(run, tensors):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o400), path
     below = {path.relative_to(run.rank).as_posix() for path in run.files() if path.suffix != ".npy"}
     assert below == {
+        ".dump_metadata/config.json",
+        ".dump_metadata/data_dump.json",
         "Net/0/0/statistic.csv",
         "graphs/ms_output_trace_code_graph_0.ir",
         "graphs/ms_output_trace_code_graph_0.pb",
         "execution_order/ms_execution_order_graph_0.csv",
-    }  # neither .dump_metadata nor an execution history on Ascend
+    }  # no execution history on Ascend
     order = (run.rank / "execution_order/ms_execution_order_graph_0.csv").read_text().splitlines()
     assert order[0] == "NodeExecutionOrder-FullNameWithScope"
     stamped = [name.split("/")[-1].split(".")[1] for name in run.names()]

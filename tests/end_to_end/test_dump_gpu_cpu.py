@@ -66,7 +66,7 @@ def test_a_gpu_saves_statistics_parameters_constants_metadata_and_history(tmp_pa
     assert np.array_equal(np.load(next((run.rank / "Net/0/constants").iterdir())), np.arange(5, dtype=np.float32))
     assert {name.rsplit(".", 2)[1] for name in run.names()} == {"DefaultFormat"}  # no number type in names
     parameters = [row for row in run.rows(2) if row["Op Type"] == "Parameter"]
-    assert sorted(row["Op Name"] for row in parameters) == ["conv_weight", "fc_bias", "fc_weight", "x"]
+    assert sorted(row["Op Name"] for row in parameters) == ["conv_weight", "fc_bias", "fc_weight"]
     for row in parameters:
         array = np.load(run.tensor(f"Parameter.{row['Op Name']}.0.0.output.0.", 2))
         assert (row["Max Value"], row["Data Size"]) == (f"{array.max():g}", str(array.nbytes))
@@ -90,6 +90,33 @@ def test_a_cpu_of_the_documents_saves_constants_and_refuses_statistics(tmp_path)
         assert text in refused.err
         assert "RuntimeError" in refused.err or "DumpConfigError" in refused.err
         assert not refused.root.exists()
+
+
+SUM = """
+    import numpy as np
+    import mindspore as ms
+    from mindspore import Tensor, nn, ops
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    class Net(nn.Cell):
+        def construct(self, x, y):
+            return x + y, ops.masked_select(x, x > 9)
+
+    x = Tensor(np.ones((2, 3), np.float32))
+    Net()(x, x)
+"""
+
+
+def test_a_gpu_saves_no_inputs_of_the_graph_and_rows_of_tensors_without_elements(tmp_path):
+    run = dumprun.dump(
+        tmp_path, SUM, options=("--device", "gpu"), saved_data="full", statistic_category=["max", "count"]
+    )
+    assert not [name for name in run.names() if "Parameter." in name and "constants" not in name]
+    assert len([name for name in run.names() if "/Add.Default_Add" in name]) == 3, run.names()
+    (row,) = [row for row in run.rows() if row["Data Size"] == "0"]
+    assert (row["IO"], row["Shape"], row["Max Value"], row["Count"]) == ("output", "(0)", "null", "null")
+    assert not [name for name in run.names() if f"/{row['Op Type']}." in name and ".output." in name]
 
 
 # release, device: last field of bfloat16 names, descr of bfloat16 files, complex numbers, first operand of AssignAdd

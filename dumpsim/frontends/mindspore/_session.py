@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from dumpsim.frontends.mindspore.context import get_context, use_device_id
+from dumpsim.frontends.mindspore.context import GRAPH_MODE, get_context, use_device_id
 from dumpsim.runtime.irsave import GraphSaver
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import current
 
-__all__ = ["current_session", "graph_saver", "observe_failures", "with_class_names"]
+__all__ = ["context_level", "current_session", "graph_saver", "observe_failures", "with_class_names"]
 
 
 def current_session(jit_level: str | None = None) -> Session:
@@ -16,11 +16,17 @@ def current_session(jit_level: str | None = None) -> Session:
     use_device_id()
     session.configure(
         target=get_context("device_target"),
-        jit_level=jit_level or get_context("jit_level") or "O0",
+        jit_level=jit_level or context_level(),
         exec_order=get_context("exec_order"),
     )
     _ensure_dump(session)
     return session
+
+
+def context_level() -> str:
+    """Return the jit_level of the script's context; an unset one follows the chip in GRAPH_MODE. [decisions]"""
+    level: str = get_context("jit_level")
+    return level or ("" if get_context("mode") == GRAPH_MODE else "O0")
 
 
 def observe_failures() -> None:

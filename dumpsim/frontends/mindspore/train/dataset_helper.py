@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _dumping
+from dumpsim.frontends.mindspore._session import context_level
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.context import GRAPH_MODE, get_context
@@ -27,7 +28,7 @@ def _queue(dataset: Any, size: int, asked: int | None = None) -> DataQueue:
     """
     if dataset.queue is None:
         session = Session.current()
-        session.configure(target=get_context("device_target"), jit_level=get_context("jit_level") or "O0")
+        session.configure(target=get_context("device_target"), jit_level=context_level())
         _dumping.begin_sink((asked or size) if get_context("mode") == GRAPH_MODE else 1)
         dataset.queue = DataQueue(dataset, size)
     queue: DataQueue = dataset.queue
