@@ -1,14 +1,15 @@
 /* Left folds of the rows of a matrix into a row of totals.
  *
- * Integers wrap. Max and min of floats are NaN from the first NaN on. Which NaN comes of two, and which zero of +0 and
- * -0, is the compiler's choice: callers that need these bits look for them in the totals.
+ * Integers wrap. A NaN among the terms stays in sums and products. Max and min pass over it and say so: tests for NaN
+ * that keep it cost as much as the rest. Which NaN comes of two, and which zero of +0 and -0, is the compiler's choice;
+ * callers that need these bits look for NaN and zeros in the totals.
  */
 #include "fold.h"
 
 enum { TILE = 8192 }; /* bytes of the totals that stay in the L1 cache while the rows go past */
 
 #define LOOP(NAME, T, OP)                                                                                              \
-    static void NAME(T *restrict total, const T *restrict terms, int64_t rows, int64_t stride, int64_t size)           \
+    static int NAME(T *restrict total, const T *restrict terms, int64_t rows, int64_t stride, int64_t size)            \
     {                                                                                                                  \
         const int64_t tile = TILE / (int64_t)sizeof(T);                                                                \
         for (int64_t start = 0; start < size; start += tile) {                                                         \
@@ -25,6 +26,34 @@ enum { TILE = 8192 }; /* bytes of the totals that stay in the L1 cache while the
                 for (int64_t i = 0; i < n; i++)                                                                        \
                     t[i] = OP(T, t[i], a[i]);                                                                          \
         }                                                                                                              \
+        return 0;                                                                                                      \
+    }
+
+/* the same for max and min of floats; 1 if a term is NaN */
+#define LOOP_NAN(NAME, T, OP)                                                                                          \
+    static int NAME(T *restrict total, const T *restrict terms, int64_t rows, int64_t stride, int64_t size)            \
+    {                                                                                                                  \
+        const int64_t tile = TILE / (int64_t)sizeof(T);                                                                \
+        int32_t nan = 0;                                                                                               \
+        for (int64_t start = 0; start < size; start += tile) {                                                         \
+            const int64_t n = size - start < tile ? size - start : tile;                                               \
+            T *restrict t = total + start;                                                                             \
+            const T *a = terms + start;                                                                                \
+            int64_t row = 0;                                                                                           \
+            for (; row + 4 <= rows; row += 4, a += 4 * stride) {                                                       \
+                const T *b = a + stride, *c = b + stride, *d = c + stride;                                             \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    t[i] = OP(T, OP(T, OP(T, OP(T, t[i], a[i]), b[i]), c[i]), d[i]);                                   \
+                    nan |= (a[i] != a[i]) | (b[i] != b[i]) | (c[i] != c[i]) | (d[i] != d[i]);                          \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (; row < rows; row++, a += stride)                                                                     \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    t[i] = OP(T, t[i], a[i]);                                                                          \
+                    nan |= a[i] != a[i];                                                                               \
+                }                                                                                                      \
+        }                                                                                                              \
+        return nan;                                                                                                    \
     }
 
 /* functions, so that each operand is evaluated once; integers go through unsigned ones, which wrap */
@@ -40,31 +69,32 @@ INLINE(int32_t, uint32_t)
 INLINE(int64_t, uint64_t)
 static inline float sum_float(float a, float b) { return a + b; }
 static inline float prod_float(float a, float b) { return a * b; }
-static inline float max_float(float a, float b) { return a >= b ? a : (a != a ? a : b); }
-static inline float min_float(float a, float b) { return a <= b ? a : (a != a ? a : b); }
+static inline float max_float(float a, float b) { return b > a ? b : a; }
+static inline float min_float(float a, float b) { return b < a ? b : a; }
 
 #define SUM(T, a, b) sum_##T(a, b)
 #define PROD(T, a, b) prod_##T(a, b)
 #define MAX(T, a, b) max_##T(a, b)
 #define MIN(T, a, b) min_##T(a, b)
 
-#define FOLD(NAME, T)                                                                                                  \
+#define FOLD(NAME, T, L)                                                                                               \
     LOOP(NAME##_sum, T, SUM)                                                                                           \
     LOOP(NAME##_prod, T, PROD)                                                                                         \
-    LOOP(NAME##_max, T, MAX)                                                                                           \
-    LOOP(NAME##_min, T, MIN)                                                                                           \
-    void NAME(T *total, const T *terms, int64_t rows, int64_t stride, int64_t size, int op)                            \
+    L(NAME##_max, T, MAX)                                                                                              \
+    L(NAME##_min, T, MIN)                                                                                              \
+    int NAME(T *total, const T *terms, int64_t rows, int64_t stride, int64_t size, int op)                             \
     {                                                                                                                  \
         switch (op) {                                                                                                  \
-        case DF_SUM: NAME##_sum(total, terms, rows, stride, size); break;                                              \
-        case DF_PROD: NAME##_prod(total, terms, rows, stride, size); break;                                            \
-        case DF_MAX: NAME##_max(total, terms, rows, stride, size); break;                                              \
-        case DF_MIN: NAME##_min(total, terms, rows, stride, size); break;                                              \
+        case DF_SUM: return NAME##_sum(total, terms, rows, stride, size);                                              \
+        case DF_PROD: return NAME##_prod(total, terms, rows, stride, size);                                            \
+        case DF_MAX: return NAME##_max(total, terms, rows, stride, size);                                              \
+        case DF_MIN: return NAME##_min(total, terms, rows, stride, size);                                              \
         }                                                                                                              \
+        return 0;                                                                                                      \
     }
 
-FOLD(df_fold_i8, int8_t)
-FOLD(df_fold_i16, int16_t)
-FOLD(df_fold_i32, int32_t)
-FOLD(df_fold_i64, int64_t)
-FOLD(df_fold_f32, float)
+FOLD(df_fold_i8, int8_t, LOOP)
+FOLD(df_fold_i16, int16_t, LOOP)
+FOLD(df_fold_i32, int32_t, LOOP)
+FOLD(df_fold_i64, int64_t, LOOP)
+FOLD(df_fold_f32, float, LOOP_NAN)

@@ -74,6 +74,16 @@ class Gathering:
         self._taken += count
         self._call.take(brought)
 
+    def reads(self, count: int) -> bool:
+        """Whether anybody reads what the next ranks bring."""
+        chosen = any(0 <= rank - self._taken < count for rank in self._record.chosen)
+        return chosen or self._call.reads(self._taken, count)
+
+    def skip(self, count: int) -> None:
+        """Pass over the next ranks, of which nobody reads what they bring."""
+        self._taken += count
+        self._call.skip(count)
+
     def results(self) -> list[Value]:
         """Return the operator's outputs, after all ranks have been taken: what all get is one array."""
         call, group = self._call.call, self._group

@@ -33,6 +33,14 @@ class Meeting(Protocol):
         """Take what the next ranks bring: a `Stack` of them, or an array that all of them have."""
         ...
 
+    def reads(self, count: int) -> bool:
+        """Whether anybody reads what the next ranks bring: of a Broadcast only the root's."""
+        ...
+
+    def skip(self, count: int) -> None:
+        """Pass over the next ranks, of which nobody reads what they bring."""
+        ...
+
     def results(self) -> list[Value]:
         """Return what the ranks get, after all of them have been taken: arrays, or stacks of one part."""
         ...
@@ -247,11 +255,18 @@ class StackRun:
         values.clear()
         parts: dict[int, list[Array]] = {}
         last: dict[int, Value] = {}
+        results = bool(segment.needed & roots)
+        silent = not results and all(_is_silent(call) for call in segment.kernels)
         for group, count in enumerate(self.sizes):
             last = dict(equal)
             last.update((at, Stack([stack.parts[group]])) for at, stack in shared)
             last.update((at, Stack([found.pop()])) for at, found in dying.items() if found)
-            if segment.needed & roots:
+            if taken and silent and not any(meeting.reads(count) for _, meeting in taken):
+                for _, meeting in taken:
+                    meeting.skip(count)
+                self._first += count
+                continue
+            if results:
                 for spare in self._spare:
                     del spare[-1:]
             self._kernels(segment.kernels, taken, last, count, known)
@@ -410,6 +425,11 @@ def _check(plan: GraphPlan) -> None:
                     "the values decide the shape of its result, which ranks in lockstep cannot have",
                     where=call.node.full_name,
                 )
+
+
+def _is_silent(call: Call) -> bool:
+    """Whether nobody notices that a kernel did not run, but for its results: no value stops it."""
+    return call.definition.view or (call.definition.batched and call.definition.bounds is None)
 
 
 def _bury(call: Call, values: dict[int, Value]) -> None:

@@ -247,8 +247,8 @@ class Accumulator:
                 totals, terms = total.reshape(-1).view(wanted), block.reshape(len(block), -1)
                 if terms.strides[1] != terms.itemsize:
                     terms = np.ascontiguousarray(terms)
-                loops.left(totals, terms.view(wanted), loops.OPS[self._reduce])
-                if wanted.kind == "i" or self._is_settled(totals):
+                nan = loops.left(totals, terms.view(wanted), loops.OPS[self._reduce])
+                if wanted.kind == "i" or (not nan and self._is_settled(totals)):
                     return total
                 total[...] = before
             self._compiled = False

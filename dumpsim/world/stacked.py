@@ -88,6 +88,14 @@ class StackedCall:
         elif first <= self.call.root < first + count:
             self._blocks.append([tensor[self.call.root - first, ...].copy() for tensor in tensors])
 
+    def reads(self, first: int, count: int) -> bool:
+        """Whether any of these members' tensors decides what members get; those of others may be skipped."""
+        return self.call.op != "Broadcast" or first <= self.call.root < first + count
+
+    def skip(self, count: int) -> None:
+        """Pass over the next members."""
+        self._taken += count
+
     def results(self, group: str, index: int) -> Shares:
         """Return what the members get, after all of them have been taken.
 

@@ -13,6 +13,7 @@ from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.communication import get_rank, init
+from dumpsim.runtime import stackrun
 from dumpsim.runtime.lockstep import Lockstep
 from dumpsim.runtime.stack import Stack
 from dumpsim.world import current, launch
@@ -306,3 +307,37 @@ def test_what_a_collective_takes_has_the_memory_of_one_group():
         tracemalloc.stop()
     assert job.nbytes == x.nbytes
     assert peak < 1.3 * x.nbytes  # the output, and a few groups
+
+
+def test_only_the_ranks_that_a_broadcast_reads_are_computed(monkeypatch):
+    class Spread(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.spread = ops.Broadcast(5)
+
+        def construct(self, x):
+            (y,) = self.spread((x * 3,))
+            return y
+
+    class Picked(Spread):
+        def construct(self, x):
+            (y,) = self.spread((ops.gather(x, ops.cast(x, ms.int32), 0),))  # an index may stop any rank
+            return y
+
+    computed = []
+    compute = stackrun.compute_stack
+
+    def spied(engine, definition, operands, attrs, shapes):
+        computed.append((definition.name, [int(part[0, 0]) for part in operands[0].parts]))
+        return compute(engine, definition, operands, attrs, shapes)
+
+    monkeypatch.setattr(stackrun, "compute_stack", spied)
+    for chosen, wanted in (((), [4]), ((9,), [4, 8])):  # the first ranks of the groups
+        with Lockstep(simple(Spread), 12, settings=SETTINGS, group=2, chosen=chosen) as job:
+            job.step(lambda rank: np.full(3, rank, np.float32))
+            assert job.output(0, 11).tolist() == [15, 15, 15]
+        assert computed == [("Mul", [first]) for first in wanted]
+        computed.clear()
+    job = Lockstep(simple(Picked), 12, settings=SETTINGS, group=2)
+    with pytest.raises(DeviceError, match="in rank 9"):
+        job.step(lambda rank: np.full(3, 7 if rank == 9 else 1, np.float32))
