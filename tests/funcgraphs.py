@@ -9,6 +9,7 @@ from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant
 
 _KINDS = {"✓": "true", "✗": "false", "↵": "header", "↻": "body", "↓": "after"}
 _HEAD = re.compile(r"subgraph @(\S+?)(?: parent: \[.*?\])?\((.*)\) \{")
+_NAME = re.compile(r"      # Fullname with scope: \((.*)\)$")
 _NODE = re.compile(r"  (?:%(\d+)\((.*?)\) = )?(.*)")
 
 
@@ -36,13 +37,14 @@ def read_stage(text: str) -> tuple[FuncGraph, dict[str, FuncGraph]]:
     nodes: dict[tuple[str, str], Node] = {}  # by func graph and number or printed name
     lines: list[tuple[str, str | None, str, Node, list[str]]] = []
     for name, (_, body) in bodies.items():
-        for number, shown, op_type, callee, arguments in body:
+        for number, shown, op_type, callee, arguments, full_name in body:
             if op_type == "Return":
                 node = functions[name].result
             else:
                 node = Node(op_type=op_type, operands=[], abstract=NoneType())
                 nodes[name, number] = node
                 nodes[name, f":{shown}"] = node
+            node.full_name, node.scope = full_name, full_name.rpartition("/")[0]
             lines.append((name, callee, op_type, node, arguments))
 
     def value(name: str, shown: str) -> Value:
@@ -73,8 +75,10 @@ def _parameter(head: str) -> Parameter:
     return Parameter(name=head.split("_", 1)[1], abstract=NoneType())  # type: ignore[arg-type]
 
 
-def _bodies(text: str) -> Iterator[tuple[str, tuple[list[str], list[tuple[str, str, str, str | None, list[str]]]]]]:
-    """Name, parameters and nodes (number, printed name, operator, callee, operands) of each func graph."""
+def _bodies(
+    text: str,
+) -> Iterator[tuple[str, tuple[list[str], list[tuple[str, str, str, str | None, list[str], str]]]]]:
+    """Name, parameters and nodes (number, printed name, operator, callee, operands, full name) of each func graph."""
     lines = iter(text.splitlines())
     for line in lines:
         head = _HEAD.match(line)
@@ -84,6 +88,8 @@ def _bodies(text: str) -> Iterator[tuple[str, tuple[list[str], list[tuple[str, s
         for line in lines:
             if line.startswith("}"):
                 break
+            if (named := _NAME.match(line)) and nodes:
+                nodes[-1] = (*nodes[-1][:5], named[1])
             if not line.startswith("  ") or line.startswith("   "):
                 continue
             while line.rstrip().endswith(("value=", "]", ",")) or (line.count("[") > line.count("]")):
@@ -106,7 +112,7 @@ def _bodies(text: str) -> Iterator[tuple[str, tuple[list[str], list[tuple[str, s
                 if plain is None:
                     continue
                 op_type, start = plain[1].removeprefix("PrimFunc_"), plain.end()
-            nodes.append((number or "", shown or "", op_type, callee, _arguments(rest[start:])))
+            nodes.append((number or "", shown or "", op_type, callee, _arguments(rest[start:]), ""))
         yield head[1], ([p.strip().lstrip("%") for p in head[2].split(",") if p.strip()], nodes)
 
 

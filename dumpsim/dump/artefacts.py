@@ -11,7 +11,7 @@ from dumpsim.archive.tree import Tree
 from dumpsim.codecs import irproto, irtext
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.errors import DumpConfigError
-from dumpsim.core.events import GraphEvent, RunEvent, TensorRef
+from dumpsim.core.events import GraphEvent, TensorRef
 from dumpsim.core.irdoc import IrNode
 from dumpsim.dump.info import Log
 from dumpsim.dump.tensorfiles import TensorFiles
@@ -63,11 +63,11 @@ class RankFiles:
                 for ref in tensor_constants(event):
                     tensors.constant(directory, ref, event.graph_id)
 
-    def run(self, event: RunEvent, number: int) -> None:
+    def run(self, graph_id: int, number: int) -> None:
         """A line of the history where the iteration is another one than before. [spec mindspore 8.1]"""
         if self._profile.global_order and number != self._logged:
             self._logged = number
-            name = self.tree.history(event.graph_id)
+            name = self.tree.history(graph_id)
             self._writes.attempt(lambda: self._sink.append(self.tree.execution_order, name, f"{number}\n"))
 
 

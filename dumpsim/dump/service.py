@@ -167,6 +167,11 @@ class DumpService:
                 code="DS-DMP-006",
             )
 
+    @property
+    def _logs_kernels(self) -> bool:
+        """Whether the history stands by the graph of the first dumped kernel, as on a CPU. [spec vendor 2.12]"""
+        return self.profile.target == "CPU"
+
     # -- Tap -----------------------------------------------------------------------------------------------------------
 
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
@@ -218,8 +223,8 @@ class DumpService:
         if dataset or not self._iteration.capturing:
             return
         self.tally.iterations.add(moment.number)
-        if self._files is not None:
-            self._files.run(event, moment.number)
+        if self._files is not None and not self._logs_kernels:
+            self._files.run(event.graph_id, moment.number)
         if self._acl is not None:
             acl = self._acl
             self._writes.attempt(lambda: acl.step(moment.number, self._layers))
@@ -241,6 +246,8 @@ class DumpService:
 
     def before_task(self, event: TaskEvent) -> None:
         """A selected kernel is about to run."""
+        if self._files is not None and self._logs_kernels:
+            self._files.run(event.graph_id, self._iteration.moment.number)
         self._trigger.before(event, self._iteration.moment)
 
     def after_task(self, event: TaskEvent) -> None:

@@ -10,7 +10,7 @@ from dumpsim.graph.graph import Constant, Graph, Node
 from dumpsim.graph.program import KernelGraph, Launch, Program, Step
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Compilation", "Draft", "Find", "Functions", "Numbers", "Pass", "Saver"]
+__all__ = ["Compilation", "Draft", "Find", "Functions", "Numbers", "OperatorNumbers", "Pass", "Saver"]
 
 Find = Callable[[str], OpDef]
 Saver = Callable[[str, Sequence[IrDoc]], object]
@@ -24,6 +24,26 @@ class Numbers(Protocol):
     def full_name(self, scope: str, op_type: str) -> str: ...
     def cnode(self) -> int: ...
     def take(self, count: int) -> None: ...
+
+
+@dataclass(slots=True)
+class OperatorNumbers:
+    """Numbers of operators within one compile.
+
+    Examples
+    --------
+    >>> numbers = OperatorNumbers()
+    >>> [numbers.full_name("Default", op_type) for op_type in ("Add", "Mul", "Add")]
+    ['Default/Add-op0', 'Default/Mul-op0', 'Default/Add-op1']
+    """
+
+    _next: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def full_name(self, scope: str, op_type: str) -> str:
+        """``scope/op_type-opN`` with the next number."""
+        number = self._next.get((scope, op_type), 0)
+        self._next[scope, op_type] = number + 1
+        return f"{scope}/{op_type}-op{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +104,8 @@ class Compilation:
     steps, outputs, slots, stacks
         As of `Program`.
     functions : Functions
+    text_numbers : OperatorNumbers
+        Of IR text.
     """
 
     captured: Graph
@@ -97,6 +119,7 @@ class Compilation:
     slots: int = 0
     stacks: int = 0
     functions: Functions = Functions()
+    text_numbers: OperatorNumbers = field(default_factory=OperatorNumbers)
 
     def program(self) -> Program:
         """The program that the passes have made; the first kernel graph is its root."""

@@ -61,13 +61,14 @@ _KERNEL_GRAPHS = (
     "add-monads",
     "merge-loads",
     "enforce-order",
+    "name-for-text",
     "expand-composites",
     "save-validated",
     "cut",
     "adapt-to-kernels",
+    "order-kernels",
     "name-nodes",
     "number-graphs",
-    "order-kernels",
 )
 _FUSED = ("number-models", "text-PreRunBegin", "fuse", "text-PreRunAfterOptimizeOriginalGraph")
 _BUILT = (

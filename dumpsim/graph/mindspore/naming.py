@@ -1,65 +1,63 @@
-"""Names: numbers of operators in files and in IR text.
+"""Names: numbers of operators in IR text and in files.
 
-File names count over the process. IR text counts anew for every network, and nodes that the backend makes anew take a
-further number there. [spec observed 0.17; observed 2.10]
+Two counters, which is why csv and IR differ from file names. IR text counts anew with each compile, over the network's
+functions as the front end leaves them; nodes that the backend makes (anew) later take further numbers. Files count over
+the process, kernel graph by kernel graph. [spec vendor 4]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from dumpsim.graph.graph import Graph, text_of
-from dumpsim.graph.sequence import is_kernel
+from dumpsim.graph.compilation import OperatorNumbers
+from dumpsim.graph.graph import Graph, Node, Value, text_of, topological
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, function_of
 
-__all__ = ["name_for_files", "name_for_text"]
-
-
-class _Counter:
-    """Numbers of operators in one network."""
-
-    def __init__(self) -> None:
-        self._next: dict[tuple[str, str], int] = {}
-
-    def __call__(self, scope: str, op_type: str) -> str:
-        number = self._next.get((scope, op_type), 0)
-        self._next[scope, op_type] = number + 1
-        return f"{scope}/{op_type}-op{number}"
+__all__ = ["name_for_files", "name_for_text", "name_later", "nodes_in_order"]
 
 
-def name_for_text(graphs: Sequence[Graph], functions: int) -> list[str]:
-    """Give nodes their names in IR text; returns the names of the graphs' Return nodes.
+def nodes_in_order(root: FuncGraph) -> list[Node]:
+    """The nodes of a function and of all that it reaches: operands left to right, each before its user.
+
+    A function is entered where it stands as an operand; so a callee comes before the arguments. [spec vendor 4.1]
+    """
+
+    def needs(node: Node) -> Sequence[Value]:
+        functions = [function_of(operand) for operand in node.operands]
+        return [v if f is None else f.result for v, f in zip(node.operands, functions, strict=True)]
+
+    return topological([root.result], needs)
+
+
+def name_for_text(root: FuncGraph, numbers: OperatorNumbers) -> None:
+    """Give the nodes of the front end's last form their names in IR text, Returns included. [spec vendor 4.1]"""
+    for node in nodes_in_order(root):
+        text_of(node).full_name = numbers.full_name(node.scope, node.op_type)
+
+
+def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) -> str:
+    """Name the nodes of a kernel graph that the backend made, or made anew; returns the name of its Return.
 
     Parameters
     ----------
-    graphs : sequence of Graph
-        The kernel graphs of a network in order.
-    functions : int
-        Function graphs of the front end, whose Return nodes come first.
+    graph : Graph
+    order : iterable of Node
+        Its kernels in execution order, which their numbers follow. [spec vendor 4.2]
+    numbers : OperatorNumbers
+        The counter that `name_for_text` began.
     """
-    counter = _Counter()
-    for _ in range(functions):
-        counter("Default", "Return")
-    nodes = [graph.nodes() for graph in graphs]
-    for group in nodes:
-        for node in group:
-            text = text_of(node)
-            if not text.is_backend and not text.full_name:
-                text.full_name = counter(node.scope, node.op_type)
-    returns = []
-    remade: set[int] = set()
-    for group in nodes:
-        for node in group:
-            text = text_of(node)
-            if not text.full_name or (text.is_remade and id(node) not in remade):
-                text.full_name = counter(node.scope, node.op_type)
-                remade.add(id(node))
-        returns.append(counter("Default", "Return"))
-    return returns
+    done: set[int] = set()
+    for node in (*order, *graph.nodes()):
+        text = text_of(node)
+        if id(node) not in done and (text.is_remade or not text.full_name):
+            text.full_name = numbers.full_name(node.scope, node.op_type)
+        done.add(id(node))
+    return numbers.full_name("Default", "Return")
 
 
 def name_for_files(graphs: Sequence[Graph], name: Callable[[str, str], str]) -> None:
-    """Give nodes their names in files and `kernels`: the process counts each operator type of a scope."""
+    """Give nodes their names in files and `kernels`: the process counts each operator type of a scope.
+
+    Nodes that no device runs take numbers, too. [spec vendor 4.3]
+    """
     for graph in graphs:
         for node in graph.nodes():
-            if is_kernel(node):
-                node.full_name = name(node.scope, node.op_type)
-            else:
-                node.full_name = text_of(node).full_name
+            node.full_name = name(node.scope, node.op_type)

@@ -11,10 +11,11 @@ from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
 from dumpsim.graph.mindspore.expand_gradients import expand_gradients
+from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
-from dumpsim.graph.mindspore.naming import name_for_files, name_for_text
+from dumpsim.graph.mindspore.naming import name_for_files, name_for_text, name_later
 from dumpsim.graph.mindspore.numbering import function_numbers
 from dumpsim.graph.mindspore.order import kernel_order, rules_of
 from dumpsim.graph.mindspore.simplify import simplify
@@ -34,16 +35,38 @@ def _cut(state: Compilation) -> None:
     state.functions = replace(state.functions, count=pieces.functions)
 
 
+def _name_for_text(state: Compilation) -> None:
+    """Name the nodes as the front end leaves them; a network with control flow waits for its kernel graphs."""
+    output = state.captured.output
+    if output is None or any(node.blocks for node in state.captured.trail):
+        return
+    end = Node(op_type="Return", operands=[output], abstract=output.abstract)
+    name_for_text(FuncGraph(kind="root", label=state.captured.name, result=end), state.text_numbers)
+
+
 def _name_nodes(state: Compilation) -> None:
     """Name the nodes in IR text and in files; the release ``seed`` has one name for both. [decisions]"""
     graphs = [draft.graph for draft in state.drafts]
-    for draft, name in zip(state.drafts, name_for_text(graphs, state.functions.count), strict=True):
-        draft.return_name = name
+    if any(node.blocks for node in state.captured.trail):
+        _name_by_graphs(state)
+    for draft in state.drafts:
+        draft.return_name = name_later(draft.graph, draft.order, state.text_numbers)
     name_for_files(graphs, state.numbers.full_name)
     if state.options.release == "seed":
         for graph in graphs:
             for node in graph.nodes():
                 text_of(node).full_name = node.full_name
+
+
+def _name_by_graphs(state: Compilation) -> None:
+    """Name the front end's nodes kernel graph by kernel graph. [fitted: exact where no scope is shared]"""
+    for _ in range(state.functions.count):
+        state.text_numbers.full_name("Default", "Return")
+    for draft in state.drafts:
+        for node in draft.graph.nodes():
+            text = text_of(node)
+            if not text.is_backend and not text.full_name:
+                text.full_name = state.text_numbers.full_name(node.scope, node.op_type)
 
 
 def _order_kernels(state: Compilation) -> None:
@@ -91,6 +114,7 @@ PASSES = (
     Pass("add-monads", lambda state: add_monads(state.captured, state.find)),
     Pass("merge-loads", lambda state: merge_loads(state.captured)),
     Pass("enforce-order", lambda state: enforce_order(state.captured)),
+    Pass("name-for-text", _name_for_text),
     Pass("expand-composites", lambda state: expand_composites(state.captured, state.find)),
     Pass("save-validated", lambda state: _save(state, "21_validate")),
     Pass("cut", _cut),

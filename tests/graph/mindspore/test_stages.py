@@ -1,0 +1,72 @@
+"""Names and orders stage by stage: each pass gets what real MindSpore printed before, and gives what it printed next."""
+
+import re
+from functools import cache
+
+import pytest
+from corpus import pack
+from funcgraphs import read_stage
+from irgraph import graph_of
+
+from dumpsim.codecs import irtext
+from dumpsim.graph.compilation import OperatorNumbers
+from dumpsim.graph.graph import text_of
+from dumpsim.graph.mindspore.naming import name_for_files, name_for_text, name_later, nodes_in_order
+from dumpsim.graph.mindspore.order import kernel_order
+from dumpsim.runtime.ids import Ids
+
+NETS = [  # those that were written by hand have every feature; the random ones take a while
+    pytest.param(name, marks=[] if name.startswith("h_") else [pytest.mark.slow]) for name in pack.names()
+]
+
+
+@cache
+def stages(net):
+    return pack.load_stages(net)
+
+
+@cache
+def finals(net):
+    """The kernel graphs of a net by their ids, in the order of their compilation."""
+    texts = [item for compiled in stages(net) for item in compiled["final"].items()]
+    return {int(number): graph_of(irtext.parse(text)) for number, text in texts}
+
+
+@cache
+def tree(net):
+    return pack.load(net)["tree"]
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_execution_order(net):
+    orders = tree(net)["orders"]
+    for number, graph in finals(net).items():
+        (recorded,) = [
+            lines for name, lines in orders.items() if name.endswith(f"ms_execution_order_graph_{number}.csv")
+        ]
+        assert [node.full_name for node in kernel_order(graph.output)] == recorded[1:]
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_numbers_in_text(net):
+    """Over all functions of the front end's last form. [spec vendor 4.1]"""
+    for compiled in stages(net):
+        root, _ = read_stage(compiled.get("backend_pass") or compiled["22_backend_pass"])
+        name_for_text(root, OperatorNumbers())
+        named = [node for node in nodes_in_order(root) if node.full_name]
+        assert named
+        assert [text_of(node).full_name for node in named if node.op_type != "Call"] == [
+            node.full_name for node in named if node.op_type != "Call"
+        ]
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_numbers_of_files(net):
+    """Over the process, kernel graph by kernel graph. [spec vendor 4.3]"""
+    graphs = finals(net).values()
+    name_for_files(list(graphs), Ids().full_name)
+    found = {f"{node.op_type}.{node.full_name.replace('/', '_')}" for graph in graphs for node in graph.nodes()}
+    files = {
+        match[1] for name, *_ in tree(net)["npy"] if (match := re.search(r"/(\w+\.[^/]+-op\d+)\.0\.0\.", "/" + name))
+    }
+    assert files <= found
