@@ -77,6 +77,7 @@ class Draft:
     graph: Graph
     is_own: bool = True
     order: tuple[Node, ...] = ()
+    repeats: tuple[Node, ...] = ()
     return_name: str = ""
     doc: IrDoc | None = None
     launches: tuple[Launch, ...] = ()
@@ -130,6 +131,7 @@ class Compilation:
                     graph=draft.graph,
                     graph_id=draft.graph.graph_id,
                     order=draft.order,
+                    repeats=draft.repeats,
                     doc=draft.doc,
                     is_root=draft.graph.graph_id == root,
                     root_graph_id=root,

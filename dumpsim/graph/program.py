@@ -57,6 +57,8 @@ class KernelGraph:
     is_own : bool
         A segment of the network's own function; branches and loops are functions of their own, to which weights come
         as arguments.
+    repeats : tuple of Node
+        The kernels in the order in which they run from the second time on; empty where that is `order`.
     launches : tuple of Launch
         The tasks in the order of their launch where more than one stream works; else all kernels in order.
     stages : tuple of (str, str)
@@ -73,6 +75,7 @@ class KernelGraph:
     is_root: bool
     root_graph_id: int
     is_own: bool = True
+    repeats: tuple[Node, ...] = ()
     launches: tuple[Launch, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()
     model_name: str = ""

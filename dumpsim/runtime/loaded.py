@@ -1,7 +1,7 @@
 """A kernel graph on a device: its plan, its memory, and one run of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -95,13 +95,15 @@ class LoadedGraph:
         self._launched: Binding | None = None  # of the run whose results nobody has collected
         self._streams: set[int] = set()  # where that run has put its tasks
         self._device = device
-        self._plan_of = partial(plan_of, kernel_graph)
+        self._plan_of = plan_of
+        self._repeated = replace(kernel_graph, order=kernel_graph.repeats) if kernel_graph.repeats else kernel_graph
+        self._ran = False
         self._weights = weights
         self._storages = storages
         self._kernels = kernels
         self._keep_views = keep_views
         self._dynamic = is_dynamic(kernel_graph)
-        self._bindings: dict[Shapes, Binding] = {}
+        self._bindings: dict[tuple[Shapes, bool], Binding] = {}
         self._owner = f"kernel graph {kernel_graph.graph_id}"
 
     @property
@@ -123,8 +125,8 @@ class LoadedGraph:
     def release(self) -> None:
         """Give all memory back; weights stay."""
         self.unclaim()
-        for shapes in list(self._bindings):
-            self._unload(shapes)
+        for key in list(self._bindings):
+            self._unload(key)
         self.binding = None
 
     def unclaim(self) -> None:
@@ -136,13 +138,14 @@ class LoadedGraph:
 
     def _load(self, shapes: Shapes) -> Binding:
         """Plan the graph for these argument shapes, and put its constants on the device."""
-        found = self._bindings.get(shapes)
+        again = self._ran and bool(self.kernel_graph.repeats)
+        found = self._bindings.get((shapes, again))
         if found is not None:
             return found
         if len(self._bindings) >= _PLANS:
             self._unload(next(iter(self._bindings)))
         memory = self._device.memory
-        plan = self._plan_of(shapes if self._dynamic else None)
+        plan = self._plan_of(self._repeated if again else self.kernel_graph, shapes if self._dynamic else None)
         binding = Binding(plan, memory, self._storages, keep_views=self._keep_views)
         for slot in plan.weights:
             self._weights.bind(binding, slot)
@@ -155,11 +158,11 @@ class LoadedGraph:
         except DeviceError:
             self._free_constants(binding)
             raise
-        self._bindings[shapes] = binding
+        self._bindings[shapes, again] = binding
         return binding
 
-    def _unload(self, shapes: Shapes) -> None:
-        self._free_constants(self._bindings.pop(shapes))
+    def _unload(self, key: tuple[Shapes, bool]) -> None:
+        self._free_constants(self._bindings.pop(key))
 
     def _free_constants(self, binding: Binding) -> None:
         for slot in binding.plan.constants:
@@ -214,6 +217,7 @@ class LoadedGraph:
             binding.share(slot, value.astype(slot.numpy, copy=False))
         self._enqueue(binding)
         self._launched = binding
+        self._ran = True
 
     def collect(self) -> list[HostArray]:
         """Wait for the kernels that were launched, and copy the results back; the workspace stays claimed.

@@ -70,10 +70,8 @@ def test_a_branch_computes_for_itself(tmp_path, monkeypatch, mode, then, net, gr
 def test_the_history_stands_by_the_graph_of_the_first_dumped_kernel(tmp_path, monkeypatch):
     """Also where that graph is not the network's first. [spec vendor 2.12]"""
     bounds = [Tensor(np.float32(n)) for n in (1, 2)]
-    left = dump(
-        *(tmp_path, monkeypatch, "CPU", lambda: DeadSum()(Tensor(X), Tensor(Y), *bounds)),
-        **{"iteration": "0", "dump_mode": 1, "kernels": ["Default/AddN-op0"]},
-    )
+    changes = {"iteration": "0", "dump_mode": 1, "kernels": ["Default/AddN-op0"]}
+    left = dump(tmp_path, monkeypatch, "CPU", lambda: DeadSum()(Tensor(X), Tensor(Y), *bounds), **changes)
     assert left.error is None
     assert [path.name for path in left.files("ms_global_execution_order_graph_*.csv")] == [
         "ms_global_execution_order_graph_1.csv"

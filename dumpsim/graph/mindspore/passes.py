@@ -5,6 +5,7 @@ from dataclasses import replace
 from dumpsim.graph.compilation import Compilation, Draft, Pass
 from dumpsim.graph.effects import drop_dead
 from dumpsim.graph.graph import Node, text_of
+from dumpsim.graph.mindspore.actors import MOST_ACTORS, launch_order
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
 from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
@@ -74,6 +75,10 @@ def _order_kernels(state: Compilation) -> None:
     for draft in state.drafts:
         assert isinstance(draft.graph.output, Node)
         draft.order = kernel_order(draft.graph.output, rules)
+    if len(state.drafts) == 1 and state.options.target == "CPU" and not state.options.memory_reuse:  # with a dump
+        (draft,) = state.drafts
+        again = launch_order(draft.order) if len(draft.order) <= MOST_ACTORS else draft.order
+        draft.repeats = again if again != draft.order else ()
 
 
 def _document(state: Compilation) -> None:
