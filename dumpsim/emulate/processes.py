@@ -1,6 +1,7 @@
 """The processes of a job, from their start to their end: what `dumpsim msrun` has planned. [spec parallel 5]"""
 
 import ctypes
+import json
 import os
 import re
 import select
@@ -21,6 +22,7 @@ from dumpsim.core.regular import read_text
 from dumpsim.dump.job import VARIABLE, JobAccounts, write_json
 from dumpsim.emulate.binding import SCHEDULER
 from dumpsim.emulate.launchplan import LaunchPlan
+from dumpsim.emulate.scheduler import LAUNCHER
 
 __all__ = ["SUMMARY", "Job"]
 
@@ -237,11 +239,15 @@ class Job:
 
     def _child(self, rank: int, command: Sequence[str], log: str) -> _Child:
         environment = self._environment | self.plan.environment(rank) | {VARIABLE: self._accounts}
+        if rank == SCHEDULER:
+            left = [self._accounts, *([self.plan.options.log_dir] if self._plain else [])]
+            environment[LAUNCHER] = json.dumps([os.getpid(), [os.path.abspath(each) for each in left]])
         cpus = self.plan.binding.cpus(rank - self.plan.ranks[0] if rank != SCHEDULER else SCHEDULER)
         launcher = os.getpid()
 
         def prepare() -> None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the child ends with the launcher
+            if rank != SCHEDULER:  # which sees the launcher's end itself, and tidies up
+                _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the child ends with the launcher
             if os.getppid() != launcher:
                 os._exit(1)
             if cpus:

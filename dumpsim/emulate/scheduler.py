@@ -2,17 +2,24 @@
 
 Run as ``python -m dumpsim.emulate.scheduler`` in the environment of the launcher, which writes a line for each of its
 workers that has ended (``3 exit code 7``) to the standard input. The job ends with its last rank, or with the launcher.
+The temporary directories of a launcher that was killed are removed here.
 """
 
+import json
 import os
+import shutil
 import sys
 import threading
+import time
 
 from dumpsim.core.errors import BadInputError
 from dumpsim.world.exchange import Ending
 from dumpsim.world.hub import ADDRESS, TOKEN, Hub
 
-__all__ = ["main"]
+__all__ = ["LAUNCHER", "main"]
+
+LAUNCHER = "DUMPSIM_JOB_LAUNCHER"  # JSON: the number of its process, and its temporary directories
+_END_S = 10.0  # that a launcher may take to end after its last word
 
 
 def main() -> None:
@@ -37,6 +44,14 @@ def _listen(hub: Hub) -> None:
     for line in sys.stdin:
         rank, _, how = line.rstrip("\n").partition(" ")
         hub.lost(int(rank), how)
+    launcher, directories = json.loads(os.environ[LAUNCHER])
+    until = time.monotonic() + _END_S
+    while os.getppid() == launcher and time.monotonic() < until:
+        time.sleep(0.01)
+    if os.getppid() != launcher:
+        for directory in directories:
+            shutil.rmtree(directory, ignore_errors=True)
+        os._exit(1)  # what other launchers have started ends by itself
     hub.close()
 
 

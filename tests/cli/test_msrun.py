@@ -88,6 +88,13 @@ def workers(place, count=2):
     raise AssertionError("the workers do not start")
 
 
+def wait_for(condition):
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def gone(pid):
     """Whether a process ends within some seconds; one that nobody waits for counts as ended."""
     for _ in range(200):
@@ -154,6 +161,20 @@ def test_a_killed_launcher_takes_its_processes_along(place):
     job.kill()
     job.communicate(timeout=30)
     assert all(gone(pid) for pid in pids.values())
+
+
+@pytest.mark.parametrize("way", ["msrun", "run"])
+def test_a_killed_launcher_leaves_no_temporary_directory(place, monkeypatch, way):
+    (temporary := place / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    plain = ["run", "--ranks", "2", "--transport", "process", "worker.py", "0=sleep", "1=sleep"]
+    job = process(place, *(two("worker.py", "0=sleep", "1=sleep") if way == "msrun" else plain))
+    logs = place / "logs" if way == "msrun" else temporary
+    wait_for(lambda: len([log for log in logs.rglob("worker_*") if "pid " in log.read_text()]) == 2)
+    assert any(temporary.iterdir())
+    job.kill()
+    job.communicate(timeout=30)
+    wait_for(lambda: not [path for path in temporary.iterdir() if "-msrun-" not in path.name])
 
 
 def test_an_interrupt_kills_the_job_and_gives_zero_as_msrun_does(place):
