@@ -95,10 +95,13 @@ def load(name: str | Path) -> dict[str, Any]:
     return found
 
 
-def load_stages(name: str) -> list[dict[str, Any]]:
-    """The stages of each compile of a net of the corpus; see `printed`."""
+def load_stages(name: str | Path) -> list[dict[str, Any]]:
+    """The stages of each compile of a net of the corpus, or of a recorded folder; see `printed`."""
+    if Path(name).is_dir():
+        return printed(Path(name))
     found: list[dict[str, Any]] = json.loads(lzma.decompress((STAGES / f"{name}.json.xz").read_bytes()))
-    return found
+    # the first records call it 22_backend_pass
+    return [{key.removeprefix("22_"): text for key, text in compiled.items()} for compiled in found]
 
 
 def _store(path: Path, content: Any) -> None:

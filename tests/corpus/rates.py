@@ -143,10 +143,21 @@ def explain(net: Mapping[str, Any], tree: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def print_stage(compiles: list[dict[str, Any]], stage: str) -> None:
+    """Print the recorded text of a stage, or of a final kernel graph, of each compile that has it."""
+    for compiled in compiles:
+        text = compiled["final"].get(stage) if stage.isdecimal() else compiled[stage]
+        if text:
+            print(text)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", help="show what differs for this net")
+    parser.add_argument(
+        "--stage", help="with --net, print what the real one printed: opt_a, backend_pass or a graph id"
+    )
     parser.add_argument("--from", dest="folder", type=Path, help="take the recorded folders below this one")
     parser.add_argument("--feature", help="only nets with this feature")
     parser.add_argument("--keep", type=Path, help="leave the emulation's trees below this folder")
@@ -155,6 +166,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.net:
         source = options.folder / options.net if options.folder else options.net
+        if options.stage:
+            print_stage(pack.load_stages(source), options.stage)
+            return
         net = pack.load(source)
         ((_, tree),) = emulated.run({"net": net["script"]}, options.keep)
         print(explain(net, tree))
