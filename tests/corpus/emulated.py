@@ -1,6 +1,7 @@
 """Runs many net scripts under the emulation, each in a process of its own that is forked after the import."""
 
 import os
+import resource
 import runpy
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from corpus.record import dump_config  # noqa: E402
 from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.emulate import environment  # noqa: E402
 
+SECONDS = 60  # of processor time for a net
+
 
 def _child(folder: Path) -> None:
     """Run ``folder/net.py`` and leave ``tree.json`` and ``log.txt``; never returns."""
@@ -30,6 +33,7 @@ def _child(folder: Path) -> None:
         os.chdir(folder)
         (folder / "dump.json").write_text(dump_config(folder / "tree"))
         os.environ["MINDSPORE_DUMP_CONFIG"] = str(folder / "dump.json")
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))  # a loop that does not end
         sys.argv = [str(folder / "net.py")]
         runpy.run_path(sys.argv[0], run_name="__main__")
         code = 0
