@@ -1,8 +1,8 @@
 """Random numbers, and the dropout that uses them.
 
-The numbers are not the vendor's: they come from Philox with the operator's seeds as the key and the run's number as
-the counter, so
-that a script that is run twice draws the same numbers, and two steps draw different ones.
+Dropout drops what the real system's CPU drops. The numbers of the other operators are not the vendor's: they come from
+Philox with the operator's seeds as the key and the run's number as the counter, so that a script that is run twice
+draws the same numbers, and two steps draw different ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError
+from dumpsim.core.generator import minimal_standard, mixed_seed
 from dumpsim.ops.gradient import part_or_zeros
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import FLOATS, constant, ints_of, output, same_dtype, size_of, tensor_of, tuple_of, value_of
@@ -44,10 +45,10 @@ def _infer_dropout(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _dropout(
     x: Array, keep_prob: float = 0.5, seed0: int = 0, seed1: int = 0, *, counter: int = 0
 ) -> tuple[Array, Array]:
-    """Kept elements grow by 1 / keep_prob; the mask holds 1 for them."""
-    drawn = _generator(seed0, seed1, counter).random(x.shape, np.float32)
-    mask = np.less(drawn, keep_prob).astype(x.dtype)
-    return x * mask / np.asarray(keep_prob, x.dtype), mask
+    """Kept elements grow by 1 / keep_prob; the mask holds 1 for them. [source dropout_cpu_kernel.cc]"""
+    drawn = minimal_standard(mixed_seed(seed0, seed1), counter * x.size, x.size).reshape(x.shape)
+    mask = np.less(drawn, np.float32(keep_prob)).astype(x.dtype)
+    return mask * x * np.asarray(np.float32(1) / np.float32(keep_prob), x.dtype), mask
 
 
 def _grad_dropout(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

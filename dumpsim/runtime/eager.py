@@ -103,7 +103,7 @@ def launch_op(
     output : Abstract
         The inferred type.
     counter : int
-        Runs of this operator type so far, for random kernels.
+        Earlier runs of this operator on such operands, for random kernels.
     private_formats : bool
         The matrix unit computes in the chip's own number type.
     observers : Observers

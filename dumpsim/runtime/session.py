@@ -148,7 +148,7 @@ class Session:
         self._weights: Weights | None = None
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
         self._storages: dict[int, tuple[Program, Sequence[Any]]] = {}  # this rank's holders of a program's weights
-        self._eager_runs: dict[str, int] = {}
+        self._eager_runs: dict[tuple[str, tuple[str, ...]], int] = {}
         self._injector: Injector | None = None
         self._busy = RLock()  # threads of a script share the device: one of them runs
         self.graph_saver: GraphSaver | None = None  # where the front end saves its graphs
@@ -490,8 +490,11 @@ class Session:
             output = definition.infer([_abstract(operand) for operand in operands], keywords)
         with self._busy:
             device = self.device
-            runs = self._eager_runs.get(definition.name, 0)
-            self._eager_runs[definition.name] = runs + 1
+            runs = 0
+            if definition.random:  # a kernel for each operator and its operands [observed 2.10]
+                key = definition.name, tuple(repr(_abstract(operand)) for operand in operands)
+                runs = self._eager_runs.get(key, 0)
+                self._eager_runs[key] = runs + 1
             if definition.updates and self._weights is not None:
                 operands = list(operands)
                 for at in definition.updates:

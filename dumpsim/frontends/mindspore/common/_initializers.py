@@ -1,7 +1,7 @@
 """How parameters are filled.
 
-Values are drawn from numpy's global generator, so that ``np.random.seed`` and ``mindspore.set_seed`` decide them; they
-are not the values that MindSpore's C++ generator draws from the same seed.
+One number of numpy's global generator seeds the values of one tensor, so that ``np.random.seed`` and
+``mindspore.set_seed`` decide them; the values are those of MindSpore's own generator (`core.generator`).
 """
 
 import math
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.core import generator
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptValueError, nearest
 from dumpsim.runtime.unknown import Unknown
@@ -119,14 +120,24 @@ def _gain(nonlinearity: str, slope: float | None) -> float:
     )
 
 
+def _seed() -> int:
+    """Draw the seed of a tensor's values."""
+    return int(np.random.randint(low=1, high=1 << 63, dtype=np.int64))
+
+
+def _filled(arr: Array, values: Array) -> None:
+    """Fill with numbers that were drawn, which are float32 for every number type."""
+    arr[...] = values.astype(np.float32).reshape(arr.shape)
+
+
 def _uniform(arr: Array, bound: float) -> None:
-    arr[...] = np.random.uniform(-bound, bound, arr.shape)
+    _filled(arr, generator.uniform(_seed(), arr.size, -bound, bound))
 
 
 def _normal(arr: Array, mean: float, sigma: float) -> None:
     if sigma < 0:
         raise ScriptValueError("sigma < 0")
-    arr[...] = np.random.normal(mean, sigma, arr.shape)
+    _filled(arr, generator.normal(_seed(), arr.size, mean, sigma))
 
 
 class Zero(Initializer):
@@ -177,7 +188,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal, drawn again outside of [mean + a sigma, mean + b sigma]."""
+    """Normal between the bounds `a` and `b`, by the inverse of the distribution."""
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
@@ -186,13 +197,9 @@ class TruncatedNormal(Initializer):
     def _initialize(self, arr: Array) -> None:
         if self.a >= self.b:
             raise ScriptValueError(f"the interval [{self.a}, {self.b}] is empty", where="TruncatedNormal")
-        drawn = np.random.standard_normal(arr.size)
-        outside = np.flatnonzero((drawn < self.a) | (drawn > self.b))
-        while outside.size:
-            again = np.random.standard_normal(outside.size)
-            drawn[outside] = again
-            outside = outside[(again < self.a) | (again > self.b)]
-        arr[...] = (self.mean + self.sigma * drawn).reshape(arr.shape)
+        if self.sigma < 0:
+            raise ScriptValueError("sigma < 0")
+        _filled(arr, generator.truncated_normal(_seed(), arr.size, self.a, self.b, self.mean, self.sigma))
 
 
 class XavierUniform(Initializer):

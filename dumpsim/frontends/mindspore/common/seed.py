@@ -1,6 +1,6 @@
 """``mindspore.set_seed``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,17 @@ from dumpsim.world.context import current
 __all__ = ["get_seed", "set_seed"]
 
 
+_INSTEAD_OF_ZERO = 87654321  # [wheel common/seed.py]
+_STEP = 3528531795 ^ 3449720151
+_LARGEST = 2**31 - 1
+
+
 @dataclass(slots=True)
 class _State:
-    """The seed of the rank."""
+    """The seed of the rank, and what the next operator of a type with a seed of its own gets."""
 
     seed: int | None = None
+    operators: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def _state() -> _State:
@@ -45,6 +51,7 @@ def set_seed(seed: int) -> None:
         )
     np.random.seed(seed)
     _state().seed = seed
+    _state().operators.clear()
 
 
 def get_seed() -> int | None:
@@ -53,8 +60,15 @@ def get_seed() -> int | None:
 
 
 def _get_graph_seed(op_seed: int | None, op_type: str) -> tuple[int, int]:
-    """Seeds of a random operator: the global one and its own."""
-    return (_state().seed or 0, op_seed or 0)
+    """Seeds of a random operator: the global one and its own, which counts on with every operator. [wheel]"""
+    state = _state()
+    if state.seed is None and not op_seed:
+        return 0, 0
+    shared = 0 if state.seed is None else state.seed or _INSTEAD_OF_ZERO
+    key = (op_type, op_seed or 0)
+    own = state.operators.get(key, key[1])
+    state.operators[key] = own + _STEP
+    return shared % _LARGEST, own % _LARGEST
 
 
 def __getattr__(name: str) -> Any:

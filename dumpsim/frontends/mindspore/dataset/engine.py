@@ -13,6 +13,7 @@ import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.core.generator import Mersenne, Mersenne64, shuffled
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.iterator import RowIterator
 
@@ -435,14 +436,17 @@ class _Shuffle(Dataset):
 
     def rows(self, epoch: int) -> Iterator[Row]:
         source = self.parents[0].rows(epoch)
-        generator = np.random.RandomState((config.get_seed() + epoch) % 2**32)
+        # [source shuffle_op.cc]; the generator goes on from epoch to epoch [observed 2.10]
+        generator = Mersenne64(config.get_seed())
+        if epoch:
+            generator.skip(epoch * self.get_dataset_size())
         buffer = list(islice(source, self.buffer_size))
-        for row in source:
-            place = generator.randint(len(buffer))
+        while buffer:
+            place = generator.word() % len(buffer)
             yield buffer[place]
-            buffer[place] = row
-        for place in generator.permutation(len(buffer)):
-            yield buffer[place]
+            buffer[place] = buffer[-1]
+            buffer.pop()
+            buffer += islice(source, 1)
 
     def get_dataset_size(self) -> int:
         return self.parents[0].get_dataset_size()
@@ -541,7 +545,7 @@ class _Fixed(Dataset):
 
     def rows(self, epoch: int) -> Iterator[Row]:
         rows = list(self.parents[0].rows(0))
-        order = np.random.RandomState(config.get_seed()).permutation(len(rows))
+        order = shuffled(range(len(rows)), Mersenne(config.get_seed()))
         return iter([rows[place] for place in order])
 
     def get_dataset_size(self) -> int:

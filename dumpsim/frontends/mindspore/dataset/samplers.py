@@ -1,4 +1,7 @@
-"""``mindspore.dataset.samplers``: which rows of a source an epoch has, in which order."""
+"""``mindspore.dataset.samplers``: which rows of a source an epoch has, in which order.
+
+The orders are those of the real system with the same seed. [source minddata/dataset/engine/datasetops/source/sampler]
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.generator import Mersenne, shuffled
 from dumpsim.frontends.mindspore.dataset import config
 
 __all__ = [
@@ -20,8 +24,29 @@ __all__ = [
 ]
 
 
-def _generator(epoch: int, seed: int | None = None) -> np.random.RandomState:
-    return np.random.RandomState(((config.get_seed() if seed is None else seed) + epoch) % 2**32)
+class _Order:
+    """Rows that every epoch shuffles anew, each time from the order of the epoch before.
+
+    Parameters
+    ----------
+    step : int
+        What is added to the seed after each epoch.
+    """
+
+    def __init__(self, step: int = 1) -> None:
+        self._step = step
+        self._last: tuple[Any, int, list[int]] | None = None
+
+    def of(self, rows: Sequence[int], seed: int, epoch: int) -> list[int]:
+        """Return the order of an epoch."""
+        key = (tuple(rows), seed)
+        done, order = -1, list(rows)
+        if self._last is not None and self._last[0] == key and self._last[1] <= epoch:
+            _, done, order = self._last
+        for turn in range(done + 1, epoch + 1):
+            order = shuffled(order, Mersenne(seed + turn * self._step))
+        self._last = (key, epoch, order)
+        return order
 
 
 def _count(value: Any) -> int | None:
@@ -110,10 +135,13 @@ class RandomSampler(Sampler):
         if not isinstance(replacement, bool):
             raise ScriptTypeError(f"replacement must be a boolean value but was: {replacement}.")
         self.replacement = replacement
+        self._order = _Order()
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
-        generator = _generator(epoch)
-        return self._cut(generator.randint(0, count, count) if self.replacement else generator.permutation(count))
+        if not self.replacement:
+            return self._cut(np.asarray(self._order.of(range(count), config.get_seed(), epoch)))
+        generator = Mersenne(config.get_seed() + epoch)
+        return [generator.below(count) for _ in range(min(self.num_samples or count, count))]
 
 
 class SubsetSampler(Sampler):
@@ -147,9 +175,13 @@ class SubsetRandomSampler(SubsetSampler):
     [1, 3]
     """
 
+    def __init__(self, indices: Any, num_samples: int | None = None) -> None:
+        super().__init__(indices, num_samples)
+        self._order = _Order(step=0)
+
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
-        chosen = np.asarray(SubsetSampler(self.indices).numbers(count, epoch), np.int64)
-        return self._cut(_generator(epoch).permutation(chosen))
+        chosen = SubsetSampler(self.indices).numbers(count, epoch)
+        return self._cut(np.asarray(self._order.of(chosen, config.get_seed(), epoch), np.int64))
 
 
 class WeightedRandomSampler(Sampler):
@@ -179,9 +211,14 @@ class WeightedRandomSampler(Sampler):
         if self.weights.size > count:
             raise ScriptValueError(f"{self.weights.size} weights for {count} rows", where="WeightedRandomSampler")
         size = self.num_samples or self.weights.size
-        share = self.weights / self.weights.sum()
-        drawn = _generator(epoch).choice(self.weights.size, size, replace=self.replacement, p=share)
-        return self._cut(drawn)
+        generator = Mersenne(config.get_seed())  # the same rows in every epoch [observed 2.10]
+        if not self.replacement:
+            drawn = np.array([generator.real() for _ in range(self.weights.size)])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return self._cut(np.argsort(-np.log(1 - drawn) / self.weights, kind="stable")[:size])
+        shares = np.cumsum(self.weights / self.weights.sum())
+        shares[-1] = 1
+        return [int(np.searchsorted(shares, generator.real())) for _ in range(size)]
 
 
 class DistributedSampler(Sampler):
@@ -219,9 +256,12 @@ class DistributedSampler(Sampler):
         if not -1 <= offset < num_shards:
             raise ScriptValueError(f"offset should be less than num_shards, but got offset: {offset}.")
         self.num_shards, self.shard_id, self.shuffled, self.offset = num_shards, shard_id, shuffle, offset
+        self._order = _Order()
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
-        order = _generator(epoch).permutation(count) if self.shuffled else np.arange(count)
+        order = np.arange(count)
+        if self.shuffled:  # the sampler's seed has counted on when the first epoch begins [observed 2.10]
+            order = np.asarray(self._order.of(range(count), config.get_seed() + 1, epoch))
         if self.offset >= 0:
             return self._cut(order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards])
         return self._cut(order[shard_places(count, self.num_shards, self.shard_id)])

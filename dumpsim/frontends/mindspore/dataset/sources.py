@@ -7,9 +7,14 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
-from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array, refuse_options
-from dumpsim.frontends.mindspore.dataset.samplers import Sampler, SubsetSampler, shard_places
+from dumpsim.frontends.mindspore.dataset.samplers import (
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SubsetSampler,
+    shard_places,
+)
 
 __all__ = ["GeneratorDataset", "NumpySlicesDataset", "Source"]
 
@@ -45,6 +50,11 @@ class Source(Dataset):
         self.shards = num_shards or 1
         self.shard = shard_id or 0
         self.sampler = _sampler(sampler)
+        self._shuffling: Sampler | None = None
+        if shuffle and num_shards is not None and shard_id is not None:
+            self._shuffling = DistributedSampler(num_shards, shard_id, num_samples=num_samples)
+        elif shuffle:  # a part of the rows is drawn with replacement [wheel dataset/engine/samplers.py]
+            self._shuffling = RandomSampler(num_samples is not None, num_samples)
 
     def row(self, number: int) -> Row:
         """One row."""
@@ -59,12 +69,14 @@ class Source(Dataset):
             for number in self.sampler.numbers(self.count(), epoch):
                 yield self.row(number)
             return
-        order = np.arange(self.count())
-        if self.shuffled:
-            order = np.random.RandomState((config.get_seed() + epoch) % 2**32).permutation(order)
-        chosen = order[shard_places(len(order), self.shards, self.shard)] if self.shards > 1 else order
+        if self._shuffling is not None:
+            chosen: Sequence[int] = self._shuffling.numbers(self.count(), epoch)
+        else:
+            chosen = range(self.count())
+            if self.shards > 1:
+                chosen = shard_places(len(chosen), self.shards, self.shard).tolist()
         for number in chosen[: self.num_samples]:
-            yield self.row(int(number))
+            yield self.row(number)
 
     def get_dataset_size(self) -> int:
         if self.sampler is not None:
