@@ -119,7 +119,8 @@ def minimal_standard(seed: int, skipped: int, count: int) -> Array:
     while states.size < count:  # every pass doubles what is known
         states = np.concatenate([states, states * np.uint64(pow(_MULTIPLIER, states.size, _MODULUS)) % _MODULUS])
     drawn = (states[:count] - 1).astype(np.float32) / np.float32(2.0**31)
-    return np.minimum(drawn, np.nextafter(np.float32(1), np.float32(0)))
+    below: Array = np.minimum(drawn, np.nextafter(np.float32(1), np.float32(0)))
+    return below
 
 
 class Mersenne:
@@ -137,8 +138,8 @@ class Mersenne:
 
     def __init__(self, seed: int) -> None:
         # as RandomState seeds it, which is C++'s way too
-        state = np.random.RandomState(seed & _WORD).get_state(legacy=False)
         self._bits = np.random.MT19937()
+        state: Any = np.random.RandomState(seed & _WORD).get_state(legacy=False)
         self._bits.state = state
 
     def word(self) -> int:
@@ -172,17 +173,16 @@ def shuffled(values: Sequence[int], generator: Mersenne) -> list[int]:
     count = len(listed)
     if not count:
         return listed
-    at = 1
     if _WORD // count < count:
         for at in range(1, count):
             place = generator.below(at + 1)
             listed[at], listed[place] = listed[place], listed[at]
         return listed
-    if count % 2 == 0:
+    start = 2 - count % 2
+    if start == 2:
         place = generator.below(2)
         listed[1], listed[place] = listed[place], listed[1]
-        at = 2
-    for at in range(at, count, 2):
+    for at in range(start, count, 2):
         first, second = divmod(generator.below((at + 1) * (at + 2)), at + 2)
         listed[at], listed[first] = listed[first], listed[at]
         listed[at + 1], listed[second] = listed[second], listed[at + 1]

@@ -10,6 +10,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import is_variable, number, shape_of, unbroadcast_pair
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
+from dumpsim.ops.promotion import common_type, with_common_type
 from dumpsim.ops.rules import FLOATS, broadcast, output, same_dtype, tensor_of, tensors_in
 
 __all__ = ["OPS"]
@@ -33,11 +34,11 @@ _NUMBERS = (
 )
 
 
-def _infer(name: str, to_float: bool = False) -> Infer:
+def _infer(name: str, to_float: bool = False, mixed: bool = False) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
         x = tensor_of(name, abstracts[0], "x" if name == "Add" else "input", _NUMBERS if name == "Add" else ())
         y = tensor_of(name, abstracts[1], "other")
-        kind = same_dtype(name, {"input": x, "other": y})
+        kind = common_type(x.dtype, y.dtype) if mixed else same_dtype(name, {"input": x, "other": y})
         if to_float and kind.kind in ("bool", "int", "uint"):
             kind = dtype("float32")
         return output(kind, broadcast(name, x.shape, y.shape))
@@ -52,6 +53,7 @@ def _binary(
     *,
     stop: bool = False,
     to_float: bool = False,
+    mixed: bool = False,
     named: tuple[str, str, str] | None = None,
 ) -> OpDef:
     """An operator of two tensors; `named`: the names of operands and output, which those not defined by yaml have."""
@@ -59,10 +61,11 @@ def _binary(
         batched=True,
         name=name,
         operands=("input", "other"),
-        infer=_infer(name, to_float),
-        kernel=np.errstate(all="ignore")(kernel),
+        infer=_infer(name, to_float, mixed),
+        kernel=np.errstate(all="ignore")(with_common_type(kernel) if mixed else kernel),
         grad=grad,
-        promotes=(0, 1),
+        promotes=() if mixed else (0, 1),
+        mixed=(0, 1) if mixed else (),
         prim_func=named is None,
         input_names=list(named[:2]) if named else (),
         output_names=list(named[2:]) if named else (),
@@ -220,8 +223,8 @@ def _grad_sum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 OPS = (
     _binary("Add", np.add, _grad_add),
     _binary("Sub", np.subtract, _grad_sub),
-    _binary("Mul", np.multiply, _grad_mul),
-    _binary("Div", _true_divide, _grad_div, to_float=True),
+    _binary("Mul", np.multiply, _grad_mul, mixed=True),
+    _binary("Div", _true_divide, _grad_div, to_float=True, mixed=True),
     _binary("RealDiv", _truncating_divide, _grad_quotient("RealDiv")),
     _binary("DivNoNan", _divide_no_nan, _grad_quotient("DivNoNan"), named=("x1", "x2", "y")),
     _binary("FloorDiv", np.floor_divide, stop=True),

@@ -10,6 +10,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.ops.gradient import is_variable, shape_of, unbroadcast
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
+from dumpsim.ops.promotion import with_common_type
 from dumpsim.ops.rules import broadcast, output, same_dtype, tensor_of
 
 __all__ = ["OPS"]
@@ -26,14 +27,15 @@ def _infer(name: str, operands: tuple[str, str], one_type: bool) -> Infer:
     return infer
 
 
-def _comparison(name: str, kernel: Callable[..., Any]) -> OpDef:
+def _comparison(name: str, kernel: Callable[..., Any], *, mixed: bool = False) -> OpDef:
     return OpDef(
         batched=True,
         name=name,
         operands=("input", "other"),
-        infer=_infer(name, ("input", "other"), one_type=True),
-        kernel=np.errstate(all="ignore")(kernel),
-        promotes=(0, 1),
+        infer=_infer(name, ("input", "other"), one_type=not mixed),
+        kernel=np.errstate(all="ignore")(with_common_type(kernel) if mixed else kernel),
+        promotes=() if mixed else (0, 1),
+        mixed=(0, 1) if mixed else (),
         prim_func=True,
         stop=True,
     )
@@ -115,9 +117,9 @@ def _grad_masked_fill(
 
 
 OPS = (
-    _comparison("Equal", np.equal),
+    _comparison("Equal", np.equal, mixed=True),
     _comparison("NotEqual", np.not_equal),
-    _comparison("Less", np.less),
+    _comparison("Less", np.less, mixed=True),
     _comparison("LessEqual", np.less_equal),
     _comparison("Greater", np.greater),
     _comparison("GreaterEqual", np.greater_equal),

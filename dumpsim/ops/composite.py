@@ -12,7 +12,7 @@ from dumpsim.core.abstract import Abstract, NoneType, ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of, unbroadcast_pair
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
-from dumpsim.ops.promotion import operand_type
+from dumpsim.ops.promotion import common_type, operand_type, with_common_type
 from dumpsim.ops.reduce import axes_of, spread
 from dumpsim.ops.rules import (
     axis_of,
@@ -217,7 +217,7 @@ def _grad_clamp(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
 
 def _infer_remainder(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x, y = tensor_of("Remainder", abstracts[0], "input"), tensor_of("Remainder", abstracts[1], "other")
-    return output(same_dtype("Remainder", {"input": x, "other": y}), broadcast("Remainder", x.shape, y.shape))
+    return output(common_type(x.dtype, y.dtype), broadcast("Remainder", x.shape, y.shape))
 
 
 def _grad_remainder(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -273,6 +273,16 @@ OPS = (
     _scalar("PowTensorScalar", np.power, _grad_power),
     _scalar("RemainderTensorScalar", np.mod, _grad_plus),
     _scalar("LessScalar", np.less, None, stop=True, kind=dtype("bool")),
+    _scalar("EqScalar", np.equal, None, stop=True, kind=dtype("bool")),
+    OpDef(
+        name="RemainderScalarTensor",
+        operands=("input", "other"),
+        infer=lambda abstracts, attrs: _infer_scalar("RemainderScalarTensor")(abstracts[::-1], attrs),
+        kernel=lambda number, x: _with_number(lambda tensor, value: np.mod(value, tensor))(x, number),
+        prim_func=True,
+        composite=True,
+        stop=True,
+    ),
     OpDef(
         name="SumExt",
         operands=("input", "dim", "keepdim", "dtype"),
@@ -343,9 +353,9 @@ OPS = (
         name="RemainderTensorTensor",
         operands=("input", "other"),
         infer=_infer_remainder,
-        kernel=np.errstate(all="ignore")(np.mod),
+        kernel=np.errstate(all="ignore")(with_common_type(np.mod)),
         grad=_grad_remainder,
-        promotes=(0, 1),
+        mixed=(0, 1),
         prim_func=True,
         composite=True,
     ),

@@ -11,7 +11,7 @@ from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import part
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import constant, ints_of, is_constant, output, tensor_of, tensors_in, tuple_of, value_of
+from dumpsim.ops.rules import constant, ints_of, is_constant, output, tensor_of, tensors_in, tuple_of, type_of, value_of
 
 __all__ = ["OPS"]
 
@@ -197,7 +197,7 @@ OPS = (
         operands=("n", "m", "dtype"),
         defaults=(None,),
         infer=_infer_eye,
-        kernel=lambda n, m, kind=None: np.eye(n, m, dtype=_numpy(kind)),
+        kernel=lambda n, m, kind=None: np.eye(n, m, dtype=_numpy(type_of(kind))),
         prim_func=True,
         stop=True,
     ),

@@ -10,7 +10,7 @@ from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import is_constant, output, same_dtype, tensor_of, value_of
+from dumpsim.ops.rules import is_constant, output, same_dtype, tensor_of, type_of, value_of
 from dumpsim.ops.special import erf, erfc
 
 __all__ = ["OPS"]
@@ -209,8 +209,8 @@ def _infer_cast(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abst
 
 
 @np.errstate(all="ignore")
-def _cast(x: Any, kind: DType) -> Array:
-    found: Array = np.asanyarray(x).astype(kind.numpy)
+def _cast(x: Any, kind: Any) -> Array:
+    found: Array = np.asanyarray(x).astype(type_of(kind).numpy)
     return found
 
 

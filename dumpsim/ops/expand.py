@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import TensorType
-from dumpsim.core.dtype import DType
-from dumpsim.ops.gradient import number, shape_of
+from dumpsim.core.abstract import ScalarType, TensorType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.opdef import GradBuilder
+from dumpsim.ops.promotion import operand_type
 from dumpsim.ops.rules import axis_of, constant
 
 __all__ = ["EXPANSIONS", "expand"]
@@ -51,8 +52,65 @@ def _with_alpha(op_type: str) -> Expansion:
     return run
 
 
-def _less(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
-    return b.emit("Less", operands[0], number(constant(operands[1]), operands[0]))
+def _compared(op_type: str) -> Expansion:
+    """A comparison with a number, in the type that both have in common."""
+
+    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+        x, value = operands[0], constant(operands[1])
+        kind = operand_type([x.abstract, _scalar_type(value)])
+        return b.emit(op_type, _cast(b, x, kind), np.asarray(value, kind.numpy))
+
+    return run
+
+
+def _scalar_type(value: Any) -> ScalarType:
+    kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+    return ScalarType(dtype=dtype(kind), value=value)
+
+
+def _remainder_of_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("FloorMod", _as_number(operands[0], result), _cast(b, operands[1], result.dtype))
+
+
+def _inplace(op_type: str, alpha: bool = False) -> Expansion:
+    """What ``x += y`` computes, in the type of `x`. [source math_ops.cc]"""
+
+    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+        x, other = operands[:2]
+        is_tensor = isinstance(getattr(other, "abstract", None), TensorType)
+        y = _cast(b, other, result.dtype) if is_tensor else _as_number(other, result)
+        if alpha:
+            y = b.emit("Mul", y, _as_number(operands[2], result))
+        return b.emit(op_type, x, y)
+
+    return run
+
+
+def _masked_by_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, mask, value = operands
+    filler = constant(value)
+    if isinstance(filler, float):
+        return b.emit("MaskedFill", x, mask, np.asarray(filler, result.dtype.numpy))
+    return b.emit("MaskedFill", x, mask, b.emit("Cast", np.asarray(filler, np.int64), result.dtype))
+
+
+def _place_of_largest(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, dim, keep = operands
+    if constant(dim) is None:
+        return b.emit("Argmax", b.emit("Reshape", x, (-1,)), 0, dtype("int64"))
+    place = b.emit("Argmax", x, constant(dim), dtype("int64"))
+    return b.emit("ExpandDims", place, constant(dim)) if constant(keep) else place
+
+
+def _new(value: int) -> Expansion:
+    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+        return b.emit("FillV2", constant(operands[1]), np.asarray(value, result.dtype.numpy))
+
+    return run
+
+
+def _view_as(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("Reshape", operands[0], result.shape)
 
 
 def _sum(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
@@ -116,7 +174,8 @@ def _clamp(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
 
 
 def _remainder(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
-    return b.emit("FloorMod", *operands)
+    kind = result.dtype
+    return b.emit("FloorMod", *(_cast(b, operand, kind) for operand in operands))
 
 
 def _div_mod(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
@@ -133,20 +192,21 @@ def _matmul(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     if len(left) == 2 and len(right) == 2:
         return b.emit("MatMul", x, y, False, False)
     rows = left if len(left) > 1 else (1, *left)
-    columns = right if len(right) > 1 else (*right, 1)
+    columns = right if len(right) > 1 else (1, *right)  # a vector is the row of a transposed matrix
+    turned = columns != right
     if rows != left:
         x = b.emit("Reshape", x, rows)
     if columns != right:
         y = b.emit("Reshape", y, columns)
     if len(rows) == 2 and len(columns) == 2:
-        product = b.emit("MatMul", x, y, False, False)
+        product = b.emit("MatMul", x, y, False, turned)
     else:
         batch = np.broadcast_shapes(rows[:-2], columns[:-2])
         if batch != rows[:-2]:
             x = b.emit("BroadcastTo", x, (*batch, *rows[-2:]))
         if batch != columns[:-2]:
             y = b.emit("BroadcastTo", y, (*batch, *columns[-2:]))
-        product = b.emit("BatchMatMul", x, y, False, False)
+        product = b.emit("BatchMatMul", x, y, False, turned)
     return product if shape_of(product) == result.shape else b.emit("Reshape", product, result.shape)
 
 
@@ -201,7 +261,26 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "RemainderTensorScalar": _with_number("FloorMod"),
     "AddScalar": _with_alpha("Add"),
     "SubScalar": _with_alpha("Sub"),
-    "LessScalar": _less,
+    "LessScalar": _compared("Less"),
+    "EqScalar": _compared("Equal"),
+    "RemainderScalarTensor": _remainder_of_number,
+    "InplaceAddExt": _inplace("Add", alpha=True),
+    "InplaceAddsExt": _inplace("Add", alpha=True),
+    "InplaceSubExt": _inplace("Sub", alpha=True),
+    "InplaceSubScalar": _inplace("Sub", alpha=True),
+    "InplaceMul": _inplace("Mul"),
+    "InplaceMuls": _inplace("Mul"),
+    "InplaceDiv": _inplace("RealDiv"),
+    "InplaceDivs": _inplace("RealDiv"),
+    "InplaceFloorDivide": _inplace("FloorDiv"),
+    "InplaceFloorDivides": _inplace("FloorDiv"),
+    "InplaceRemainderTensorTensor": _inplace("FloorMod"),
+    "InplaceRemainderTensorScalar": _inplace("FloorMod"),
+    "MaskedFillScalar": _masked_by_number,
+    "ArgMaxExt": _place_of_largest,
+    "NewZeros": _new(0),
+    "NewOnes": _new(1),
+    "ViewAs": _view_as,
     "SumExt": _sum,
     "MeanExt": _mean,
     "ProdExt": _product,

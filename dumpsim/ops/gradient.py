@@ -79,11 +79,17 @@ def unbroadcast(b: GradBuilder, gradient: Any, target: Sequence[int], source: Se
 
 
 def unbroadcast_pair(b: GradBuilder, operands: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:
-    """The gradients of both operands of a broadcasting operator."""
+    """The gradients of both operands of a broadcasting operator, each in its operand's number type."""
     shapes = [shape_of(operand) for operand in operands[:2]]
     full = broadcast("gradient", shapes[0], shapes[1])
     first, second = (
         unbroadcast(b, gradient, shape, full) if gradient is not None else None
         for gradient, shape in zip(gradients, shapes, strict=True)
     )
-    return first, second
+    return _typed(b, first, operands[0]), _typed(b, second, operands[1])
+
+
+def _typed(b: GradBuilder, gradient: Any, operand: Any) -> Any:
+    if gradient is None or gradient.abstract.dtype == operand.abstract.dtype or not is_variable(operand):
+        return gradient
+    return b.emit("Cast", gradient, operand.abstract.dtype)

@@ -89,6 +89,10 @@ class OpDef:
     promotes : tuple of int
         Operands that the vendor converts to one number type before the operator, by nodes ``Cast``; see
         `dumpsim.ops.promotion`.
+    mixed : tuple of int
+        Operands that may have different number types, as the kernel takes them: tensors stay, host numbers become
+        constant tensors of Int32, Float32 or Bool. Those are the operators with a twin for numbers (Mul and Muls, Equal
+        and EqScalar). [observed 2.10]
     prim_func : bool
         Defined by yaml in the real system: printed as ``PrimFunc_<name>``.
     updates : tuple of int
@@ -144,6 +148,7 @@ class OpDef:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     promotes: tuple[int, ...] = ()
+    mixed: tuple[int, ...] = ()
     prim_func: bool = False
     updates: tuple[int, ...] = ()
     alias: Mapping[int, int] = field(default_factory=dict)

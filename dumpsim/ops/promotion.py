@@ -4,13 +4,16 @@ The vendor inserts these conversions as nodes of the graph (``Cast``) and writes
 the common type.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType
-from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.dtype import DType, dtype, from_numpy
 from dumpsim.core.errors import ScriptTypeError
 
-__all__ = ["common_type", "operand_type"]
+__all__ = ["common_type", "number_type", "operand_type", "with_common_type"]
 
 _LEVEL = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
@@ -80,3 +83,33 @@ def operand_type(operands: Sequence[Abstract]) -> DType:
     if result is None:
         raise ScriptTypeError("no operand has a number type")
     return result
+
+
+def number_type(tensor: DType, number: DType) -> DType | None:
+    """The number type of the constant tensor that a host number becomes beside a tensor that stays as it is.
+
+    Returns
+    -------
+    DType or None
+        None where the result would have another type than that of the tensor and the number. [observed 2.10]
+
+    Examples
+    --------
+    >>> number_type(dtype("uint8"), dtype("int64")).name, number_type(dtype("float32"), dtype("float32")).name
+    ('int32', 'float32')
+    """
+    kind = {"int": dtype("int32"), "float": dtype("float32"), "bool": dtype("bool")}.get(number.kind)
+    return None if kind is None or (tensor.kind == "float" == number.kind and tensor.bits != 32) else kind
+
+
+def with_common_type(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of two operands that brings them to one number type itself."""
+
+    def run(x: Any, y: Any) -> Any:
+        x, y = np.asanyarray(x), np.asanyarray(y)
+        if x.dtype != y.dtype:
+            kind = common_type(from_numpy(x.dtype), from_numpy(y.dtype)).numpy
+            x, y = x.astype(kind), y.astype(kind)
+        return kernel(x, y)
+
+    return run

@@ -10,7 +10,18 @@ from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError
 from dumpsim.ops.gradient import number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import axis_of, constant, ints_of, kept_shape, output, size_of, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import (
+    axis_of,
+    constant,
+    ints_of,
+    kept_shape,
+    output,
+    size_of,
+    tensor_of,
+    tuple_of,
+    type_of,
+    value_of,
+)
 
 __all__ = ["OPS", "axes_of", "product_gradient", "spread"]
 
@@ -168,8 +179,8 @@ def _infer_arg(name: str, default: str) -> Infer:
 
 
 def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(x: Array, axis: int = -1, output_type: DType | None = None) -> Any:
-        return function(x, axis=axis).astype(np.int32 if output_type is None else output_type.numpy)
+    def run(x: Array, axis: int = -1, output_type: Any = None) -> Any:
+        return function(x, axis=axis).astype(np.int32 if output_type is None else type_of(output_type).numpy)
 
     return run
 

@@ -1,6 +1,7 @@
 """What shape rules share: reading operands, broadcasting, axes, and the vendor's errors for what does not fit."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, NoneType, ScalarType, StringType, TensorType, TupleType, TypeType
@@ -23,6 +24,8 @@ __all__ = [
     "tensor_of",
     "tensors_in",
     "tuple_of",
+    "type_number",
+    "type_of",
     "value_of",
     "vector",
 ]
@@ -169,6 +172,39 @@ def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int 
     if not low <= axis < high:
         raise ScriptValueError(f"For primitive[{op}], the {name} must be in [{low},{high}), but got {axis}.")
     return axis + rank + extra if axis < 0 and rank + extra else max(axis, 0)
+
+
+# numbers of the vendor's number types, where an operand is one [observed 2.10]
+_TYPES = MappingProxyType(
+    {
+        "bool": 30, "int8": 32, "int16": 33, "int32": 34, "int64": 35, "uint8": 37, "uint16": 38, "uint32": 39,
+        "uint64": 40, "float16": 42, "float32": 43, "float64": 44, "bfloat16": 45, "complex64": 48, "complex128": 49,
+    }
+)  # fmt: skip
+
+
+def type_number(kind: DType) -> int | None:
+    """Return the vendor's number of a number type, None for one that has none.
+
+    Examples
+    --------
+    >>> type_number(dtype("int64"))
+    35
+    """
+    return _TYPES.get(kind.name)
+
+
+def type_of(value: Any) -> Any:
+    """Return the number type that an operand names, by itself or by the vendor's number.
+
+    Examples
+    --------
+    >>> type_of(43).name, type_of(None)
+    ('float32', None)
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return dtype(next(name for name, number in _TYPES.items() if number == value))
+    return value
 
 
 def broadcast(

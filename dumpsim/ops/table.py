@@ -51,7 +51,8 @@ MODULES: dict[str, str] = {
         "MaskedFill"
     ),
     "composite": (
-        "Muls Divs AddScalar SubScalar PowTensorScalar RemainderTensorScalar LessScalar SumExt MeanExt ZerosLikeExt "
+        "Muls Divs AddScalar SubScalar PowTensorScalar RemainderTensorScalar LessScalar EqScalar "
+        "RemainderScalarTensor SumExt MeanExt ZerosLikeExt "
         "SoftmaxBackward SiLU SiLUGrad ClampScalar RemainderTensorTensor DivMod SplitWithSize InplaceScatterSrc"
     ),
     "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient",
@@ -71,12 +72,16 @@ MODULES: dict[str, str] = {
         "AlltoAll AlltoAllV AlltoAllVC NeighborExchange NeighborExchangeV2 NeighborExchangeV2Grad Send Receive "
         "BatchISendIRecv"
     ),
-    "extended": "Max Min InplaceMaskedFillTensor ProdExt",
+    "extended": "Max Min InplaceMaskedFillTensor ProdExt ReduceStd MaskedFillScalar ArgMaxExt NewZeros NewOnes ViewAs",
     "gather": (
         "Gather SparseGatherV2 EmbeddingLookup UnsortedSegmentSum GatherD GatherDGradV2 GatherNd ScatterNd "
         "TensorScatterUpdate TensorScatterElements OneHot"
     ),
     "index": "StridedSlice StridedSliceGrad Slice SliceGrad",
+    "inplace": (
+        "InplaceAddExt InplaceAddsExt InplaceSubExt InplaceSubScalar InplaceMul InplaceMuls InplaceDiv InplaceDivs "
+        "InplaceFloorDivide InplaceFloorDivides InplaceRemainderTensorTensor InplaceRemainderTensorScalar"
+    ),
     "inverse": "ACos Asin Acosh Asinh Atanh ACosGrad AsinGrad AcoshGrad AsinhGrad",
     "join": "Concat Split Stack Unstack",
     "length": "L2Normalize L2NormalizeGrad LpNorm",

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dumpsim.core.abstract import ScalarType, TensorType
+from dumpsim.core.abstract import ScalarType, TensorType, TypeType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Constant, Graph, Node, Value, text_of
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.sequence import is_kernel
+from dumpsim.ops.rules import type_number
 
 __all__ = ["adapt_to_kernels"]
 
@@ -21,6 +22,9 @@ _INDICES: Mapping[str, tuple[int, str, str]] = {"Gather": (1, "int64", "int32")}
 _REMADE = frozenset({"Cast", "AdamWeightDecay", "StridedSliceGrad", "UnsortedSegmentSum"})
 # tuples that kernels take as constant tensors [observed 2.10]
 _AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
+
+# operands that name a number type, which kernels take as the vendor's number of it [observed 2.10]
+_TYPE_OPERANDS: Mapping[str, int] = {"Argmax": 2, "Argmin": 2, "Cast": 1, "Eye": 2}
 
 
 def adapt_to_kernels(graph: Graph) -> Graph:
@@ -49,10 +53,23 @@ def adapt_to_kernels(graph: Graph) -> Graph:
                 node.operands[place_of_tuple] = constant(np.array(sizes.value, np.int64))
                 text.is_remade = True
                 text.candidate = "code"
+        _number_types(node)
         if any(isinstance(o, Node) and o.op_type == "MakeTuple" for o in node.operands):
             text.is_remade = True
             text.candidate = "code"
     return graph
+
+
+def _number_types(node: Node) -> None:
+    """Number types as operands of their own: of a Cast only in expansions. [observed 2.10]"""
+    place = _TYPE_OPERANDS.get(node.op_type)
+    if place is None or (node.op_type == "Cast" and not node.scope.startswith("Expand/")):
+        return
+    operand = node.operands[place]
+    if isinstance(operand.abstract, TypeType) and isinstance(operand, Constant):
+        number = type_number(operand.value)
+        if number is not None:
+            node.operands[place] = constant(number)
 
 
 def _cast(node: Node, operand: Value, kind: DType) -> Node:

@@ -81,6 +81,16 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
         "NotIn": lambda element, sequence: element not in sequence,
     }
 )
+_AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "Add": operator.iadd,
+        "Sub": operator.isub,
+        "Mult": operator.imul,
+        "Div": operator.itruediv,
+        "FloorDiv": operator.ifloordiv,
+        "Mod": operator.imod,
+    }
+)
 _UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"USub": operator.neg, "Invert": operator.invert})
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
@@ -106,6 +116,8 @@ def named_all(names: Sequence[str], value: Any) -> Any:
 def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     """``left <op> right``."""
     function = _OPERATORS[name]
+    if position.form == "augmented":
+        function = _AUGMENTED.get(name, function)
     tracer = capturing()
     numbering.operator(tracer, position, name, left, right)
     if tracer is None or not (_is_graph_value(left) or _is_graph_value(right)):

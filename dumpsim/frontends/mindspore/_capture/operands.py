@@ -10,7 +10,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture import values
 from dumpsim.ops.opdef import OpDef
-from dumpsim.ops.promotion import operand_type
+from dumpsim.ops.promotion import common_type, number_type, operand_type
 
 __all__ = ["complete"]
 
@@ -44,7 +44,23 @@ def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DT
         )
     if missing:
         given += definition.defaults[len(definition.defaults) - missing :]
-    return _promoted(definition, given, cast)
+    return _promoted(definition, _with_numbers(definition, given), cast)
+
+
+def _with_numbers(definition: OpDef, operands: list[Any]) -> list[Any]:
+    """Host numbers of an operator that takes mixed number types as constant tensors."""
+    places = [i for i in definition.mixed if i < len(operands)]
+    abstracts = {i: values.abstract_of(operands[i]) for i in places}
+    tensors = [a for a in abstracts.values() if isinstance(a, TensorType)]
+    if tensors and len(tensors) < len(places):
+        for i, abstract in abstracts.items():
+            if isinstance(abstract, ScalarType):
+                wanted = operand_type([tensors[0], abstract])
+                kind = number_type(tensors[0].dtype, abstract.dtype) or wanted
+                if not definition.stop and wanted == tensors[0].dtype != common_type(wanted, kind):
+                    kind = wanted  # a number does not widen small integers
+                operands[i] = values.tensor_of_array(np.array(operands[i], kind.numpy), kind)
+    return operands
 
 
 def _promoted(definition: OpDef, operands: list[Any], cast: Callable[[Any, DType], Any]) -> list[Any]:

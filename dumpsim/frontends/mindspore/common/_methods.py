@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._api import methods
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._listener import observed_methods, unobserved
 from dumpsim.frontends.mindspore._standin import missing_member
 
@@ -59,6 +61,20 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     return operator
 
 
+def _inplace(name: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``x += y``: in a graph the value is written into `x`, op by op a new tensor."""
+
+    def inplace(self: Any, other: Any) -> Any:
+        is_value = self._symbol is not None or type(self).__name__ == "Parameter"
+        if capturing() is None or not is_value or not is_operand(other):
+            return operator(self, other)
+        return _late("function.inplace", "written")(name, self, other)
+
+    inplace.__name__ = f"i{operator.__name__}"
+    inplace.__doc__ = f"``ops.{operator.__name__}``, in a graph in place."
+    return inplace
+
+
 def _extents(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` mean the same."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
@@ -84,19 +100,21 @@ class TensorMethods:
     __mul__, __rmul__ = _binary("muls"), _binary("muls", swapped=True)
     __truediv__, __rtruediv__ = _binary("divs"), _binary("divs", swapped=True)
     __floordiv__, __rfloordiv__ = _binary("floor_div"), _binary("floor_div", swapped=True)
-    __mod__, __rmod__ = _binary("remainder"), _binary("remainder", swapped=True)
+    __mod__, __rmod__ = _binary("modulo"), _binary("modulo", swapped=True)
     __pow__, __rpow__ = _binary("pow"), _binary("pow", swapped=True)
     __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", swapped=True)
     __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", swapped=True)
     __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", swapped=True)
     __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True)
-    __lt__, __le__ = _binary("less_than"), _binary("less_equal")
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    # x += y makes a new tensor [observed 2.10 on a CPU], but is a call of its own name for those who listen
-    __iadd__, __isub__, __imul__, __ifloordiv__, __imod__ = __add__, __sub__, __mul__, __floordiv__, __mod__
+    # op by op x += y makes a new tensor [observed 2.10 on a CPU], but is a call of its own name for those who listen
+    __iadd__, __isub__ = _inplace("Add", __add__), _inplace("Sub", __sub__)
+    __imul__, __itruediv__ = _inplace("Mul", __mul__), _inplace("Div", __truediv__)
+    __ifloordiv__, __imod__ = _inplace("FloorDivide", __floordiv__), _inplace("Remainder", __mod__)
 
     def __eq__(self, other: object) -> Any:
-        return _late("function.arithmetic", "equal")(self, other) if is_operand(other) else False
+        return _late("function.arithmetic", "equals")(self, other) if is_operand(other) else False
 
     def __ne__(self, other: object) -> Any:
         return _late("function.arithmetic", "not_equal")(self, other) if is_operand(other) else True
@@ -130,9 +148,43 @@ class TensorMethods:
         holder = "Parameter" if type(self).__name__ == "Parameter" else "Tensor"
         raise missing_member(self, holder, f"'{type(self).__name__}' object has no attribute '{name}'", name)
 
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
-        """Place of the largest element along `axis`, of all elements where there is none."""
+    def argmax(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+        """Place of the largest element along `axis`, of all elements where there is none; `dim` is another overload."""
+        if options:
+            return _late("function.reduce", "argmax_of")(self, *_dim("argmax", options, axis, keepdims))
         return _op("argmax")(self, axis, keepdims)
+
+    def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+        """Deviation along axes, with `ddof` taken from their number of elements."""
+        return _late("function.reduce", "std_by_sums")(self, axis, ddof, keepdims)
+
+    def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+        """Variance along axes, with `ddof` taken from their number of elements."""
+        return _late("function.reduce", "var_by_sums")(self, axis, ddof, keepdims)
+
+    def masked_fill(self, mask: "Tensor", value: Any) -> Any:
+        """``ops.masked_fill``; a number is filled in by the composite MaskedFillScalar. [observed 2.10]"""
+        if isinstance(value, TensorMethods):
+            return _op("masked_fill")(self, mask, value)
+        return _late("function._single", "single")("MaskedFillScalar", [self, mask, value])
+
+    def eq(self, other: Any) -> Any:
+        """``==``."""
+        return _late("function.arithmetic", "equals")(self, other)
+
+    def mul(self, other: Any) -> Any:
+        """``*``."""
+        return _late("function.arithmetic", "muls")(self, other)
+
+    multiply = mul
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Any:
+        """``/``; `rounding_mode` rounds the quotient."""
+        if rounding_mode is None:
+            return _late("function.arithmetic", "divs")(self, other)
+        return _op("div")(self, other, rounding_mode=rounding_mode)
+
+    divide = div
 
     def argmin(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
         """Place of the smallest element along `axis`, of all elements where there is none."""
@@ -149,12 +201,7 @@ class TensorMethods:
 
     def isclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> "Tensor":
         """Whether elements are equal within ``atol + rtol * abs(other)``."""
-        difference = _op("abs")(_op("sub")(self, other))
-        bound = _op("abs")(other) * rtol + atol
-        close = _op("logical_or")(_op("less_equal")(difference, bound), _op("equal")(self, other))
-        if not equal_nan:
-            return close
-        return _op("logical_or")(close, _op("logical_and")(_op("isnan")(self), _op("isnan")(other)))
+        return _op("isclose")(self, other, rtol, atol, equal_nan)
 
     def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
         """Whether all elements are equal within ``atol + rtol * abs(other)``."""
@@ -186,11 +233,13 @@ class TensorMethods:
         """As `reshape`: the emulation has no strided views."""
         return _op("reshape")(self, _extents(shape))
 
-    def view_as(self, other: "Tensor") -> "Tensor":
+    def view_as(self, other: "Tensor") -> Any:
+        """Reshape to the shape of `other`, by the composite ViewAs. [observed 2.10]"""
+        return _late("function._single", "single")("ViewAs", [self, other])
+
+    def reshape_as(self, other: "Tensor") -> "Tensor":
         """Reshape to the shape of `other`."""
         return _op("reshape")(self, other.shape)
-
-    reshape_as = view_as
 
     def transpose(self, *axes: Any) -> "Tensor":
         """``ops.transpose``; without axes, all axes reversed."""
@@ -290,19 +339,27 @@ class TensorMethods:
         """Number of elements."""
         return self.size
 
-    def new_zeros(self, size: Any, dtype: DType | None = None) -> "Tensor":
+    def new_zeros(self, size: Any, dtype: DType | None = None) -> Any:
         """Zeros of a shape, in the tensor's number type unless told otherwise."""
-        return _op("zeros")(size, dtype or self.dtype)
+        return _late("function._single", "single")("NewZeros", [self, size, dtype])
 
-    def new_ones(self, size: Any, dtype: DType | None = None) -> "Tensor":
+    def new_ones(self, size: Any, dtype: DType | None = None) -> Any:
         """Ones of a shape, in the tensor's number type unless told otherwise."""
-        return _op("ones")(size, dtype or self.dtype)
+        return _late("function._single", "single")("NewOnes", [self, size, dtype])
 
 
 def _dtype(name: str) -> DType:
     from dumpsim.frontends.mindspore.common import dtype as mstype
 
     return mstype.number(name)
+
+
+def _dim(name: str, options: dict[str, Any], axis: Any, keepdims: Any) -> tuple[Any, Any]:
+    """The arguments ``dim`` and ``keepdim`` of an overload."""
+    dim, keepdim = options.pop("dim", axis), options.pop("keepdim", keepdims)
+    if options:
+        raise ScriptTypeError(f"unexpected keyword arguments {sorted(options)}", where=f"Tensor.{name}")
+    return dim, keepdim
 
 
 def _extreme(name: str, tensor: Any, axis: Any, keepdims: bool, return_indices: bool) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
-from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.core.generator import Mersenne, Mersenne64, shuffled
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.iterator import RowIterator
 

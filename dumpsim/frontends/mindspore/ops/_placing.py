@@ -13,7 +13,7 @@ from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, less_than
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, less
 
 __all__ = ["placed"]
 
@@ -55,7 +55,7 @@ def placed(tensor: Tensor, index: Any, value: Any) -> Tensor:
 
 def _by_tensor(tensor: Tensor, places: Tensor, value: Any) -> Tensor:
     extent = Tensor(np.array(tensor.shape[0], places._dtype.numpy))
-    wrapped = single("Select", [less_than(places, 0), single("Add", [places, extent]), places])
+    wrapped = single("Select", [less(places, 0), single("Add", [places, extent]), places])
     rows = single("ExpandDims", [wrapped, -1])
     return single("TensorScatterUpdate", [tensor, rows, _fitted(value, tensor, (*places.shape, *tensor.shape[1:]))])
 

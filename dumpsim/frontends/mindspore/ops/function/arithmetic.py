@@ -10,7 +10,6 @@ import numpy as np
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.values import abstract_of
-from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.ops.promotion import operand_type
@@ -41,6 +40,9 @@ __all__ = [
 ]
 
 
+_MIXED = ("Mul", "Div", "Equal", "Less", "RemainderTensorTensor")  # they take operands of different number types
+
+
 def is_number(value: Any) -> bool:
     """Whether `value` is a host number."""
     return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
@@ -53,6 +55,14 @@ def cast_to(value: Any, kind: Any) -> Tensor:
     return Tensor._around(np.asarray(value, dtype=kind.numpy))
 
 
+def _check_operands(op_type: str, *values: Any) -> None:
+    for value in values:
+        if not isinstance(value, Tensor) and not is_number(value) and not isinstance(value, np.ndarray):
+            raise ScriptTypeError(
+                f"an operand has the type {type(value).__name__}", where=op_type, allowed=("Tensor", "number", "bool")
+            )
+
+
 def promote(op_type: str, *values: Any) -> list[Tensor]:
     """Tensors of the common type.
 
@@ -61,17 +71,16 @@ def promote(op_type: str, *values: Any) -> list[Tensor]:
     ScriptTypeError
         For a value that is neither a tensor nor a number.
     """
-    for value in values:
-        if not isinstance(value, Tensor) and not is_number(value) and not isinstance(value, np.ndarray):
-            raise ScriptTypeError(
-                f"an operand has the type {type(value).__name__}", where=op_type, allowed=("Tensor", "number", "bool")
-            )
+    _check_operands(op_type, *values)
     kind = operand_type([abstract_of(value) for value in values])
     return [cast_to(value, kind) for value in values]
 
 
 def binary(op_type: str, x: Any, y: Any) -> Tensor:
-    """A primitive on two promoted operands."""
+    """A primitive on two operands, promoted where the operator wants it."""
+    if op_type in _MIXED:
+        _check_operands(op_type, x, y)
+        return single(op_type, [x, y])
     return single(op_type, promote(op_type, x, y))
 
 
@@ -111,25 +120,17 @@ def muls(input: Any, other: Any) -> Tensor:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient; ``rounding_mode`` "floor" or "trunc" rounds it."""
-    output = binary("Div", input, other)
-    if rounding_mode == "floor":
-        output = call("Floor", [output])
-    elif rounding_mode == "trunc":
-        output = call("Trunc", [output])
-    elif rounding_mode is not None:
+    """Quotient; ``rounding_mode`` "floor" or "trunc" rounds it by the composite DivMod. [observed 2.10]"""
+    if rounding_mode in ("floor", "trunc"):
+        return single("DivMod", [*promote("DivMod", input, other), 2 if rounding_mode == "floor" else 1])
+    if rounding_mode is not None:
         raise ScriptTypeError(
             f"{rounding_mode!r} is not a rounding mode", where="div(rounding_mode)", allowed=("floor", "trunc", None)
         )
-    return output
+    return binary("Div", input, other)
 
 
 true_divide = divide = div
-
-
-def as_float(x: Tensor) -> Tensor:
-    """Integers as Float32, others as they are."""
-    return x if x._dtype.kind in ("float", "complex") else cast_to(x, mstype.float32)
 
 
 def divs(input: Any, other: Any) -> Tensor:
@@ -137,7 +138,7 @@ def divs(input: Any, other: Any) -> Tensor:
     if is_number(other):
         return _with_number("Divs", input, other)
     if is_number(input):
-        return muls(call("Reciprocal", [as_float(other)]), input)
+        return muls(call("Reciprocal", [other]), input)
     return binary("Div", input, other)
 
 
@@ -155,11 +156,16 @@ def floor_mod(x: Any, y: Any) -> Tensor:
 
 
 def remainder(input: Any, other: Any) -> Tensor:
+    """What a rounded quotient leaves, by FloorDiv, a product and Sub. [observed 2.10]"""
+    return sub(input, muls(floor_div(input, other), other))
+
+
+def modulo(input: Any, other: Any) -> Tensor:
     """``%``: a composite operator around FloorMod. [observed 2.10]"""
     if is_number(other):
         return _with_number("RemainderTensorScalar", input, other)
     if is_number(input):
-        return binary("FloorMod", input, other)
+        return _with_number("RemainderScalarTensor", input, other)
     return binary("RemainderTensorTensor", input, other)
 
 
@@ -189,6 +195,13 @@ def not_equal(input: Any, other: Any) -> Tensor:
 
 
 eq = equal
+
+
+def equals(input: Any, other: Any) -> Tensor:
+    """``==``: with a number it is the composite EqScalar. [observed 2.10]"""
+    return _with_number("EqScalar", input, other) if is_number(other) else binary("Equal", input, other)
+
+
 ne = not_equal
 
 
@@ -209,8 +222,8 @@ ge = greater_equal
 
 
 def less(input: Any, other: Any) -> Tensor:
-    """Whether elements of `input` are smaller."""
-    return binary("Less", input, other)
+    """Whether elements of `input` are smaller: with a number the composite LessScalar. [observed 2.10]"""
+    return _with_number("LessScalar", input, other) if is_number(other) else binary("Less", input, other)
 
 
 lt = less
@@ -222,11 +235,6 @@ def less_equal(input: Any, other: Any) -> Tensor:
 
 
 le = less_equal
-
-
-def less_than(input: Any, other: Any) -> Tensor:
-    """``<``: with a number it is the composite LessScalar. [observed 2.10]"""
-    return _with_number("LessScalar", input, other) if is_number(other) else binary("Less", input, other)
 
 
 def _no_floats(name: str, *values: Any) -> None:
@@ -256,7 +264,7 @@ def bitwise_xor(input: Any, other: Any) -> Tensor:
 
 def invert(input: Tensor) -> Tensor:
     """``~``: LogicalNot, of numbers too. [observed 2.10]"""
-    return single("LogicalNot", [input if input._dtype.kind == "bool" else cast_to(input, mstype.bool_)])
+    return single("LogicalNot", [input])
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:

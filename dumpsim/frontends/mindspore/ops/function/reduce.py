@@ -146,16 +146,12 @@ amax, amin = reduce_max, reduce_min
 
 def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements along axes are true."""
-    return single("ReduceAll", [_truth(input), _axes(axis), keep_dims])
+    return single("ReduceAll", [input, _axes(axis), keep_dims])
 
 
 def reduce_any(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether one element along axes is true."""
-    return single("ReduceAny", [_truth(x), _axes(axis), keep_dims])
-
-
-def _truth(x: Tensor) -> Tensor:
-    return x if x._dtype.kind == "bool" else cast_to(x, mstype.bool_)
+    return single("ReduceAny", [x, _axes(axis), keep_dims])
 
 
 all, any = reduce_all, reduce_any
@@ -164,6 +160,11 @@ all, any = reduce_all, reduce_any
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **options: Any) -> Tensor:
     """Place of the largest element along an axis, of all elements where the axis is None."""
     return _place("Argmax", mstype.int64, input, options.pop("axis", dim), _kept(keepdim, options))
+
+
+def argmax_of(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """As `argmax`, by the composite operator ArgMaxExt: the overload of the method with ``dim``. [observed 2.10]"""
+    return single("ArgMaxExt", [input, dim, keepdim])
 
 
 def argmin(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -232,7 +233,20 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def var(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Variance along axes, with `ddof` taken from their number of elements. [observed 2.10]"""
+    """Variance along axes, the square of `std`. [observed 2.10]"""
+    return pow(std(input, axis, ddof, keepdims), 2)
+
+
+def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Deviation along axes, with `ddof` taken from their number of elements: the first output of ReduceStd."""
+    if ddof not in (0, 1):
+        return std_by_sums(input, axis, ddof, keepdims)
+    output: Tensor = call("ReduceStd", [input, _axes(axis), bool(ddof), bool(keepdims)])[0]
+    return output
+
+
+def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Variance as the method of Tensor has it. [observed 2.10]"""
     axes = _axes(axis)
     count = 1
     for place in axes or range(input.ndim):
@@ -240,12 +254,12 @@ def var(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
     centre = call("ReduceMean", [input, axes, True])
     squares = pow(sub(input, centre), 2)
     total = call("ReduceSum", [squares, axes, keepdims, False])
-    return div(total, Tensor(count - int(ddof), total._dtype))
+    return div(total, count - int(ddof))
 
 
-def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Square root of `var`."""
-    return pow(var(input, axis, ddof, keepdims), 0.5)
+def std_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Square root of `var_by_sums`, the method of Tensor."""
+    return pow(var_by_sums(input, axis, ddof, keepdims), 0.5)
 
 
 def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: N803 - vendor's name
@@ -261,6 +275,6 @@ def logsumexp(input: Tensor, axis: Any, keep_dims: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, without overflow."""
     axes = _axes(axis)
     largest = call("ReduceMax", [input, axes, True])
-    total = call("ReduceSum", [call("Exp", [sub(input, largest)]), axes, keep_dims, False])
+    total = call("SumExt", [call("Exp", [sub(input, largest)]), axes, keep_dims, None])
     shift = largest if keep_dims else call("Squeeze", [largest, axes])
     return single("Add", [call("Log", [total]), shift])
