@@ -367,6 +367,7 @@ OPS = (
         kernel=_div_mod,
         prim_func=True,
         composite=True,
+        stop=True,  # its quotients are rounded wherever a script asks for it
     ),
     OpDef(
         name="SplitWithSize",

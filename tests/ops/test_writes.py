@@ -241,5 +241,8 @@ def test_every_operator_is_tested() -> None:
         InplaceScatterSrc InplaceMaskedFillTensor TensorScatterElements SoftplusExt EmbeddingLookup SparseGatherV2
         Reduce AlltoAll AlltoAllV AlltoAllVC AllGatherV ReduceScatterV CollectiveScatter CollectiveGather Send Receive
         Barrier NeighborExchange NeighborExchangeV2 BatchISendIRecv MirrorPad
+        EqScalar RemainderScalarTensor ReduceStd MaskedFillScalar ArgMaxExt NewZeros NewOnes ViewAs
+        InplaceAddExt InplaceAddsExt InplaceSubExt InplaceSubScalar InplaceMul InplaceMuls InplaceDiv InplaceDivs
+        InplaceFloorDivide InplaceFloorDivides InplaceRemainderTensorTensor InplaceRemainderTensorScalar
     """
     assert set(names()) - cased - slopes == set(others.split())

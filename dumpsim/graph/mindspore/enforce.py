@@ -102,7 +102,7 @@ class _Enforcer:
         """A weight that several Loads read is copied after each; so is one that is a result as it is."""
         loads: dict[int, list[Node]] = {}
         for node in topological([self.graph.output, *self.graph.trail], uses):
-            if node.op_type == "Load":
+            if node.op_type == "Load" and not self._is_inplace(node):
                 loads.setdefault(id(node.operands[0]), []).append(node)
         copied = {id(load): load for group in loads.values() if len(group) > 1 for load in group}
         copied |= {id(value): value for value in self._results()}
@@ -111,6 +111,11 @@ class _Enforcer:
             self.users.replace(load, move)
             self.users.add(move, load)
             self.graph.trail.append(move)
+
+    def _is_inplace(self, load: Node) -> bool:
+        """Whether a weight is only read by the operator that writes it in place, which takes the weight itself."""
+        readers = [user for user in self.users.of(load) if user.op_type not in ("UpdateState", "MakeTuple")]
+        return bool(readers) and all(user.op_type.startswith("Inplace") for user in readers)
 
     def _results(self) -> list[Node]:
         value = self.graph.output

@@ -68,7 +68,7 @@ def _inplace(name: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, A
         is_value = self._symbol is not None or type(self).__name__ == "Parameter"
         if capturing() is None or not is_value or not is_operand(other):
             return operator(self, other)
-        return _late("function.inplace", "written")(name, self, other)
+        return _late("_inplace", "written")(name, self, other)
 
     inplace.__name__ = f"i{operator.__name__}"
     inplace.__doc__ = f"``ops.{operator.__name__}``, in a graph in place."

@@ -1,0 +1,74 @@
+"""Operators that expressions of a script become, in the forms that only PYNATIVE runs, against numpy."""
+
+import numpy as np
+import pytest
+
+from dumpsim.core.dtype import dtype
+from dumpsim.ops.promotion import number_type, with_common_type
+from dumpsim.ops.rules import type_number, type_of
+from dumpsim.ops.table import find
+
+X = np.array([[1.5, -2.0, 7.0], [0.25, 3.0, -4.5]], np.float32)
+Y = np.array([[2.0, 4.0, -3.0], [0.5, 1.0, 2.0]], np.float32)
+MASK = np.array([[True, False, True], [False, True, False]])
+
+KERNELS = {
+    "EqScalar": ((X, 3), X == 3),
+    "RemainderScalarTensor": ((7, Y), np.mod(np.float32(7), Y)),
+    "MaskedFillScalar": ((X, MASK, 0.5), np.where(MASK, np.float32(0.5), X)),
+    "ArgMaxExt": ((X, 1, False), X.argmax(1)),
+    "NewZeros": ((X, (2, 2), None), np.zeros((2, 2), np.float32)),
+    "NewOnes": ((X, 4, dtype("int32")), np.ones(4, np.int32)),
+    "ViewAs": ((X, np.zeros((3, 2))), X.reshape(3, 2)),
+    "InplaceAddExt": ((X, Y, 2), X + Y * 2),
+    "InplaceAddsExt": ((X, 3, 2), X + 6),
+    "InplaceSubExt": ((X, Y, 1), X - Y),
+    "InplaceSubScalar": ((X, 3, 1), X - 3),
+    "InplaceMul": ((X, Y), X * Y),
+    "InplaceMuls": ((X, 3), X * 3),
+    "InplaceDiv": ((X, Y), X / Y),
+    "InplaceDivs": ((X, 2), X / 2),
+    "InplaceFloorDivide": ((X, Y), np.floor_divide(X, Y)),
+    "InplaceFloorDivides": ((X, 2), np.floor_divide(X, 2)),
+    "InplaceRemainderTensorTensor": ((X, Y), np.mod(X, Y)),
+    "InplaceRemainderTensorScalar": ((X, 2), np.mod(X, 2)),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel(name):
+    operands, expected = KERNELS[name]
+    result = find(name).kernel(*operands)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    assert np.asarray(result).dtype == expected.dtype
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axis", [(), (1,), (0, 1)])
+def test_standard_deviation_and_mean(axis, keep, unbiased):
+    std, mean = find("ReduceStd").kernel(X, axis, unbiased, keep)
+    axes = axis or (0, 1)
+    np.testing.assert_allclose(std, X.std(axis=axes, ddof=int(unbiased), keepdims=keep), rtol=1e-6)
+    np.testing.assert_allclose(mean, X.mean(axis=axes, keepdims=keep), rtol=1e-6)
+
+
+def test_mixed_operands_are_brought_to_one_type_by_the_kernel():
+    product = find("Mul").kernel(X, np.array([1, 2, 3], np.int32))
+    assert product.dtype == np.float32  # numpy alone would make it float64
+    assert with_common_type(np.add)(np.uint8(200), np.int8(100)).dtype == np.int16
+
+
+@pytest.mark.parametrize(
+    ("tensor", "number", "kind"),
+    [("uint8", "int64", "int32"), ("float32", "float32", "float32"), ("float16", "float32", None),
+     ("float16", "int64", "int32"), ("float64", "float32", None), ("bool", "bool", "bool")],
+)  # fmt: skip
+def test_number_type_beside_a_tensor(tensor, number, kind):
+    found = number_type(dtype(tensor), dtype(number))
+    assert (found and found.name) == kind
+
+
+@pytest.mark.parametrize("name", ["bool", "int32", "int64", "uint8", "float16", "float32", "float64"])
+def test_numbers_of_types(name):
+    assert type_of(type_number(dtype(name))) == dtype(name)
