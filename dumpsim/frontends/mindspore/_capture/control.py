@@ -56,6 +56,14 @@ __all__ = [
 
 slice = builtins.slice
 
+
+def _contains(sequence: Any, element: Any) -> bool:
+    """``element in sequence``; a value of the graph equals no constant. [observed 2.10]"""
+    if values.is_symbolic(element) and isinstance(sequence, (tuple, list)):
+        return any(one is element for one in sequence)
+    return element in sequence
+
+
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
         "Add": operator.add,
@@ -77,8 +85,8 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
         "GtE": operator.ge,
         "Eq": operator.eq,
         "NotEq": operator.ne,
-        "In": lambda element, sequence: element in sequence,
-        "NotIn": lambda element, sequence: element not in sequence,
+        "In": lambda element, sequence: _contains(sequence, element),
+        "NotIn": lambda element, sequence: not _contains(sequence, element),
     }
 )
 _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
