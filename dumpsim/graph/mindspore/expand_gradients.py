@@ -83,6 +83,8 @@ class _Expander:
                 self.expand(block)
             if node.op_type == GRADIENT:
                 self.results[id(node)] = self._differentiated(node)
+                if any(isinstance(value, Parameter) and value.is_weight for value in wanted_of(node)):
+                    graph.differentiates_weights = True
             elif node.op_type == "TupleGetItem" and id(node.operands[0]) in self.results:
                 self._take(node)
             elif any(one is not other for one, other in zip(before, node.operands, strict=True)) and is_foldable(node):

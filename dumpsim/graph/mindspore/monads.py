@@ -60,7 +60,7 @@ class _Weaver:
         for at, node in enumerate(nodes):
             self.is_inner = at < first
             if at == first:
-                self.zeros = any(has_effect(later, self.find) for later in nodes[first:])
+                self.zeros = self.graph.differentiates_weights
             if node.blocks:
                 self._control(node)
             if has_effect(node, self.find) and not node.blocks:
@@ -132,10 +132,9 @@ class _Weaver:
         if not reads:
             return
         items = joined(reads.inner or reads.outer)
-        if zeros or (reads.inner and reads.outer):  # the outer function's own Loads join the inner ones a round later
-            outer = joined(reads.outer) if reads.inner else []
-            items = _once([*reversed(items), *reversed(outer)])
-        scope = "Default" if zeros else reads.last().scope
+        if reads.inner and (zeros or reads.outer):  # the outer function's own Loads join the inner ones a round later
+            items = _once([*reversed(items), *reversed(joined(reads.outer))])
+        scope = "Default" if zeros and not reads.outer else reads.last().scope
         if len(items) == 1:
             self._advance(items[0], scope)
             return

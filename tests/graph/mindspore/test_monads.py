@@ -112,3 +112,18 @@ def test_loads_on_both_sides_of_a_write_of_the_weight_stay_two(net, weights):
     net.op("Assign", a, x)
     found = compiled(net, net.op("Add", x, a))
     assert sum("Load(a" in line for line in found) == 2
+
+
+@pytest.mark.parametrize(("by_weights", "order"), [(True, "c a b"), (False, "b a c")])
+def test_loads_in_front_of_a_gradient(net, weights, by_weights, order):
+    """The zeros of gradients by weights read these once more, which turns the order round. [corpus h_gradgraph]"""
+    x = net.input("x", (2,))
+    for weight in weights:
+        x = net.op("Mul", x, weight)
+    back = net.op("Mul", x, weights[0])
+    back.scope = "Gradients/Default"
+    net.graph.differentiates_weights = by_weights
+    found = compiled(net, back)
+    names = {line.split()[0]: line[line.index("(") + 1] for line in found if " Load(" in line}
+    (bundle,) = (line for line in found if "MakeTuple" in line)
+    assert [names[one] for one in bundle[bundle.index("(") + 1 : -1].replace("%", "").split(", ")] == order.split()
