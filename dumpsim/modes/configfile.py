@@ -176,7 +176,7 @@ def _draft(text: bytes, environment: Mapping[str, str], profile: Profile, device
     except JsonTextError as error:
         # number overflow is not a parse error for the vendor and loses its head line
         head = "Parse dump json failed, error:" if "parse_error" in str(error) else ""
-        raise DumpConfigError("the file is not JSON", where=file, vendor=f"{head}{error}", code="DS-CFG-084") from error
+        raise DumpConfigError("the file is not JSON", where=file, vendor=f"{head}{error}", code="DS-CFG-084") from None
     return Draft(profile=profile, document=document, environment=environment, device_id=device_id)
 
 

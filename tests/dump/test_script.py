@@ -155,6 +155,16 @@ def test_private_layouts(run, trans_flag):
     assert name.endswith("DefaultFormat.float32.npy" if trans_flag else "FRACTAL_NZ.float16.npy")
 
 
+def test_the_error_of_a_config_that_is_no_json_is_the_vendors_only(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(json, "dumps", lambda document: '{"common_dump_settings": {"dump_mode": 0,}')
+    _, told = run(code=1)
+    assert (
+        "DumpConfigError: Parse dump json failed, error:[json.exception.parse_error.101] parse error at line 1" in told
+    )
+    assert "JsonTextError" not in told
+    assert "direct cause" not in told
+
+
 def test_an_unset_jit_level_follows_the_chip(run, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(script.read_text().replace(', jit_level="O0"', ""))
