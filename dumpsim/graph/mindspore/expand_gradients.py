@@ -124,6 +124,7 @@ class _Expander:
             block=self._block,
             graphs=tuple(self._open),
             sums=given.sums,
+            parameters={id(value): given.scope for value in wanted[: given.arguments]},
         )
         try:
             found = reverse(output, seed_of(node), wanted, builder, nodes=nodes)

@@ -41,6 +41,10 @@ class Differentiated:
         Whether the gradient is zeros by what the outputs do not depend on; nothing otherwise.
     sums : str
         Scope of the sums of gradients, where it is not that of the value that they are for.
+    arguments : int
+        Wanted values that are arguments of the function, in front of the others.
+    scope : str
+        Scope of the function and so of its formal parameters, to which the sums of gradients by arguments belong.
     """
 
     outputs: Shape
@@ -50,6 +54,8 @@ class Differentiated:
     nodes: Sequence[Node] | None = None
     fills: bool = True
     sums: str = ""
+    arguments: int = 0
+    scope: str = "Default"
 
 
 def gradient_node(output: Value, seed: Any, wanted: Sequence[Value], **about: Any) -> Node:

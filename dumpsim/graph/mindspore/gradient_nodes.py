@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ class NodeBuilder(NodeMaker):
         The graphs that hold the nodes of the forward pass, for control flow.
     sums : str, optional
         Scope of the sums of gradients, where it is not that of the value that they are for.
+    parameters : mapping, optional
+        For the id of an argument of the differentiated function the scope of the formal parameter.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class NodeBuilder(NodeMaker):
         block: Callable[[str], AbstractContextManager[Graph]] | None = None,
         graphs: Sequence[Graph] = (),
         sums: str = "",
+        parameters: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(find, self._placed)
         self._into = place
         self._block = block
         self._graphs = graphs
         self._sums = sums
+        self._parameters = parameters
         self._late: list[Constant] = []
         self._inlined: dict[int, Value] = {}  # by id of what stands for it in the graph of a rule
         self._scopes = scopes
@@ -90,13 +95,14 @@ class NodeBuilder(NodeMaker):
             self._scope, self._forward = before
 
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
-        """The sum of several gradients of `value`: one AddN in the scope of the value. [observed 2.10]"""
+        """The sum of several gradients of `value`: one AddN in the scope of the value. [spec vendor 3.6]"""
         summands = [gradient for gradient in gradients if not is_filled(gradient, 0)]
         if not summands:
             return gradients[0]
         if len(summands) == 1:
             return summands[0]
         scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
+        scope = self._parameters.get(id(value), scope)
         with self._at(self._sums or f"Gradients/{scope}", value if isinstance(value, Node) else None):
             return super().emit("AddN", tuple(summands))
 

@@ -1,10 +1,9 @@
 """Which scope the gradient of a node belongs to.
 
 The vendor makes one backward graph for all primitives that are equal, attributes included, in the scope of the one
-that comes first among the values of the differentiated graph. That is the order in which its functions were inlined:
-breadth-first from the result, where whatever a change touches is queued again. `shared_scopes` repeats that walk on the
-calls of the capture.
-[observed 2.10: the recorded training steps, and nets of nested cells]
+that comes first in the differentiated graph's table of primitives. [spec vendor 3.4, 3.5] When a function is inlined,
+its table is put behind that of its caller. The optimizer inlines breadth-first from the result, where whatever a change
+touches is queued again; `shared_scopes` repeats that walk on the calls of the capture. [source optimizer/opt.cc]
 """
 
 from collections import deque

@@ -285,6 +285,7 @@ def _compile(
     scope = trace.scope_of(cell) if cell is not None else None
     if scope is not None:  # the cell was a part of another network before, which named it [observed 2.10]
         tracer.frame.scope = tracer.frame.call_scope = scope
+    control.begin(tracer, construct)
     labels = _labels(construct.function, len(bound), args, kwargs, constants)
     hints = list(stated) if isinstance(stated, (tuple, list)) else []
     symbols = iter(

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
-from dumpsim.frontends.mindspore._capture import numbering, rewrite, trace, values, vendor
+from dumpsim.frontends.mindspore._capture import numbering, resolutions, rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, leaving, negation, static
@@ -30,6 +30,7 @@ from dumpsim.graph.graph import Node, text_of
 __all__ = [
     "Unbound",
     "attribute",
+    "begin",
     "binary",
     "branch",
     "call",
@@ -133,7 +134,7 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     tracer.at(position, entering=False)
     with tracer.calls.calling(name):  # the vendor's overload for tensors is a function
         if name in vendor.THROUGH_FUNCTION:
-            with tracer.entering(scope=tracer.scope_of_function(function), name=name):
+            with tracer.entering_operator(function, name=name):
                 return function(left, right)
         result = function(left, right)
     op_type, names = vendor.OPERATOR_ATTRS.get(name, ("", {}))
@@ -150,7 +151,7 @@ def unary(position: Position, name: str, operand: Any) -> Any:
     if tracer is None or not _is_graph_value(operand):
         return function(operand)
     tracer.at(position, entering=False)
-    with tracer.calls.calling(name), tracer.entering(scope=tracer.scope_of_function(function), name=name):
+    with tracer.calls.calling(name), tracer.entering_operator(function, name=name):
         return function(operand)
 
 
@@ -201,6 +202,7 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
     tracer = capturing()
     if tracer is None:
         return function(*args, **kwargs)
+    _look_up(tracer, position.whole.line)
     numbering.function(tracer, position, function, args, kwargs)
     target = getattr(function, "__func__", function)
     tracer.at(position, entering=isinstance(target, types.FunctionType) or _is_cell(function))
@@ -216,16 +218,24 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
         return function(*args, **kwargs)
     plain = inspect.unwrap(target)
-    scope = None if target is not function and _is_cell(function.__self__) else tracer.scope_of_function(plain)
-    with tracer.entering(scope=scope, name=getattr(plain, "__qualname__", "")) as frame:
+    name = getattr(plain, "__qualname__", "")
+    if target is not function and _is_cell(function.__self__):
+        entered = tracer.entering(name=name)
+    else:
+        entered = tracer.entering_function(plain, name=name, is_nested=resolutions.has_branch(plain.__name__))
+    with entered as frame:
         if _is_library(plain):
             result = function(*args, **kwargs)
+            made = [entry.op_type for entry in tracer.calls.open.entries if isinstance(entry, Node)]
+            if "Add" in made and resolutions.has_sum(plain.__name__):
+                tracer.mention(operator.add)
             inner = vendor.INNER_NAMES.get(plain.__name__)
             return result if inner is None else named_all(inner, result)
         if plain.__name__ == "<lambda>" or rewrite.is_rewritten(plain):
             return function(*args, **kwargs)
         new = rewritten(plain)
         frame.definition = new.definition
+        begin(tracer, new)
         if target is not function:
             return new.function(function.__self__, *args, **kwargs)
         return new.function(*args, **kwargs)
@@ -234,6 +244,24 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewritten:
     """The function, rewritten so that it calls this module; see `rewrite.rewritten`."""
     return rewrite.rewritten(function, sys.modules[__name__], name=name)
+
+
+def begin(tracer: Tracer, function: rewrite.Rewritten) -> None:
+    """Note the names that a function looks up in front of its first call whose body looks up others."""
+    tracer.frame.mentions = list(function.mentions)
+    _look_up(tracer, 1)
+
+
+def _look_up(tracer: Tracer, line: int) -> None:
+    """Note the names of the piece of the present function that a line is in."""
+    pending = tracer.frame.mentions
+    while pending and pending[0][0] < line:
+        for value, is_called in pending.pop(0)[1]:
+            target = inspect.unwrap(value) if isinstance(value, types.FunctionType) else None
+            if is_called and (target is None or not _is_library(target)):
+                break
+            if target is not None:
+                tracer.mention(target)
 
 
 def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -245,6 +273,7 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     numbering.cell(tracer, cell, args)
     with tracer.entering(scope=trace.scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
         frame.definition = construct.definition
+        begin(tracer, construct)
         result = cell._run_construct(partial(construct.function, cell), args, kwargs)
     if not kwargs:
         tracer.keep_result(cell, args, result)

@@ -6,7 +6,10 @@ from typing import Any
 
 from dumpsim.core.irdoc import SourceLine
 
-__all__ = ["Frame", "Position", "Source"]
+__all__ = ["Frame", "Mentions", "Position", "Source"]
+
+# the line of the loop in front, then what stands behind the names, and whether it is called; see `names.looked_up`
+Mentions = tuple[int, tuple[tuple[Any, bool], ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +50,20 @@ class Source:
 class Frame:
     """One function that is being captured.
 
-    `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `blocks` counts the
-    branches of the function that enclose the present statement.
+    `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `own_scope` is that of the
+    operators that are no part of a branch, where it is another; `blocks` counts the branches of the function that
+    enclose the present statement.
     """
 
     scope: str
     call_scope: str
+    own_scope: str = ""
     definition: SourceLine | None = None
     position: SourceLine | None = None
     blocks: int = 0
     cell: Any = None
     name: str = ""
+    mentions: list[Mentions] = field(default_factory=list)  # what is still to be looked up
     made: set[int] = field(default_factory=set)  # ids of the nodes that this frame's own statements made
 
     def lines(self) -> tuple[SourceLine, ...]:

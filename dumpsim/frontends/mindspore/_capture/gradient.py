@@ -75,7 +75,7 @@ def differentiate(
     tracer = capturing()
     wanted = [*(args[position] for position in positions), *weights]
     if tracer is not None:
-        value, gradients = _in_capture(tracer, fn, args, kwargs, wanted, sens, has_aux)
+        value, gradients = _in_capture(tracer, fn, args, kwargs, wanted, len(positions), sens, has_aux)
     else:
         value, gradients = _at_once(fn, args, kwargs, wanted, sens, has_aux)
     return value, tuple(gradients[: len(positions)]), tuple(gradients[len(positions) :])
@@ -90,6 +90,7 @@ def _in_capture(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     wanted: Sequence[Any],
+    arguments: int,
     sens: Any,
     has_aux: bool,
 ) -> tuple[Any, list[Any]]:
@@ -103,7 +104,17 @@ def _in_capture(
     needed = needing(nodes, leaves)
     rules = [each for node in nodes if id(node) in needed for each in everything([node])]
     custom_gradient.capture_rules(tracer, tracer.rules, rules)
-    node = tracer.append(gradient_node(output, seed, leaves, function=call, around=tracer.calls.open))
+    node = tracer.append(
+        gradient_node(
+            output,
+            seed,
+            leaves,
+            function=call,
+            around=tracer.calls.open,
+            arguments=arguments,
+            scope=tracer.scope_of_callee(fn),
+        )
+    )
     return value, list(tracer.unpack(node, node.abstract))
 
 

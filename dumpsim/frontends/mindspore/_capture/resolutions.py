@@ -9,7 +9,19 @@ call. ``(axis)`` marks the form that has more than the tensor.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["CALLS", "CELLS", "ITERATION", "OPERATORS", "PRIMITIVES", "PROPERTIES", "SUBSCRIPTS", "TRUTH", "is_function"]
+__all__ = [
+    "CALLS",
+    "CELLS",
+    "ITERATION",
+    "OPERATORS",
+    "PRIMITIVES",
+    "PROPERTIES",
+    "SUBSCRIPTS",
+    "TRUTH",
+    "has_branch",
+    "has_sum",
+    "is_function",
+]
 
 _NOT = "logical_not _scalar_tensor_to_scalar bool_"
 _INTS = f"_normalize_int_sequence {_NOT}"  # a sequence of integers is put in order
@@ -30,6 +42,28 @@ _FUNCTIONS = frozenset(
 def is_function(name: str) -> bool:
     """Whether a name is that of a function, or of a part of one (``name:part``)."""
     return name in _FUNCTIONS or ":" in name
+
+
+def has_branch(name: str) -> bool:
+    """Whether a function of ``ops`` tests something, so that its operators lie in its branches.
+
+    Examples
+    --------
+    >>> has_branch("relu"), has_branch("tanh")
+    (True, False)
+    """
+    return "bool_" in CALLS.get(name, "").split()
+
+
+def has_sum(name: str) -> bool:
+    """Whether a function of ``ops`` has a ``+`` that is resolved by the types of its operands.
+
+    Examples
+    --------
+    >>> has_sum("gelu"), has_sum("relu")
+    (True, False)
+    """
+    return "add" in CALLS.get(name, "").split()
 
 
 # by the operator and the kind of its operands: "tensor", "sequence", "scalar", "" for any

@@ -12,7 +12,7 @@ import inspect
 import linecache
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import jump
-from dumpsim.frontends.mindspore._capture.frame import Position, Source
+from dumpsim.frontends.mindspore._capture.frame import Mentions, Position, Source
+from dumpsim.frontends.mindspore._capture.names import LookUp, looked_up
 from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
 
 __all__ = ["Rewritten", "is_rewritten", "rewritten"]
@@ -35,10 +36,11 @@ _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.In, ast.No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A function that calls `control`, and the place of its definition."""
+    """A function that calls `control`, the place of its definition, and what its text names, see `names.looked_up`."""
 
     function: Callable[..., Any]
     definition: SourceLine
+    mentions: tuple[Mentions, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class _Template:
     factory: types.CodeType
     positions: tuple[Position, ...]
     definition: SourceLine
+    names: tuple[tuple[int, tuple[LookUp, ...]], ...]
 
 
 def is_rewritten(function: types.FunctionType) -> bool:
@@ -74,7 +77,21 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
     cells = [cell.cell_contents for cell in target.__closure__ or ()]
     bound = factory(control, template.positions, *cells)
     bound.__defaults__, bound.__kwdefaults__ = target.__defaults__, target.__kwdefaults__
-    return Rewritten(function=bound, definition=template.definition)
+    known = {**target.__globals__, **dict(zip(code.co_freevars, cells, strict=True))}
+    return Rewritten(
+        function=bound,
+        definition=template.definition,
+        mentions=tuple((line, tuple(_mentioned(names, known))) for line, names in template.names),
+    )
+
+
+def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
+    """What stands behind names such as ``helper`` and ``ops.relu``."""
+    for (first, *rest), is_called in looked_up:
+        value = known.get(first)
+        for attribute in rest:
+            value = getattr(value, attribute, None) if isinstance(value, types.ModuleType) else None
+        yield value, is_called
 
 
 @cache
@@ -102,6 +119,7 @@ def _template(code: types.CodeType, name: str, with_flags: bool) -> _Template:
             raise CaptureError(f"{name} has a 'yield' or 'await', which no graph has", where=f"{path}:{node.lineno}")
     if with_flags:
         jump.without_jumps(definition)
+    names = looked_up(definition)
     source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
     rewriter = _Rewriter(source)
     place = source.line(definition)
@@ -119,7 +137,7 @@ def _template(code: types.CodeType, name: str, with_flags: bool) -> _Template:
     module = ast.fix_missing_locations(ast.Module(body=[factory], type_ignores=[]))
     compiled = compile(module, path, "exec")
     made = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
-    return _Template(factory=made, positions=tuple(rewriter.positions), definition=place)
+    return _Template(factory=made, positions=tuple(rewriter.positions), definition=place, names=names)
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:

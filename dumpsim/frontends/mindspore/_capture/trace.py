@@ -1,5 +1,6 @@
 """The capture of one network: the tracer that records operators as graph nodes."""
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,9 @@ from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Tracer", "assign_scopes", "mark_of", "scope_of"]
+
+
+_DEFAULT = "Default"  # the scope of the root
 
 
 class Tracer:
@@ -52,10 +56,18 @@ class Tracer:
         return tuple(line for frame in self.frames for line in frame.lines())
 
     @contextmanager
-    def entering(self, *, scope: str | None = None, cell: Any = None, name: str = "") -> Iterator[Frame]:
+    def entering(
+        self, *, scope: str | None = None, own_scope: str = "", cell: Any = None, name: str = ""
+    ) -> Iterator[Frame]:
         """A frame for a function or a cell that is being called."""
         caller = self.frame
-        frame = Frame(scope=scope or caller.scope, call_scope=caller.scope, cell=cell or caller.cell, name=name)
+        frame = Frame(
+            scope=scope or caller.scope,
+            call_scope=caller.scope,
+            own_scope=own_scope,
+            cell=cell or caller.cell,
+            name=name,
+        )
         self.frames.append(frame)
         depth = self.calls.enter(name)
         try:
@@ -96,12 +108,38 @@ class Tracer:
                 code="DS-GRD-002",
             )
 
-    def scope_of_function(self, function: Any) -> str:
-        """The scope of the nodes of a function: that of its first call, since the vendor parses a function once.
+    def mention(self, function: Any) -> None:
+        """Note a function that the present function looks up."""
+        self._function_scope(function)
 
-        [observed 2.10: ``+``, ops.reshape and GELU of a second layer carry the names of the first]
-        """
+    def _function_scope(self, function: Any) -> str:
         return self._functions.setdefault(id(function), (function, self.frame.scope))[1]
+
+    def scope_of_callee(self, function: Any) -> str:
+        """The scope of a cell, or that in which a function was looked up first."""
+        scope = scope_of(function) if hasattr(function, "name_cells") else None
+        found = self._functions.get(id(inspect.unwrap(getattr(function, "__func__", function))))
+        return scope or (found[1] if found is not None else self.frame.scope)
+
+    @contextmanager
+    def entering_function(self, function: Any, *, name: str, is_nested: bool = False) -> Iterator[Frame]:
+        """A frame for a function, in the scope in which its name was looked up first. [spec vendor 3.1]
+
+        The vendor parses a function once. Under the bare default its operators still take the scope of the call when it
+        is inlined; what it calls, and what lies in its branches (`is_nested`: all of it), was inlined into it before
+        and keeps the default. [spec vendor 3.2; observed 2.10: helpers called in the root and in cells]
+        """
+        scope = self._function_scope(function)
+        own = self.frame.scope if scope == _DEFAULT and not is_nested else ""
+        with self.entering(scope=scope, own_scope=own, name=name) as frame:
+            yield frame
+
+    @contextmanager
+    def entering_operator(self, function: Any, *, name: str) -> Iterator[Frame]:
+        """A frame for the function behind an operator of Python: all of it takes the scope of the call by default."""
+        scope = self._function_scope(function)
+        with self.entering(scope=None if scope == _DEFAULT else scope, name=name) as frame:
+            yield frame
 
     # -- values
 
@@ -174,7 +212,8 @@ class Tracer:
     def append(self, node: Node) -> Node:
         """Place a node: scope, source lines and the place in the program."""
         frame = self.frame
-        node.scope = frame.scope
+        inside = self.calls.open
+        node.scope = frame.scope if inside.is_branch or inside.is_rest else frame.own_scope or frame.scope
         text = text_of(node)
         text.sources = self.sources()
         text.call_scope = frame.call_scope
