@@ -248,7 +248,8 @@ class StackRun:
             return {at: value for at, value in values.items() if at in segment.needed}
         roots = {slot.root_index for call in segment.kernels for slot in written(call)}
         known: dict[Call, dict[int, Value]] = {}  # what kernels wrote, where that is equal in all ranks
-        kept = {at: value for at, value in values.items() if at in segment.needed - roots}
+        passing = segment.needed - roots
+        kept = {at: value for at, value in values.items() if at in passing}
         dying = {at: list(_parts(value))[::-1] for at, value in values.items() if at not in kept}
         equal = {at: value for at, value in values.items() if not isinstance(value, Stack)}
         shared = [(at, value) for at, value in kept.items() if isinstance(value, Stack)]
