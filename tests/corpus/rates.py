@@ -48,7 +48,7 @@ FLOORS = Path(__file__).with_name("floors.json")
 
 
 def floors() -> dict[str, Any]:
-    """Floors in percent by feature and measure, of the ``sample`` (``nets``) and of ``all`` nets."""
+    """Nets, and floors in percent by feature and measure, of the ``sample`` and of the ``corpus``."""
     found: dict[str, Any] = json.loads(FLOORS.read_text())
     return found
 
@@ -65,14 +65,17 @@ def percentages(
 
 
 def raise_floors(nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, compare.Result]) -> None:
-    """Write floors that are as high as the rates and nowhere lower than they were."""
-    known = floors() if FLOORS.exists() else {"nets": sorted(nets)[::9]}
-    sample = {name: results[name] for name in known["nets"]}
-    for kind, part in (("sample", sample), ("all", results)):
-        before = known.get(kind, {})
+    """Write floors that are as high as the rates and, where the nets are the same, nowhere lower than they were."""
+    known = floors()
+    for kind, names in (("sample", known["sample"]["nets"]), ("corpus", sorted(nets))):
+        before = known[kind]["floors"] if known[kind]["nets"] == names else {}
+        found = percentages(nets, {name: results[name] for name in names})
         known[kind] = {
-            feature: {name: max(value, before.get(feature, {}).get(name, 0)) for name, value in found.items()}
-            for feature, found in percentages(nets, part).items()
+            "nets": names,
+            "floors": {
+                feature: {name: max(value, before.get(feature, {}).get(name, 0)) for name, value in row.items()}
+                for feature, row in found.items()
+            },
         }
     FLOORS.write_text(json.dumps(known, indent=1) + "\n")
 
