@@ -139,7 +139,10 @@ class Executor:
             self._steps(self.program.steps, slots)
             self.runs += 1
             if root is not None:
-                self._observers.run_end(root.kernel_graph, root.binding, self.runs, kind)
+                binding = (
+                    root.binding if root.kernel_graph.is_own else None
+                )  # else formal parameters [spec vendor 2.10]
+                self._observers.run_end(root.kernel_graph, binding, self.runs, kind)
         finally:
             self._kernels.follow(None, None)
             for graph in self.graphs:

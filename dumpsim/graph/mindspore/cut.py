@@ -1,29 +1,23 @@
 """Cutting a network at control flow: kernel graphs and the steps that connect them.
 
-The statements in front of a branch, those behind it, each branch, a loop's condition and its body become graphs of
-their own, numbered as the vendor numbers them: the segments of a function first, then the branches; behind a loop's
-condition and body comes what follows the loop. [observed 2.10]
+The network becomes functions, which are partitioned at their calls. Each segment becomes a kernel graph, in the order
+of the functions; the steps follow the structure of the captured graph. [spec vendor 2.5]
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, reachable, text_of
-from dumpsim.graph.mindspore.segments import (
-    CONTROL,
-    Identity,
-    is_ordered,
-    listed_segments,
-    segments_of,
-    uses_in_order,
-    without,
-)
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, reachable, text_of, uses
+from dumpsim.graph.mindspore.funcgraph import FuncGraph
+from dumpsim.graph.mindspore.functions import CONTROL, FuncForm, given_to_gradient, made_functions
+from dumpsim.graph.mindspore.partition import Segment, function_order, segments
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
-from dumpsim.graph.sequence import is_kernel, listed, parameter_order
+from dumpsim.graph.sequence import listed, parameter_order
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["CALL_RESULT", "Pieces", "cut"]
@@ -69,29 +63,113 @@ class Pieces:
     roots: set[int] = field(default_factory=set)
 
 
+class Identity:
+    """A set of nodes by identity."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._ids = {id(node) for node in nodes}
+
+    def __contains__(self, node: object) -> bool:
+        return id(node) in self._ids
+
+
 def cut(graph: Graph) -> Pieces:
     """Cut a network; its control nodes become steps."""
     pieces = Pieces()
-    cutter = _Cutter(pieces)
+    _prune(graph)
+    _give_copies(graph, in_loop=False)
+    cutter = _Cutter(pieces, made_functions(graph))
     for parameter in graph.parameters:
         if not parameter.is_weight:
             cutter.give(parameter, [cutter.slot()])
-    steps = cutter.function(graph, in_loop=False, wrapped=True, root=True)
-    pieces.steps = tuple(steps)
-    pieces.outputs = tuple(cutter.sources(graph.output)) if graph.output is not None else ()
+    assert graph.output is not None
+    pieces.steps = tuple(cutter.function(graph, graph.trail, graph.output, wrapped=True))
+    pieces.outputs = tuple(cutter.sources(graph.output))
     pieces.slots = cutter.count
     return pieces
 
 
+def _prune(graph: Graph) -> None:
+    """Leave out what the output does not need."""
+    needed = reachable([graph.output, *(n for n in graph.trail if _has_effect(n))])
+    graph.trail = _tokens_first([n for n in graph.trail if id(n) in needed])
+    for node in graph.trail:
+        for block in node.blocks:
+            _prune(block)
+
+
+def _tokens_first(nodes: list[Node]) -> list[Node]:
+    """Put tokens that need nothing of a loop in front of it: what follows the loop takes them."""
+    loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), None)
+    if loop is None:
+        return nodes
+    late = {id(nodes[loop])}
+    early: list[Node] = []
+    kept: list[Node] = []
+    for node in nodes[loop + 1 :]:
+        is_token = node.op_type == "UpdateState" or (
+            node.op_type == "MakeTuple" and all(isinstance(o, Node) and o.op_type == "Load" for o in node.operands)
+        )
+        if is_token and not any(id(operand) in late for operand in node.operands):
+            early.append(node)
+        else:
+            kept.append(node)
+            late.add(id(node))
+    return [*nodes[:loop], *early, nodes[loop], *_tokens_first(kept)]
+
+
+def _give_copies(graph: Graph, *, in_loop: bool) -> None:
+    """Let branches give copies of weights to their gradients."""
+    for node in graph.trail:
+        for block in node.blocks:
+            if control_of(node).backward is not None and not in_loop:
+                for value in given_to_gradient(block) or ():
+                    _moved(value, block)
+            _give_copies(block, in_loop=in_loop or node.op_type != "If")
+
+
+def _moved(value: Node, block: Graph) -> None:
+    """A weight is given to a gradient as a copy, which the branch itself then uses. [observed 2.10]"""
+    if value.op_type != "Load":
+        return
+    bundle = block.output
+    while isinstance(bundle, Node) and bundle.op_type == "Depend":
+        bundle = bundle.operands[0]
+    assert isinstance(bundle, Node)
+    move = Node(
+        op_type="TensorMove",
+        operands=[value],
+        abstract=value.abstract,
+        scope=value.scope,
+        definition=_TENSOR_MOVE,
+        text=NodeText(is_backend=True),
+    )
+    for node in (*block.trail, bundle):
+        node.operands = [move if operand is value else operand for operand in node.operands]
+    block.trail.insert(next(i for i, node in enumerate(block.trail) if node is value) + 1, move)
+
+
 class _Cutter:
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, pieces: Pieces, form: FuncForm) -> None:
         self.pieces = pieces
         self.count = 0
         self.places: dict[int, list[int]] = {}  # slots of a value's tensors
+        self._form = form
         self._kept: list[Value] = []  # keeps the values of `places` alive
-        self._calls: dict[int, Node] = {}  # stand-in for the result of the loop in front of a tail, by tail
         self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
-        self._sides: dict[int, list[tuple[Step, ...]]] = {}  # of gradients of branches, cut with these
+        self._plan: dict[int, list[Segment]] = {}  # by function
+        self._graphs: dict[int, int] = {}  # number of the kernel graph of a segment
+        self._sited: set[int] = set()  # ids of the captured nodes of all segments
+        pieces.functions = len(form.order)
+        for function in function_order(form.root):
+            plan = self._plan[id(function)] = segments(function)
+            for segment in plan:
+                if segment.cut is None:
+                    self._graphs[id(segment)] = len(pieces.graphs)
+                    self._sited.update(id(node) for node in self._captured(segment))
+                    pieces.graphs.append(_nothing())
+                    if function is form.root:
+                        pieces.roots.add(len(pieces.graphs) - 1)
 
     def slot(self) -> int:
         self.count += 1
@@ -117,76 +195,93 @@ class _Cutter:
 
     # -- functions
 
-    def function(self, graph: Graph, *, in_loop: bool, wrapped: bool, root: bool = False) -> list[Step]:
-        """Cut the nodes of one function; the steps that run it."""
-        needed = reachable([graph.output, *(n for n in graph.trail if _has_effect(n))])
-        nodes = [n for n in graph.trail if id(n) in needed]
-        output = graph.output
-        assert output is not None
-        return self._until_loop(nodes, output, in_loop=in_loop, wrapped=wrapped, root=root)
+    def function(self, key: Graph | Node, nodes: Sequence[Node], output: Value, *, wrapped: bool) -> list[Step]:
+        """The steps of a function: that of a captured graph, or of what follows a loop, or a branch in one.
 
-    def _until_loop(self, nodes: list[Node], output: Value, *, in_loop: bool, wrapped: bool, root: bool) -> list[Step]:
-        """Cut nodes up to the first loop; what is behind it is a function of its own."""
-        loop = next((i for i, node in enumerate(nodes) if node.op_type == "While"), None)
-        tail: Node | None = None
-        rest: list[Node] = []
-        if loop is not None:
-            nodes, rest = nodes[: loop + 1], nodes[loop + 1 :]
-            early = without(rest, nodes[loop]) if not in_loop else []
-            rest = [n for n in rest if n not in Identity(early)]
-            nodes = [*nodes[:-1], *early, nodes[-1]]
-            whole = root and isinstance(output.abstract, TensorType)
-            if whole and rest and rest[-1] is output and rest[-1].op_type == "Depend":
-                tail = rest.pop()
-                text_of(tail).variable = ""  # the loop's result has no variable of its own
-        controls = [node for node in nodes if node.op_type in CONTROL]
-        gradients = any(control_of(node).backward is not None for node in controls) and loop is None and not in_loop
-        gradients = gradients and not any(is_kernel(node) and is_ordered(node) for node in nodes)
-        segments = (
-            listed_segments(nodes, controls, output) if gradients else segments_of(nodes, controls, in_loop=in_loop)
-        )
+        `wrapped`: a tuple that it gives is a value of its own.
+        """
+        function = self._form.blocks[id(key)]
+        plan = [(segment, self._captured(segment)) for segment in self._plan[id(function)]]
+        controls = [node for segment, part in plan if segment.cut is not None for node in part]
         for control in controls:
-            self._announce(control, [*nodes, *rest])
+            self._announce(control, nodes)
+        last = next((at for at, node in enumerate(nodes) if id(node) in self._form.blocks), len(nodes))
+        rest = list(nodes[last + 1 :])
+        tail = self._tail_of(plan, output) if rest and function is self._form.root else None
         result = tail.operands[0] if tail is not None else output
-        runs: list[Step | None] = []
-        for index, segment in enumerate(segments):
-            later = [n for s in segments[index + 1 :] for n in s.nodes] + rest + controls[index:]
-            later += [tail] if tail is not None else []
-            run = self._run(segment.nodes, later, result, controls, wrapped=wrapped, root=root)
-            if run is None and segment.nodes_without_kernels:
-                self._empty(root=root)
-            runs.append(run)
+        while isinstance(result, Node) and result.op_type == "Depend" and id(result) not in self._sited:
+            result = result.operands[0]
         steps: list[Step] = []
-        end: list[Step] = []
-        if tail is not None:
-            end.append(self._tail(tail))
-        for index, run in enumerate(runs):
-            if run is not None:
-                steps.append(run)
-            if index < len(controls):
-                control = controls[index]
-                steps += self._control(control, in_loop)
-        if loop is not None and (rest or tail is not None):
-            steps += self._until_loop(rest, result, in_loop=in_loop, wrapped=wrapped, root=False) if rest else []
-        if tail is not None:
-            sources = self.sources(result)
-            steps += [
-                Move(target=t, source=s) for t, s in zip(self.places[id(self._calls[id(tail)])], sources, strict=True)
-            ]
-        return [*steps, *end]
+        waiting = list(controls)
+        for at, (segment, part) in enumerate(plan):
+            if segment.cut is None and part:
+                later = [node for other, own in plan[at + 1 :] if other.cut is None for node in own]
+                later += [*(node for node in rest if node is not tail), *waiting, *([tail] if tail is not None else [])]
+                given = [result, *self._tokens(segment, function)]
+                run = self._run(self._graphs[id(segment)], part, later, given, controls, wrapped=wrapped)
+                steps += [run] if run is not None else []
+            elif segment.cut is not None and part:
+                steps += self._control(part[0])
+                waiting.remove(part[0])
+        if last < len(nodes):
+            steps += self.function(nodes[last], rest, result, wrapped=wrapped)
+        return [*steps, *(self._tail(tail, plan) if tail is not None else ())]
+
+    def _tokens(self, segment: Segment, function: FuncGraph) -> list[Node]:
+        """The tokens of a segment that calls take, and writes that nothing of the segment waits for."""
+        calls = [each.cut for each in self._plan[id(function)] if each.cut is not None and each.cut.op_type == "Call"]
+        taken = {id(operand) for call in calls for operand in call.operands}
+        tokens = [n for n in segment.nodes if n.op_type == "UpdateState" and id(n) in taken]
+        used = {id(o) for node in segment.nodes if id(node) in self._form.origins for o in node.operands}
+        loose = [n for n in segment.nodes if _writes(n) and id(n) not in used]
+        return [self._form.origins[id(n)] for n in (*tokens, *loose) if id(n) in self._form.origins]
+
+    def _tail_of(self, plan: "list[tuple[Segment, list[Node]]]", output: Value) -> Node | None:
+        """What ties the result of a loop to the last token, where a segment behind the loop does that."""
+        own = plan[-2][0] if len(plan) > 1 else None
+        if own is None or own.cut is not None or not isinstance(output, Node) or output.op_type != "Depend":
+            return None
+        if not isinstance(output.abstract, TensorType):
+            return None
+        if id(output) in self._sited:  # what follows the loop has effects of its own, and a tie
+            output = replace(output, operands=[output, output.operands[1]], text=replace(text_of(output)))
+        text_of(output).variable = ""  # the loop's result has no variable of its own
+        return output
+
+    def _tail(self, tail: Node, plan: "list[tuple[Segment, list[Node]]]") -> list[Step]:
+        sources = self.sources(tail.operands[0])
+        call = Node(op_type="While", operands=[], abstract=tail.operands[0].abstract)
+        self.give(call, [self.slot()])
+        tail.operands[0] = call
+        run = self._kernel_graph(self._graphs[id(plan[-2][0])], [tail], [tail], [call])
+        return [*self._moves(self.places[id(call)], sources), run]
+
+    def _captured(self, segment: Segment) -> list[Node]:
+        """The captured nodes of a segment, without parts of what a call gives, or the control node behind a call."""
+        nodes = segment.nodes if segment.cut is None else [segment.cut]
+        found = [self._form.origins[id(node)] for node in nodes if id(node) in self._form.origins]
+        return [n for n in found if not (n.op_type == "TupleGetItem" and _is_control(n.operands[0]))]
 
     # -- segments
 
     def _run(
-        self, nodes: list[Node], later: list[Node], result: Value, calls: list[Node], *, wrapped: bool, root: bool
+        self,
+        graph: int,
+        nodes: Sequence[Node],
+        later: Sequence[Node],
+        given: Sequence[Value],
+        calls: Sequence[Node],
+        *,
+        wrapped: bool,
     ) -> Step | None:
-        """A kernel graph of a segment, and the step that runs it."""
+        """A kernel graph of a segment, and the step that runs it; `given`: what its function gives, and tokens."""
         own = Identity(nodes)
-        used = [v for node in later for v in uses_in_order(node)]
+        result = given[0]
+        used = [v for node in later for v in _uses_in_order(node)]
         if isinstance(result, Node) and result.op_type == "MakeTuple" and not (wrapped and result in own):
             used += result.operands
         exits: dict[int, Node] = {}
-        for value in [result, *used]:
+        for value in [result, *used, *given[1:]]:
             if isinstance(value, Node) and value in own and value.op_type not in CONTROL:
                 exits.setdefault(id(value), value)
         if not exits:
@@ -194,9 +289,9 @@ class _Cutter:
         end = Node(op_type="Exit", operands=list(exits.values()), abstract=TupleType(items=()))
         order = [node for node in listed(end) if node is not end and node in own]
         exits = {id(node): node for node in order if id(node) in exits} | exits
-        return self._kernel_graph(order, list(exits.values()), calls, root=root)
+        return self._kernel_graph(graph, order, list(exits.values()), calls)
 
-    def _kernel_graph(self, order: list[Node], exits: list[Node], calls: list[Node], *, root: bool) -> Run:
+    def _kernel_graph(self, at: int, order: Sequence[Node], exits: Sequence[Node], calls: Sequence[Node]) -> Run:
         own = Identity(order)
         arguments: dict[int, Parameter] = {}
         for node in order:
@@ -215,10 +310,8 @@ class _Cutter:
             slots = [self.slot() for _ in tensors_of(node.abstract)]
             self.give(node, slots)
             results += slots
-        self.pieces.graphs.append(graph)
-        if root:
-            self.pieces.roots.add(len(self.pieces.graphs) - 1)
-        return Run(graph=len(self.pieces.graphs) - 1, arguments=tuple(taken), results=tuple(results))
+        self.pieces.graphs[at] = graph
+        return Run(graph=at, arguments=tuple(taken), results=tuple(results))
 
     def _place_of(self, parameter: Parameter, arguments: dict[int, Parameter]) -> int:
         for key, made in arguments.items():
@@ -226,7 +319,7 @@ class _Cutter:
                 return self.places[key][0]
         return self.places[id(parameter)][0]
 
-    def _inside(self, operand: Value, own: "Identity", arguments: dict[int, Parameter], calls: list[Node]) -> Value:
+    def _inside(self, operand: Value, own: "Identity", arguments: dict[int, Parameter], calls: Sequence[Node]) -> Value:
         """An operand as the segment sees it: values of other segments come in as parameters."""
         if not isinstance(operand, Node) or operand in own:
             return operand
@@ -246,7 +339,7 @@ class _Cutter:
             arguments[id(operand)] = found
         return found
 
-    def _unpacked(self, made: Node, own: "Identity", arguments: dict[int, Parameter], calls: list[Node]) -> Value:
+    def _unpacked(self, made: Node, own: "Identity", arguments: dict[int, Parameter], calls: Sequence[Node]) -> Value:
         """A tuple that an earlier segment left, as a tuple of its elements."""
         slots = list(self.places[id(made)])
         elements: list[Value] = []
@@ -258,21 +351,18 @@ class _Cutter:
             elements.append(self._inside(element, own, arguments, calls))
         return Node(op_type="MakeTuple", operands=elements, abstract=made.abstract, scope=made.scope)
 
-    def _empty(self, *, root: bool) -> None:
-        """A kernel graph that nothing runs."""
-        nothing = Node(op_type="MakeTuple", operands=[], abstract=TupleType(items=()), text=NodeText(is_backend=True))
-        self.pieces.graphs.append(Graph(output=nothing))
-        if root:
-            self.pieces.roots.add(len(self.pieces.graphs) - 1)
-
     # -- control
 
-    def _control(self, node: Node, in_loop: bool) -> list[Step]:
+    def _control(self, node: Node) -> list[Step]:
         if node.op_type == "If":
-            return self._branch(node, in_loop)
+            return self._branch(node)
         return self._loop(node) if node.op_type == "While" else self._unwind(node)
 
-    def _announce(self, control: Node, nodes: list[Node]) -> None:
+    def _block(self, block: Graph) -> list[Step]:
+        assert block.output is not None
+        return self.function(block, block.trail, block.output, wrapped=False)
+
+    def _announce(self, control: Node, nodes: Sequence[Node]) -> None:
         """Give the outputs of a control node their slots."""
         slots = [self.slot() for _ in tensors_of(control.abstract)]
         self.give(control, slots)
@@ -282,83 +372,15 @@ class _Cutter:
                 assert isinstance(place, Constant)
                 self.give(node, [slots[place.value]])
 
-    def _tail(self, tail: Node) -> Run:
-        """The end of a function that called a loop: it ties the result to the last token."""
-        call = Node(op_type="While", operands=[], abstract=tail.operands[0].abstract)
-        self._calls[id(tail)] = call
-        self.give(call, [self.slot()])
-        tail.operands[0] = call
-        return self._kernel_graph([tail], [tail], [call], root=True)
-
-    def _branch(self, node: Node, in_loop: bool) -> list[Step]:
-        self.pieces.functions += 3 if in_loop else 2
-        sides = self._sides.pop(id(node), None)
-        if sides is None:
-            sides = []
-            backward = control_of(node).backward
-            backward = backward if id(backward) in self.places and not in_loop else None
-            for at, block in enumerate(node.blocks):
-                sides.append(self._side(node, block, in_loop, closes=backward is not None))
-                if backward is not None:  # the gradient of a branch comes behind it [observed 2.10]
-                    self._sides.setdefault(id(backward), []).append(
-                        self._side(backward, backward.blocks[at], in_loop, closes=False)
-                    )
+    def _branch(self, node: Node) -> list[Step]:
+        sides: list[tuple[Step, ...]] = []
+        for block in node.blocks:
+            inside = self._block(block)
+            assert block.output is not None
+            sides.append((*inside, *self._moves(self.places[id(node)], self.sources(block.output))))
         steps: list[Step] = []
         condition = self._slot_of(node.operands[0], steps)
         return [*steps, Branch(condition=condition, then=sides[0], otherwise=sides[1])]
-
-    def _side(self, node: Node, block: Graph, in_loop: bool, *, closes: bool) -> tuple[Step, ...]:
-        """One side of a branch; `closes`: it makes a function of the values that it gives to its gradient."""
-        inside = self._closure(block) if closes else self.function(block, in_loop=in_loop, wrapped=False)
-        assert block.output is not None
-        return (*inside, *self._moves(self.places[id(node)], self.sources(block.output)))
-
-    def _closure(self, block: Graph) -> list[Step]:
-        """A branch with a gradient: what this takes is there first, in a graph of its own. [observed 2.10]"""
-        output = bundle = block.output
-        while isinstance(bundle, Node) and bundle.op_type == "Depend":
-            bundle = bundle.operands[0]
-        assert output is not None
-        assert isinstance(bundle, Node)
-        taken = [v for v in bundle.operands[block.results or 0 :] if isinstance(v, Node)]
-        if not taken or any(node.op_type in CONTROL for node in block.trail):
-            return self.function(block, in_loop=False, wrapped=False)
-        taken = [self._moved(value, block, bundle) for value in taken]
-        partial = Node(op_type="Partial", operands=list(taken), abstract=TupleType(items=()))
-        needed = reachable([block.output])
-        nodes = [n for n in block.trail if id(n) in needed]
-        own = Identity(nodes)
-        root = Node(op_type="Return", operands=[output, partial], abstract=TupleType(items=()))
-        order = [n for n in listed(root, lambda node: node.operands) if n in own or n is partial]
-        place = next(i for i, n in enumerate(order) if n is partial)
-        first, second = order[:place], order[place + 1 :]
-        early = Identity(first)
-        parts = [n for n in second if n.op_type == "TupleGetItem" and n.operands[0] in early]
-        first, second = [*first, *parts], [n for n in second if n not in Identity(parts)]
-        runs = [
-            self._run(first, [*second, root], output, [], wrapped=False, root=False),
-            self._run(second, [root], output, [], wrapped=False, root=False),
-        ]
-        if runs[1] is None:
-            self._empty(root=False)
-        return [run for run in runs if run is not None]
-
-    def _moved(self, value: Node, block: Graph, bundle: Node) -> Node:
-        """A weight is given to a gradient as a copy, which the branch itself then uses. [observed 2.10]"""
-        if value.op_type != "Load":
-            return value
-        move = Node(
-            op_type="TensorMove",
-            operands=[value],
-            abstract=value.abstract,
-            scope=value.scope,
-            definition=_TENSOR_MOVE,
-            text=NodeText(is_backend=True),
-        )
-        for node in (*block.trail, bundle):
-            node.operands = [move if operand is value else operand for operand in node.operands]
-        block.trail.insert(next(i for i, node in enumerate(block.trail) if node is value) + 1, move)
-        return move
 
     def _slot_of(self, value: Value, steps: list[Step]) -> int:
         (source,) = self.sources(value)
@@ -369,19 +391,18 @@ class _Cutter:
         return target
 
     def _loop(self, node: Node) -> list[Step]:
-        self.pieces.functions += 3
         head, body = node.blocks
         slots = self.places[id(node)]
         start = self._moves(slots, [s for operand in node.operands for s in self.sources(operand)])
         for block in (head, body):
             for parameter, slot in zip(block.parameters, slots, strict=True):
                 self.give(parameter, [slot])
-        head_steps = self.function(head, in_loop=True, wrapped=False)
+        head_steps = self._block(head)
         assert head.output is not None
         assert body.output is not None
         test: list[Step] = []
         condition = self._slot_of(head.output, test)
-        body_steps = self.function(body, in_loop=True, wrapped=False)
+        body_steps = self._block(body)
         outputs = self.sources(body.output)
         back = self._moves(slots, outputs[: len(slots)])
         unwinds = control_of(node).unwinds
@@ -405,7 +426,6 @@ class _Cutter:
 
     def _unwind(self, node: Node) -> list[Step]:
         """The gradient of a loop: its rounds backwards, each with the values that were kept of it."""
-        self.pieces.functions += 3
         (body,) = node.blocks
         slots = self.places[id(node)]
         start = self._moves(slots, [s for operand in node.operands[1:] for s in self.sources(operand)])
@@ -414,7 +434,7 @@ class _Cutter:
             self.give(parameter, [slot])
         stack = self._stacks[id(node)]
         first = Restore(stack=stack + 1, targets=tuple(restored))
-        steps = self.function(body, in_loop=True, wrapped=False)
+        steps = self._block(body)
         assert body.output is not None
         back = self._moves(slots, self.sources(body.output))
         return [*start, Repeat(counter=stack, body=(first, *steps, *back))]
@@ -443,6 +463,28 @@ def _loop_variable(item: Node) -> str | None:
         name: str = control_of(loop).variables[place.value]
         return name
     return None
+
+
+def _nothing() -> Graph:
+    """A kernel graph that nothing runs."""
+    nothing = Node(op_type="MakeTuple", operands=[], abstract=TupleType(items=()), text=NodeText(is_backend=True))
+    return Graph(output=nothing)
+
+
+def _writes(node: Node) -> bool:
+    """Whether a node takes a token to write memory."""
+    ties = node.op_type in ("Load", "UpdateState", "Depend")
+    return not ties and any(isinstance(operand.abstract, MonadType) for operand in node.operands)
+
+
+def _is_control(value: Value) -> bool:
+    return isinstance(value, Node) and value.op_type in CONTROL
+
+
+def _uses_in_order(node: Node) -> list[Value]:
+    """What a node needs, in the order in which the compiler comes to it: of a branch, the condition last."""
+    found = uses(node)
+    return [*found[1:], found[0]] if node.op_type == "If" else found
 
 
 def _has_effect(node: Node) -> bool:

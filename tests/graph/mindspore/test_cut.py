@@ -1,14 +1,12 @@
 """Cutting at control flow: segments, steps, and the parameters that connect them."""
 
 import numpy as np
-import pytest
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.mindspore.cut import CALL_RESULT, cut
 from dumpsim.graph.mindspore.monads import add_monads
-from dumpsim.graph.mindspore.segments import segments_of, without
 from dumpsim.graph.program import Branch, Loop, Move, Run
 from dumpsim.ops.table import find
 
@@ -116,21 +114,32 @@ def test_a_constant_condition_is_put_into_a_slot(net):
     assert branch.condition == move.target
 
 
-@pytest.mark.parametrize(("in_loop", "wanted"), [(False, [["Exp", "Neg"], ["Add"]]), (True, [["Exp"], ["Neg", "Add"]])])
-def test_nodes_move_in_front_of_a_branch_that_they_do_not_need(net, in_loop, wanted):
+def test_the_token_that_a_loop_takes_makes_graphs_without_kernels(net):
+    x, w = net.input("x", (3,)), net.weight("w", np.ones(3, np.float32))
+    after = net.loop(
+        {"y": net.op("Mul", x, w)},
+        lambda inside: net.op("Less", net.op("ReduceSum", inside["y"], (), False), np.float32(9)),
+        lambda inside: {"y": net.op("Add", inside["y"], w)},
+    )["y"]
+    net.give(net.op("Neg", after))
+    pieces = cut(add_monads(net.graph, find))
+    found = [kernels(graph) for graph in pieces.graphs]
+    assert found == [["Mul"], [], ["ReduceSum", "Less"], ["Add"], [], ["Neg"]]
+    assert pieces.roots == {0, 1}
+
+
+def test_what_follows_a_branch_in_a_loop_is_a_function_of_its_own(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
-    first = net.op("Exp", x)
-    (middle,) = net.branch(flag, lambda: [net.op("Tanh", first)], lambda: [net.op("Neg", first)])
-    free = net.op("Neg", first)
-    net.op("Add", middle, free)
-    nodes = net.graph.trail
-    (control,) = [node for node in nodes if node.op_type == "If"]
-    segments = segments_of(nodes, [control], in_loop=in_loop)
-    assert [
-        [node.op_type for node in segment.nodes if node.op_type != "TupleGetItem"] for segment in segments
-    ] == wanted
-    behind = nodes[nodes.index(control) + 1 :]
-    assert without(behind, control) == [free]
+
+    def body(inside):
+        (middle,) = net.branch(flag, lambda: [net.op("Tanh", inside["y"])], lambda: [net.op("Neg", inside["y"])])
+        return {"y": net.op("Sin", middle)}
+
+    net.give(net.loop({"y": x}, lambda inside: net.op("LogicalNot", flag), body)["y"])
+    pieces = cut(add_monads(net.graph, find))
+    assert [kernels(graph) for graph in pieces.graphs] == [["LogicalNot"], ["Sin"], ["Tanh"], ["Neg"]]
+    assert pieces.functions == 7
+    assert pieces.roots == set()
 
 
 def test_a_tuple_of_an_earlier_segment_comes_in_by_its_elements(net):
