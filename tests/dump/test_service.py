@@ -637,6 +637,7 @@ def test_exception_mode_of_a_release_on_a_cpu_saves_parameters_only(root):
     machine.run(add(), parameters=(ref(X, name="x"), ref(Y, name="y")))
     assert io_of(machine) == ["Parameter.x.0.0.output.0", "Parameter.y.0.0.output.0"]
     assert ("WARNING", "Abnormal dump is not supported on CPU backend.") in machine.log
+    assert not [name for name in machine.files() if "global_execution_order" in name]
 
 
 def test_arguments_of_kernels(root):
