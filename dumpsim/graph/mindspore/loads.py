@@ -42,16 +42,23 @@ class _Found:
     calls: list[int] = field(default_factory=list)
     early: list[Node] = field(default_factory=list)
 
+    def called(self, place: int) -> bool:
+        """Whether a call comes behind a place."""
+        return bool(self.calls) and self.calls[-1] > place
+
 
 def _groups(graph: Graph, users: Users) -> _Found:
     found = _Found()
-    for place, node in enumerate(topological([graph.output, *graph.trail], uses)):
+    # no token leads from a block that writes to the Loads behind it: they are apart by the order of the program
+    writes = any(node.control is not None and node.control.writes for node in graph.trail)
+    order = graph.trail if writes else topological([graph.output, *graph.trail], uses)
+    for place, node in enumerate(order):
         if node.blocks:
             found.calls.append(place)
         elif node.op_type == "Load":
             weight, token = node.operands
             group = found.loads.setdefault(id(weight), [])
-            twin = next((load for _, load in group if load.operands[1] is token), None)
+            twin = next((load for at, load in group if load.operands[1] is token and not found.called(at)), None)
             if twin is not None:
                 users.replace(node, twin)
                 continue
