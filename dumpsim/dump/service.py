@@ -246,7 +246,7 @@ class DumpService:
 
     def before_task(self, event: TaskEvent) -> None:
         """A selected kernel is about to run."""
-        # op_debug_mode 4 dumps no kernel of a CPU, so it logs none
+        # a dump of failures has no kernel of a CPU, so it logs none
         if self._files is not None and self._logs_kernels and self.request.trigger != "failure":
             self._files.run(event.graph_id, self._iteration.moment.number)
         self._trigger.before(event, self._iteration.moment)

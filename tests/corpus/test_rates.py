@@ -14,10 +14,10 @@ def below(kind: str) -> tuple[list[str], str]:
     results = rates.measure(nets)
     found = rates.percentages(nets, results)
     failed = [
-        f"{feature}: {measure} {found[feature][measure]} % of at least {floor} %"
+        f"{feature}: {measure} {found[feature].get(measure, 0)} % of at least {floor} %"
         for feature, floors in known["floors"].items()
         for measure, floor in floors.items()
-        if found[feature][measure] < floor
+        if found[feature].get(measure, 0) < floor
     ]
     return failed, rates.causes(results)
 

@@ -117,7 +117,7 @@ def test_a_full_disk_keeps_what_is_written_and_stops_the_run(tmp_path):
         there = free.rank / path.relative_to(run.rank)
         if path.name == "statistic.csv":
             assert there.read_bytes().startswith(path.read_bytes())
-        else:
+        elif path.name != "data_dump.json":  # the config, with another path
             assert there.read_bytes() == path.read_bytes()
     # releases log it and go on
     released = dumprun.dump(

@@ -74,7 +74,7 @@ class Stacks(Frames):
     def texts(self) -> dict[str, list[str]]:
         """The frames by key, in the order of the first call of each key."""
         self.changed = False
-        stacks = list(self.keys.items())  # other threads may go on
+        stacks = self.keys.copy().items()  # other threads may go on; a copy is made in one step, a list is not
         return {key: [self._text(place) for place in _PLACE.iter_unpack(stack)] for key, stack in stacks}
 
     def classify(self, code: CodeType) -> int:

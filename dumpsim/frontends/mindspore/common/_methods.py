@@ -70,9 +70,17 @@ def _inplace(name: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, A
             return operator(self, other)
         return _late("_inplace", "written")(name, self, other)
 
-    inplace.__name__ = f"i{operator.__name__}"
-    inplace.__doc__ = f"``ops.{operator.__name__}``, in a graph in place."
+    inplace.__name__ = f"__i{operator.__name__.strip('_')}__"
+    inplace.__doc__ = f"``{operator.__name__.strip('_')}``, in a graph in place."
     return inplace
+
+
+def _divided(self: Any, other: Any) -> Any:
+    """``x /= y`` op by op, which an API dump does not list: the division that it makes is listed."""
+    return self / other
+
+
+_divided.__name__ = "__truediv__"
 
 
 def _extents(shape: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -110,7 +118,7 @@ class TensorMethods:
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     # op by op x += y makes a new tensor [observed 2.10 on a CPU], but is a call of its own name for those who listen
     __iadd__, __isub__ = _inplace("Add", __add__), _inplace("Sub", __sub__)
-    __imul__, __itruediv__ = _inplace("Mul", __mul__), _inplace("Div", __truediv__)
+    __imul__, __itruediv__ = _inplace("Mul", __mul__), _inplace("Div", _divided)
     __ifloordiv__, __imod__ = _inplace("FloorDivide", __floordiv__), _inplace("Remainder", __mod__)
 
     def __eq__(self, other: object) -> Any:
