@@ -171,6 +171,7 @@ def _infer_arg(name: str, default: str) -> Infer:
         x = tensor_of(name, abstracts[0], "input")
         axis = axis_of(name, value_of(name, abstracts[1], "axis"), len(x.shape))
         kind = dtype(default) if isinstance(abstracts[2], NoneType) else value_of(name, abstracts[2], "output_type")
+        kind = type_of(kind) if isinstance(kind, int) else kind  # its number, as kernels take it
         if not isinstance(kind, DType) or kind.name not in ("int32", "int64"):
             raise ScriptTypeError(f"For '{name}', 'output_type' must be int32 or int64, but got {kind}.")
         return output(kind, _reduced(x.shape, (axis,), False) if x.shape else ())

@@ -84,7 +84,6 @@ WITH_LINE = {
 DIFFERENT_TREES = {
     "tree_branch_training": "2.10 cuts the network's own function at its calls with the side effects in their order",
     "tree_loop_gradient": "2.10 calls the loop's functions, forward and backward, from each other; we run rounds",
-    "tree_setitem": "x += 1 writes x in 2.10: Expand/_InplaceAddsExt and Assign where we have Add",
 }
 
 

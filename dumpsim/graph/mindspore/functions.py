@@ -145,7 +145,7 @@ class _Maker:
         for at, node in enumerate(nodes):
             rest = nodes[at + 1 :]
             if node.op_type == "While":
-                call = self._loop(node, body, rest, output, back)
+                call = self._loop(node, body, rest, output, back, closure)
                 return self._ended(body, call, call)
             if node.op_type == "If":
                 self._branch(node, body, rest)
@@ -180,7 +180,8 @@ class _Maker:
     def _finished(self, body: _Body, output: Value, back: "tuple[FuncGraph, list[int]] | None") -> FuncGraph:
         if back is None:
             value = self._value(output, body)
-            if body.function.kind == "after" and isinstance(value, Node) and body.effects == [value]:
+            tie = isinstance(value, Node) and value.op_type == "Depend" and body.effects == [value]
+            if body.function.kind == "after" and isinstance(value, Node) and tie:
                 value = value.operands[0]  # the caller of the loop ties the result
                 body.effects = []
             return self._ended(body, value, None)
@@ -327,7 +328,13 @@ class _Maker:
         return gradient, list(given_to_gradient(node.blocks[at]) or ())
 
     def _loop(
-        self, node: Node, body: _Body, rest: Sequence[Node], output: Value, back: "tuple[FuncGraph, list[int]] | None"
+        self,
+        node: Node,
+        body: _Body,
+        rest: Sequence[Node],
+        output: Value,
+        back: "tuple[FuncGraph, list[int]] | None",
+        closure: "tuple[FuncGraph, list[Value]] | None",
     ) -> Node:
         effect = has_effect(node) or any(has_effect(later) for later in rest)
         head, turn = node.blocks
@@ -355,7 +362,7 @@ class _Maker:
                 self._plain(each, inner)
         condition = self._value(head.output, inner)
         again = self.function("body", LABELS["body"] + label, turn, turn.trail, turn.output, back=(header, order))
-        after = self.function("after", LABELS["after"] + label, node, rest, output, back=back)
+        after = self.function("after", LABELS["after"] + label, node, rest, output, back=back, closure=closure)
         sides: list[Value] = [as_constant(again), as_constant(after)]
         switch = self._made("Switch", [condition, *sides], FunctionType(), inner)
         header.result.operands = [self._call(switch, [], inner, effect=effect)]

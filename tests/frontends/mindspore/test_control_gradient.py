@@ -129,3 +129,38 @@ def test_second_gradient_of_a_loop_is_named():
 
     with pytest.raises(UnsupportedError, match="gradient of the gradient of a loop"):
         ops.grad(ops.grad(Loop()))(Tensor(np.array([2.0], np.float32)))
+
+
+def test_the_gradient_alone_of_a_loop_that_reads_weights():
+    """Nothing but the gradient comes behind the loop, and is all that the function gives."""
+
+    class Loop(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.w = Parameter(Tensor(np.array([0.5, -2.0], np.float32)), name="w")
+
+        def construct(self, x):
+            i = Tensor(0, ms.int32)
+            while i < 3:
+                x = x * self.w
+                i = i + 1
+            return x
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    found = ops.grad(Loop())(Tensor(np.array([3.0, 4.0], np.float32)))
+    np.testing.assert_array_equal(found.asnumpy(), np.array([0.125, -8.0], np.float32))
+
+
+@pytest.mark.parametrize(("x", "slope"), [(2.0, 32.0), (-2.0, 1.0)])
+def test_the_gradient_of_a_loop_in_a_branch(x, slope):
+    class Loop(nn.Cell):
+        def construct(self, x):
+            y = x
+            if x.sum() > 0:
+                while y.sum() < 9:
+                    y = y * y
+            return y
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    found = ops.grad(Loop())(Tensor(np.array([x], np.float32)))
+    np.testing.assert_array_equal(found.asnumpy(), np.array([slope], np.float32))
