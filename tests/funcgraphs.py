@@ -117,7 +117,7 @@ def _bodies(
 
 
 def _arguments(text: str) -> list[str]:
-    """Arguments between brackets, in order; `text` starts behind the opening one."""
+    """Arguments between brackets, in order; `text` starts after the opening one."""
     arguments, depth, current, quoted = [], 0, "", False
     for place, letter in enumerate(text):
         if letter == '"' and text[place - 1 : place] != "\\":

@@ -60,7 +60,7 @@ def graph_of(doc: IrDoc) -> Graph:
 def lines_of(doc: IrDoc, *, names: bool = False) -> list[str]:
     """A short line for each node of a document; two documents of one structure give equal lists.
 
-    A number in front of a node is its position; operands are nodes, names of weights, other parameters by position,
+    The number before a node is its position; operands are nodes, names of weights, other parameters by position,
     ``U`` for tokens and ``#`` for constants. With `names` the scopes and numbers of operators count, too.
     """
 

@@ -54,7 +54,7 @@ class Buffer:
     parts : mapping of int to Buffer
         The live buffers planned inside this one (a workspace), by their number in the plan.
     holder : Holder or None
-        Whose value it has; it is told when the bytes are shared no longer.
+        Whose value it has; its `publish` is called once the bytes are shared with nobody.
     """
 
     memory: "Memory"

@@ -1,4 +1,4 @@
-"""Operators behind ``x += y``: composite operators whose result the compiler assigns to their first operand.
+"""Operators of ``x += y``: composite operators whose result the compiler assigns to their first operand.
 
 [source ccsrc/backend/common/expander/fallback/math_ops.cc]
 """

@@ -82,7 +82,7 @@ def _sources(value: Value) -> tuple[list[Value], list[Node]]:
 
 
 def _kernels(value: Value) -> list[Node]:
-    """The kernels behind a token, nearest ones only."""
+    """The nearest kernels that a token depends on."""
     found: list[Node] = []
     seen: set[int] = set()
     pending = [value]

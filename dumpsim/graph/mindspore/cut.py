@@ -99,7 +99,7 @@ def _prune(graph: Graph) -> None:
 
 
 def _tokens_first(nodes: list[Node]) -> list[Node]:
-    """Put tokens that need nothing of a loop in front of it: what follows the loop takes them."""
+    """Put tokens that need nothing of a loop before it: what follows the loop takes them."""
     loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), None)
     if loop is None:
         return nodes
@@ -237,7 +237,7 @@ class _Cutter:
         return [self._form.origins[id(n)] for n in (*tokens, *loose) if id(n) in self._form.origins]
 
     def _tail_of(self, plan: "list[tuple[Segment, list[Node]]]", output: Value) -> Node | None:
-        """What ties the result of a loop to the last token, where a segment behind the loop does that."""
+        """What ties the result of a loop to the last token, where a segment after the loop does that."""
         own = plan[-2][0] if len(plan) > 1 else None
         if own is None or own.cut is not None or not isinstance(output, Node) or output.op_type != "Depend":
             return None
@@ -257,7 +257,7 @@ class _Cutter:
         return [*self._moves(self.places[id(call)], sources), run]
 
     def _captured(self, segment: Segment) -> list[Node]:
-        """The captured nodes of a segment, without parts of what a call gives, or the control node behind a call."""
+        """The captured nodes of a segment, without parts of what a call gives, or the control node of a call."""
         nodes = segment.nodes if segment.cut is None else [segment.cut]
         found = [self._form.origins[id(node)] for node in nodes if id(node) in self._form.origins]
         return [n for n in found if not (n.op_type == "TupleGetItem" and _is_control(n.operands[0]))]

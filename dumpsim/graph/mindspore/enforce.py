@@ -14,7 +14,7 @@ TENSOR_MOVE = OpDef(name="TensorMove", operands=("x",), infer=lambda abstracts, 
 
 
 def enforce_order(graph: Graph) -> Graph:
-    """Let the tokens in front of effects wait for the readers; copy a weight that is read at several times."""
+    """Let the tokens that effects take wait for the readers; copy a weight that is read at several times."""
     for node in graph.trail:
         for block in node.blocks:
             enforce_order(block)
@@ -60,7 +60,7 @@ class _Enforcer:
         return readers
 
     def _bundle(self, bundle: Node) -> None:
-        """Users of a tuple with Loads go to the last token that stands behind one of these."""
+        """Users of a tuple with Loads go to the last token that depends on one of these."""
         loads = [o for o in bundle.operands if isinstance(o, Node) and o.op_type == "Load"]
         states = [state for load in loads for state in self._states(load)]
         if states:
@@ -126,6 +126,6 @@ class _Enforcer:
 
 
 def _holds(state: Node, reader: Node) -> bool:
-    """Whether a token stands behind a reader, directly or in a tuple."""
+    """Whether a token depends on a reader, directly or in a tuple."""
     bundles = [o for o in state.operands[1:] if isinstance(o, Node) and o.op_type == "MakeTuple"]
     return any(one is reader for one in (*state.operands[1:], *(one for o in bundles for one in o.operands)))

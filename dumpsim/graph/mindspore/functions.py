@@ -93,7 +93,7 @@ class _Body:
     token: Value
     loads: list[Node] = field(default_factory=list)  # and writes, since the last token
     effects: list[Node] = field(default_factory=list)
-    collected: set[int] = field(default_factory=set)  # ids of what a token stands behind
+    collected: set[int] = field(default_factory=set)  # ids of what a token depends on
     takes_token: bool = False  # called with one
 
 
@@ -127,7 +127,7 @@ class _Maker:
         ----------
         kind, label : str
         block : Graph or Node
-            The captured graph, or the control node behind which the nodes come.
+            The captured graph, or the control node that the nodes follow.
         nodes : sequence of Node
         output : Value
         back : (FuncGraph, list of int), optional
@@ -196,7 +196,7 @@ class _Maker:
         return self._ended(body, call, call)
 
     def _ended(self, body: _Body, output: Value, last: Node | None) -> FuncGraph:
-        """Tie the result to the last token; a call in the last place that is the only effect needs none behind it."""
+        """Tie the result to the last token; a call in the last place that is the only effect needs no tie."""
         alone = last is not None and all(effect is last for effect in body.effects)
         if alone and isinstance(last, Node):
             output = last
@@ -246,7 +246,7 @@ class _Maker:
             body.effects.append(made)
 
     def _is_collected(self, node: Node, body: _Body) -> bool:
-        """Whether a token only stands behind what another one stands behind already."""
+        """Whether a token depends on nothing but what another one depends on already."""
         bundle = node.operands[1:]
         while len(bundle) == 1 and isinstance(bundle[0], Node) and bundle[0].op_type == "MakeTuple":
             bundle = bundle[0].operands
@@ -275,7 +275,7 @@ class _Maker:
         return call
 
     def _collect(self, body: _Body) -> None:
-        """Let the token stand behind the loads and writes since the last one."""
+        """Let the token depend on the loads and writes since the last one."""
         if body.loads:
             loads: list[Value] = list(body.loads)
             body.collected.update(map(id, body.loads))

@@ -2,7 +2,7 @@
 
 The forward graph of a gradient is the part of the captured graph between what is differentiated and what it is
 differentiated by. Its nodes stay where they are, so that other nodes may use its values and passes on the forward graph
-need to know nothing of gradients; the gradient node stands behind them and gives one gradient for each wanted value.
+need to know nothing of gradients; the gradient node follows them and gives one gradient for each wanted value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class Differentiated:
     sums : str
         Scope of the sums of gradients, where it is not that of the value that they are for.
     arguments : int
-        Wanted values that are arguments of the function, in front of the others.
+        Wanted values that are arguments of the function, before the others.
     scope : str
         Scope of the function and so of its formal parameters, to which the sums of gradients by arguments belong.
     """

@@ -2,8 +2,8 @@
 
 The vendor makes one backward graph for all primitives that are equal, attributes included, in the scope of the one
 that comes first in the differentiated graph's table of primitives. [spec vendor 3.4, 3.5] When a function is inlined,
-its table is put behind that of its caller. The optimizer inlines breadth-first from the result, where whatever a change
-touches is queued again; `shared_scopes` repeats that walk on the calls of the capture. [source optimizer/opt.cc]
+its table is appended to that of its caller. The optimizer inlines breadth-first from the result and queues whatever a
+change touches again; `shared_scopes` repeats that walk on the calls of the capture. [source optimizer/opt.cc]
 """
 
 from collections import deque

@@ -43,13 +43,13 @@ class _Found:
     early: list[Node] = field(default_factory=list)
 
     def called(self, place: int) -> bool:
-        """Whether a call comes behind a place."""
+        """Whether a call comes after a place."""
         return bool(self.calls) and self.calls[-1] > place
 
 
 def _groups(graph: Graph, users: Users) -> _Found:
     found = _Found()
-    # no token leads from a block that writes to the Loads behind it: they are apart by the order of the program
+    # no token leads from a block that writes to the Loads after it: the order of the program keeps them apart
     writes = any(node.control is not None and node.control.writes for node in graph.trail)
     order = graph.trail if writes else topological([graph.output, *graph.trail], uses)
     for place, node in enumerate(order):
@@ -89,7 +89,7 @@ def _split(group: list[tuple[int, Node]], places: list[int]) -> list[list[tuple[
 
 
 def _forget(users: Users, load: Node) -> None:
-    """Take a Load out of the tokens that stand behind it."""
+    """Take a Load out of the tokens that depend on it."""
     for user in users.of(load):
         if user.op_type == "UpdateState":
             users.replace(user, user.operands[0])

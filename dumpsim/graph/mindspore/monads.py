@@ -126,7 +126,7 @@ class _Weaver:
         self._advance(node, text_of(node).block_scope or node.scope)
 
     def _collect(self) -> None:
-        """Let the token stand behind the Loads since the last one."""
+        """Let the token depend on the Loads since the last one."""
         reads, self.reads = self.reads, _Reads()
         zeros, self.zeros = self.zeros and not self.is_inner, self.zeros and self.is_inner
         if not reads:

@@ -60,7 +60,7 @@ def listed_nodes(function: FuncGraph) -> list[Node]:
 
 
 def _walked(result: Node) -> list[Node]:
-    """Depth-first from the result: a node behind all of its users; the whole reversed."""
+    """Depth-first from the result: a node after all of its users; the whole reversed."""
     users: dict[int, int] = {}
     pending = [result]
     while pending:
@@ -94,7 +94,7 @@ def _walked(result: Node) -> list[Node]:
 
 
 def _behind(order: Sequence[Node], op_type: str) -> list[Node]:
-    """Move the nodes of a type to directly behind the node that they wait for."""
+    """Move the nodes of a type to the place right after the node that they wait for."""
     kept: list[Node] = []
     present = {id(node) for node in order}
     placed: set[int] = set()
@@ -110,7 +110,7 @@ def _behind(order: Sequence[Node], op_type: str) -> list[Node]:
 
 
 def _owner(node: Node) -> Node | None:
-    """The node behind which a part of a tuple, or a Depend that gives a constant or parameter, is wanted."""
+    """The node that a part of a tuple, or a Depend that gives a constant or parameter, has to follow."""
     first = node.operands[0]
     if node.op_type == "TupleGetItem":
         return first if isinstance(first, Node) else None

@@ -132,7 +132,7 @@ def test_second_gradient_of_a_loop_is_named():
 
 
 def test_the_gradient_alone_of_a_loop_that_reads_weights():
-    """Nothing but the gradient comes behind the loop, and is all that the function gives."""
+    """Only the gradient follows the loop, and it is all that the function gives."""
 
     class Loop(nn.Cell):
         def __init__(self):

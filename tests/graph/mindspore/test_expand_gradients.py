@@ -38,7 +38,7 @@ def bundle(*values):
 
 
 def taken(net, output, wanted, seed=TWOS, **about):
-    """The gradients of an output in front of the pass."""
+    """The gradients of an output before the pass."""
     node = gradient_node(output, seed, wanted, **about)
     net.place(node)
     return node, [net.item(node, at) for at in range(len(wanted))]

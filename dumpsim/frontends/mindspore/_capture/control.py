@@ -247,7 +247,7 @@ def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewrit
 
 
 def begin(tracer: Tracer, function: rewrite.Rewritten) -> None:
-    """Note the names that a function looks up in front of its first call whose body looks up others."""
+    """Note the names that a function looks up before its first call whose body looks up others."""
     tracer.frame.mentions = list(function.mentions)
     _look_up(tracer, 1)
 

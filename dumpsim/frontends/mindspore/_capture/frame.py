@@ -8,7 +8,7 @@ from dumpsim.core.irdoc import SourceLine
 
 __all__ = ["Frame", "Mentions", "Position", "Source"]
 
-# the line of the loop in front, then what stands behind the names, and whether it is called; see `names.looked_up`
+# the line of the loop before, then what the names stand for, and whether it is called; see `names.looked_up`
 Mentions = tuple[int, tuple[tuple[Any, bool], ...]]
 
 

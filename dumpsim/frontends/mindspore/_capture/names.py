@@ -19,7 +19,7 @@ class _Variable:
     """What a variable was given, each with the meaning that the names in it had there."""
 
     values: "list[tuple[ast.expr, Mapping[str, _Variable | None]]]"
-    before: "tuple[_Variable | None, ...]" = ()  # what it may be behind a branch or loop
+    before: "tuple[_Variable | None, ...]" = ()  # what it may be after a branch or loop
     is_known: bool = False
 
 
@@ -29,8 +29,8 @@ _Names = dict[str, _Variable | None]
 def looked_up(function: ast.FunctionDef) -> tuple[tuple[int, tuple[LookUp, ...]], ...]:
     """Global names of a function in the order in which they are looked up and called.
 
-    Branches are taken for straight lines. What stands behind a loop is looked up when the loop is done, so that there
-    is one group of names for each piece: the line in which the loop in front of it ends, and the names. A function that
+    Branches are taken for straight lines. What follows a loop is looked up when the loop is done, so that there
+    is one group of names for each piece: the line in which the loop before it ends, and the names. A function that
     returns inside of a branch has no names from there on.
 
     Examples

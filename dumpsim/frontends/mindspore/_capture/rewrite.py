@@ -86,7 +86,7 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
 
 
 def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
-    """What stands behind names such as ``helper`` and ``ops.relu``."""
+    """What names stand for, such as ``helper`` and ``ops.relu``."""
     for (first, *rest), is_called in looked_up:
         value = known.get(first)
         for attribute in rest:

@@ -136,7 +136,7 @@ class Tracer:
 
     @contextmanager
     def entering_operator(self, function: Any, *, name: str) -> Iterator[Frame]:
-        """A frame for the function behind an operator of Python: all of it takes the scope of the call by default."""
+        """A frame for the function of a Python operator: all of it takes the scope of the call by default."""
         scope = self._function_scope(function)
         with self.entering(scope=None if scope == _DEFAULT else scope, name=name) as frame:
             yield frame

@@ -157,7 +157,7 @@ class TensorMethods:
         raise missing_member(self, holder, f"'{type(self).__name__}' object has no attribute '{name}'", name)
 
     def argmax(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
-        """Place of the largest element along `axis`, of all elements where there is none; `dim` is another overload."""
+        """Place of the largest element along `axis`, of all elements without one; `dim` is another overload."""
         if options:
             return _late("function.reduce", "argmax_of")(self, *_dim("argmax", options, axis, keepdims))
         return _op("argmax")(self, axis, keepdims)

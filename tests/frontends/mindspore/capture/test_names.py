@@ -19,7 +19,7 @@ RECORDED = json.loads((FOLDER / "names.json").read_text())
 
 
 def names(text):
-    """What a function looks up, with ``()`` behind what it calls; a number stands for a loop that ends in that line."""
+    """What a function looks up, with ``()`` after what it calls; a number stands for a loop that ends in that line."""
     (tree,) = ast.parse(dedent(text).strip()).body
     found = []
     for line, names in looked_up(tree):
