@@ -1,7 +1,7 @@
 # What is C here: the loops (src/fold.c). What is Python: which numbers are folded here, orders, halves
 # (dumpsim.world.reduction).
 #
-# The dispatcher guarantees: aligned elements in native byte order, contiguous in each row; totals that no term overlaps.
+# The dispatcher guarantees: aligned elements in native byte order, contiguous in each row; no term overlaps a total.
 """Left folds of the rows of a matrix into a row of totals."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
