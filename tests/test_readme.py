@@ -63,6 +63,7 @@ def place(tmp_path_factory):
     settings |= {"saved_data": "tensor", "input_output": 0, "kernels": [], "support_device": [0]}
     config = {"common_dump_settings": settings, "e2e_dump_settings": {"enable": True}}
     (root / "dump.json").write_text(json.dumps(config))
+    (root / "acl.json").write_text(json.dumps({"dump": {"dump_path": str(root), "dump_list": [{}]}}))
     (root / "plan.json").write_text(json.dumps(PLAN))
     run("dumpsim run --quiet --config dump.json train.py", root)
     whole = {"common_dump_settings": settings | {"path": str(root / "O2DUMP")}}

@@ -14,6 +14,7 @@ __all__ = ["check"]
 
 _SCHEMAS = ("config", "faults")
 _LEVELS = ("O0", "O1", "O2")
+_DIALECTS = ("mindspore", "acl")
 
 
 def check(
@@ -33,11 +34,24 @@ def check(
         str | None, typer.Option(help="config or faults: what CONFIG is; without CONFIG, print this JSON Schema.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, one finding a line.")] = False,
+    dialect: Annotated[
+        str, typer.Option(help="mindspore, or acl: an ACL config (dump_config_path, aclmdlSetDump).")
+    ] = "mindspore",
 ) -> None:
     """Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error."""
-    from dumpsim.core.regular import read_bytes
+    from dumpsim.modes.aclfile import MAX_ACL_CONFIG, acl_schema, check_acl
     from dumpsim.modes.configfile import MAX_CONFIG, check_all, config_schema
     from dumpsim.modes.profile import device_of, find
+
+    if dialect not in _DIALECTS:
+        raise BadInputError(
+            f"there is no dialect {dialect!r}",
+            where="--dialect",
+            allowed=_DIALECTS,
+            nearest=nearest(dialect, _DIALECTS),
+            code="DS-RUN-007",
+        )
+    acl = dialect == "acl"
 
     if device.lower() not in TARGETS:
         raise BadInputError(
@@ -69,15 +83,16 @@ def check(
         _faults(config, as_json)
         return
     if schema is not None and config is None:
-        print_json(config_schema(profile))
+        print_json(acl_schema() if acl else config_schema(profile))
         return
     if config is None:
         raise BadInputError("give a CONFIG or --schema", where="dumpsim check", code="DS-RUN-005")
-    try:
-        text = read_bytes(config, MAX_CONFIG, follow=True)
-    except UnreadableError as error:
-        raise UnreadableError(error.what, where=str(config), code="DS-RUN-006") from None
-    findings = check_all(text, os.environ, profile, device_id=device_id, file=str(config))
+    if acl:
+        text = _read(config, MAX_ACL_CONFIG)
+        findings = check_acl(text, file=str(config), environment=os.environ)
+    else:
+        text = _read(config, MAX_CONFIG)
+        findings = check_all(text, os.environ, profile, device_id=device_id, file=str(config))
     for finding in findings:
         if as_json:
             print_json(
@@ -93,17 +108,28 @@ def check(
                 }
             )
         else:
-            echo("\n".join(_lines(finding)))
+            echo("\n".join(_lines(finding, "CANN" if acl else "MindSpore")))
     errors = sum(finding.level == "error" for finding in findings)
     if not as_json:
         warnings = sum(finding.level == "warning" for finding in findings)
         silent = len(findings) - errors - warnings
-        echo(f"{config}: {profile.name}: {errors} errors, {warnings} warnings, {silent} fields without effect")
+        name = "ACL" if acl else profile.name
+        echo(f"{config}: {name}: {errors} errors, {warnings} warnings, {silent} fields without effect")
     if errors:
         raise typer.Exit(1)
 
 
-def _lines(finding: Any) -> list[str]:
+def _read(config: Path, largest: int) -> bytes:
+    """The config's bytes."""
+    from dumpsim.core.regular import read_bytes
+
+    try:
+        return read_bytes(config, largest, follow=True)
+    except UnreadableError as error:
+        raise UnreadableError(error.what, where=str(config), code="DS-RUN-006") from None
+
+
+def _lines(finding: Any, vendor: str) -> list[str]:
     """A finding for people."""
     head = f"{finding.level}: {finding.where}: {finding.what}"
     if finding.allowed:
@@ -112,7 +138,7 @@ def _lines(finding: Any) -> list[str]:
         head += f" (did you mean {finding.nearest!r}?)"
     lines = [f"{head} [{finding.code}]"]
     if finding.vendor:
-        lines.append(f"    MindSpore says: {finding.vendor}")
+        lines.append(f"    {vendor} says: {finding.vendor}")
     lines += [f"    forced: {name} = {value}" for name, value in finding.forced]
     return lines
 

@@ -66,6 +66,33 @@ MEANINGS: dict[str, Meaning] = {
         "spec mindspore 1.1",
         ("Parse dump json failed", "[json.exception.parse_error", "[json.exception.out_of_range"),
     ),
+    # ACL configs: ADUMP's validator, then GE's
+    "DS-ACL-001": _M(
+        "An item of an ACL config is missing, empty or of another type.",
+        "dumpsim check FILE --dialect acl shows all of them.",
+        "spec ge 2.2",
+        ("EP0001", "The content of configuration item"),
+    ),
+    "DS-ACL-002": _M("An item of an ACL config has a value that it does not take.", "", "spec ge 2.2", ("EP0002",)),
+    "DS-ACL-003": _M(
+        "A value of an ACL config breaks a rule of its item: a path, a step, the size of a list, a range.",
+        "",
+        "spec ge 2.2",
+        ("EP0003",),
+    ),
+    "DS-ACL-004": _M("An ACL config is not JSON, or is nested too deeply.", "", "spec ge 2.2", ("EP0004",)),
+    "DS-ACL-005": _M("Items of an ACL config exclude each other.", "", "spec ge 2.2", ("EP0005",)),
+    "DS-ACL-006": _M(
+        "GE refuses an ACL config that ADUMP, which looks at it first, has accepted.",
+        "GE takes letters, digits and most punctuation in dump_path, but no blanks; it takes no dump_list with an "
+        "overflow dump.",
+        "spec ge 2, 8.10",
+        ("100009",),
+    ),
+    "DS-ACL-007": _M("dump_path names another host, to which no dump is sent here.", "Use a directory.", "spec ge 2.4"),
+    "DS-ACL-008": _M("An item of an ACL config is legal and changes nothing."),
+    "DS-ACL-009": _M("A position of a blacklist is neither input nor output with a number; GE ignores it."),
+    "DS-ACL-010": _M("An ACL config holds an item that does not exist; it is ignored."),
     # reading dumps
     "DS-ANA-001": _M(
         "Values were asked of a tensor of which only statistics were dumped.",

@@ -15,6 +15,7 @@ class IterationCounter:
     ----------
     rule : str
         ``process``: every run of a root graph takes the next number of one count; the graph of a data sink takes none.
+        ``model``: the runs of the graph before this one.
         ``graph``: a run happens in the present number, and afterwards the number is that of the runs so far of the
         graph that has just run.
     first : int
@@ -28,8 +29,8 @@ class IterationCounter:
     ...         found.append(counter.begin(graph))
     ...         counter.end(graph)
     ...     return found
-    >>> numbers("graph", "aabaabb"), numbers("process", "abab")
-    ([0, 1, 2, 1, 3, 4, 2], [0, 1, 2, 3])
+    >>> numbers("graph", "aabaabb"), numbers("process", "abab"), numbers("model", "abaab")
+    ([0, 1, 2, 1, 3, 4, 2], [0, 1, 2, 3], [0, 0, 1, 2, 1])
     """
 
     __slots__ = ("_after_dataset", "_first", "_last", "_rule", "_runs", "current")
@@ -48,6 +49,8 @@ class IterationCounter:
             if not dataset:
                 self._last += 1
             self.current = max(self._last, self._first)
+        elif self._rule == "model":
+            self.current = self._runs.get(root, 0) + self._first
         elif self._after_dataset and self.current == self._first + 1:
             self.current = self._first  # the steps of a data sink begin at 0
         return self.current

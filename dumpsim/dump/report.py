@@ -45,6 +45,8 @@ def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: 
     if tally.elsewhere:
         return ""
     where = shlex.quote(request.path.rstrip("/"))
+    if not (tally.tensors or tally.rows) and request.dialect == "acl":
+        return f"dumpsim check {shlex.quote(request.file)} --dialect acl"
     if not (tally.tensors or tally.rows):
         release = "" if profile.release == "seed" else f" --mindspore {profile.release}"
         level = " --jit-level O2" if profile.dialect == "graph" else ""

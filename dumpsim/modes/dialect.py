@@ -6,12 +6,13 @@ Schema comes from the same rows.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from dumpsim.core.errors import DumpConfigError, nearest
 from dumpsim.modes.profile import Profile
 
 __all__ = [
+    "Check",
     "Draft",
     "Effect",
     "Field",
@@ -304,6 +305,24 @@ Row = Section | Field | Rule
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A step of a validator that looks at more than one field or rule, such as all items of a list."""
+
+    name: str
+    findings: Callable[[Draft], Iterator[Finding]]
+
+    def examine(self, draft: Draft) -> Iterator[Finding]:
+        """What the step finds, the vendor's first failure first."""
+        yield from self.findings(draft)
+
+
+class Examines(Protocol):
+    """A step of a table: it reads a draft, and says what is wrong with it."""
+
+    def examine(self, draft: Draft) -> Iterator[Finding]: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """A field that changes nothing under a condition."""
 
@@ -314,13 +333,13 @@ class Effect:
     reads: tuple[str, ...] = ()  # fields that `when` looks at
 
 
-def walk(rows: "tuple[Row, ...]", draft: Draft) -> Iterator[Finding]:
+def walk(rows: Iterable[Examines], draft: Draft) -> Iterator[Finding]:
     """Every finding of every row, in the table's order."""
     for row in rows:
         yield from row.examine(draft)
 
 
-def first_failure(rows: "tuple[Row, ...]", draft: Draft, file: str) -> tuple[Finding, ...]:
+def first_failure(rows: Iterable[Examines], draft: Draft, file: str) -> tuple[Finding, ...]:
     """The warnings of a config without errors.
 
     Raises

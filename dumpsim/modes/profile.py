@@ -45,7 +45,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "ir_text": ("old", "new"),
     "inplace": ("before", "after"),
     "async_conversion": ("sync", "raw"),
-    "iteration_rule": ("process", "graph"),
+    "iteration_rule": ("process", "graph", "model"),
     "graph_level": ("root", "own"),
     "csv_op_name": ("escaped", "raw"),
     "csv_brackets": ("()", "[]"),
@@ -143,7 +143,7 @@ class Profile:
     async_conversion : str
         ``enable: false`` converts like ``sync`` or copies ``raw`` bytes.
     iteration_rule : str
-        One count for the ``process``, or the rule with a count per ``graph``.
+        One count for the ``process``, the rule with a count per ``graph``, or the runs of each ``model``.
     graph_level : str
         graph_id in data paths: the ``root`` graph's or the kernel graph's ``own``.
     csv_op_name, csv_brackets, csv_trailing, csv_unique : str, str, bool, bool

@@ -7,11 +7,72 @@ from typing import Any, Literal
 from dumpsim.core.match import KernelRules
 from dumpsim.core.steps import Steps
 
-__all__ = ["DumpRequest", "RequestedStatistics", "Selection", "Trigger"]
+__all__ = ["Blocked", "DumpRequest", "ModelRule", "RequestedStatistics", "Selection", "Trigger", "Watch"]
 
 # when an operator is dumped: whenever it runs, when its results overflow, when it fails
 Trigger = Literal["every", "overflow", "failure"]
 _MARK = "dump"  # attribute that a script's mark leaves on an operator [spec mindspore 2.3]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """Tensors that are left out of the dump of an operator.
+
+    Attributes
+    ----------
+    name : str
+        Full name of the operator, or its type.
+    by_type : bool
+    inputs, outputs : frozenset of int
+        Slots.
+    """
+
+    name: str
+    by_type: bool
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRule:
+    """What to dump of a model.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model; "" for any model.
+    names : tuple of str or None
+        Full names of operators, or of those that a fused one replaced; None: every operator.
+    ranges : tuple of (str, str)
+        First and last operator of sequences in execution order.
+    blocked : tuple of Blocked
+    """
+
+    model: str = ""
+    names: tuple[str, ...] | None = None
+    ranges: tuple[tuple[str, str], ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether every operator is chosen."""
+        return self.names is None and not self.ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Operators whose outputs are read again after others have run, to find out who overwrites them.
+
+    Attributes
+    ----------
+    layers : tuple of str or None
+        Operators after which the outputs are read; None: every operator.
+    nodes : tuple of str
+        Operators whose outputs are read.
+    """
+
+    layers: tuple[str, ...] | None
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +85,8 @@ class Selection:
         Names, types and patterns.
     marked : bool
         Operators that the script marked.
+    models : tuple of ModelRule or None
+        Operators by the model that they are part of.
 
     Examples
     --------
@@ -35,11 +98,12 @@ class Selection:
 
     rules: KernelRules | None = None
     marked: bool = False
+    models: tuple[ModelRule, ...] | None = None
 
     @property
     def everything(self) -> bool:
         """Whether all operators are selected."""
-        return self.rules is None and not self.marked
+        return self.rules is None and not self.marked and self.models is None
 
     def selects(self, full_name: str, attrs: Mapping[str, Any]) -> bool:
         """Whether an operator is selected."""
@@ -83,6 +147,8 @@ class DumpRequest:
         The file that the request was read from, as the user named it.
     text : bytes
         Its bytes, for trees that keep a copy.
+    dialect : str
+        Whose config the file is: ``mindspore`` or ``acl``.
     selection : Selection
     inputs, outputs : bool
     steps : Steps
@@ -108,6 +174,10 @@ class DumpRequest:
         So are outputs that are known to be useless.
     asynchronous : bool
         Tensors are read by callbacks on the kernels' streams.
+    singles : bool
+        Operators that run at once, outside of graphs, are dumped, too.
+    watches : tuple of Watch
+        Dump watched outputs and nothing else.
     disabled : str or None
         Why a legal request dumps nothing on this device.
     """
@@ -116,6 +186,7 @@ class DumpRequest:
     net_name: str = ""
     file: str = ""
     text: bytes = b""
+    dialect: Literal["mindspore", "acl"] = "mindspore"
     selection: Selection = field(default_factory=Selection)
     inputs: bool = True
     outputs: bool = True
@@ -131,4 +202,6 @@ class DumpRequest:
     kernel_arguments: bool = False
     useless_outputs: bool = False
     asynchronous: bool = False
+    singles: bool = False
+    watches: tuple[Watch, ...] = ()
     disabled: str | None = None

@@ -1,0 +1,315 @@
+"""ACL configs: every row of the tables of error codes, both validators in their order, the four step grammars."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dumpsim.cli.app import app
+from dumpsim.core.errors import DumpConfigError, UnsupportedError
+from dumpsim.modes.aclfile import check_acl, load_acl
+from dumpsim.modes.gesteps import check_ge_steps
+
+CONTENT = "EP0001: The content of configuration item {} in configuration file acl.json is invalid. Reason: {}."
+ENUM = "EP0002: Value {} for configuration item {} in configuration file acl.json is invalid. Expected value: {}."
+VALUE = "EP0003: Value {} for configuration item {} in configuration file acl.json is invalid. Reason: {}."
+CONFLICT = "EP0005: Conflict of configuration items in configuration file acl.json. Reason: {}."
+NOT_FOUND, EMPTY = "The configuration item is not found", "The configuration item value is empty"
+STRING, ARRAY, OBJECT = (
+    f"This configuration item must be of the {kind} type" for kind in ("string", "array", "object")
+)
+STRINGS, OBJECTS = (f"The member type of this configuration item must be {kind}" for kind in ("string", "object"))
+DIGITS = "The value contains non-digit characters,  expected format: 1 or 5-10"
+FORMAT = "The value has invalid format, expected format: 5-10"
+ORDER = "The value has invalid format, start step must not exceed end step, expected format: 5-10"
+SCENES = "aic_err_brief_dump/aic_err_detail_dump/aic_err_norm_dump/lite_exception/watcher"
+WHEN = "When configuration item {} is {}set to {}, configuration item {} cannot be {}"
+BLACK = [{"name": "Add", "pos": ["input0"]}]
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "odd name").mkdir()
+    (tmp_path / "file").write_text("")
+    return tmp_path
+
+
+def text(**items):
+    return json.dumps({"dump": {"dump_path": "out", **items}}).encode()
+
+
+def refusal(data):
+    with pytest.raises(DumpConfigError) as caught:
+        load_acl(data, file="acl.json")
+    return caught.value.vendor
+
+
+ROWS = [
+    # types [spec ge 2.3 step 2]
+    *(({name: 3}, CONTENT.format(name, STRING)) for name in (
+        "dump_path", "dump_mode", "dump_op_switch", "dump_level", "dump_scene", "dump_data", "dump_debug",
+        "dump_kernel_data", "dump_step",
+    )),
+    ({"dump_stats": "Max"}, CONTENT.format("dump_stats", ARRAY)),
+    ({"dump_stats": ["Max", 1]}, CONTENT.format("dump_stats[1]", STRINGS)),
+    ({"dump_list": {}}, CONTENT.format("dump_list", ARRAY)),
+    ({"dump_list": ["graph_1"]}, CONTENT.format("dump_list[0]", OBJECT)),
+    ({"dump_list": [{}, {"model_name": 1}]}, CONTENT.format("dump_list[1].model_name", STRING)),
+    ({"dump_list": [{"layer": "Add"}]}, CONTENT.format("dump_list[0].layer", ARRAY)),
+    ({"dump_list": [{"layer": ["Add", None]}]}, CONTENT.format("dump_list[0].layer[1]", STRINGS)),
+    ({"dump_list": [{"watcher_nodes": "Add"}]}, CONTENT.format("dump_list[0].watcher_nodes", ARRAY)),
+    ({"dump_list": [{"optype_blacklist": ["Add"]}]}, CONTENT.format("dump_list[0].optype_blacklist[0]", OBJECTS)),
+    (
+        {"dump_list": [{"opname_blacklist": [{"name": 1}]}]},
+        CONTENT.format("dump_list[0].opname_blacklist[0].name", STRING),
+    ),
+    (
+        {"dump_list": [{"opname_blacklist": [{"name": "a", "pos": "input0"}]}]},
+        CONTENT.format("dump_list[0].opname_blacklist[0].pos", ARRAY),
+    ),
+    ({"dump_list": [{"opname_range": [1]}]}, CONTENT.format("dump_list[0].opname_range[0]", OBJECTS)),
+    (
+        {"dump_list": [{"opname_range": [{"begin": 1}]}]},
+        CONTENT.format("dump_list[0].opname_range[0].begin", STRING),
+    ),
+    # values [step 3]
+    ({"dump_mode": "both"}, ENUM.format("both", "dump_mode", "all/input/output")),
+    ({"dump_mode": "ALL"}, ENUM.format("ALL", "dump_mode", "all/input/output")),
+    ({"dump_mode": ""}, CONTENT.format("dump_mode", EMPTY)),
+    ({"dump_data": "statistic"}, ENUM.format("statistic", "dump_data", "stats/tensor")),
+    ({"dump_op_switch": "On"}, ENUM.format("On", "dump_op_switch", "off/on")),
+    ({"dump_level": "graph"}, ENUM.format("graph", "dump_level", "all/kernel/op")),
+    ({"dump_debug": "true"}, ENUM.format("true", "dump_debug", "off/on")),
+    ({"dump_scene": "exception"}, ENUM.format("exception", "dump_scene", SCENES)),
+    ({"dump_scene": ""}, CONTENT.format("dump_scene", EMPTY)),
+    (
+        {"dump_kernel_data": "printf,log"},
+        ENUM.format("log", "dump_kernel_data", "all/assert/printf/tensor/timestamp"),
+    ),
+    ({"dump_kernel_data": "printf,"}, CONTENT.format("dump_kernel_data", EMPTY)),
+    (
+        {"dump_stats": ["Max", "max"]},
+        ENUM.format("max", "dump_stats[1]", "Avg/L2norm/Max/Min/Nan/Negative Inf/Positive Inf"),
+    ),
+    # scenes [step 4]
+    *(
+        ({"dump_scene": scene, name: "on"}, CONFLICT.format(WHEN.format("dump_scene", "", scene, name, "set to on")))
+        for scene in ("watcher", "lite_exception")
+        for name in ("dump_debug", "dump_op_switch")
+    ),
+    (
+        {"dump_scene": "watcher", "dump_mode": "all"},
+        CONFLICT.format(WHEN.format("dump_scene", "", "watcher", "dump_mode", "set to all")),
+    ),
+    # path [step 5]
+    ({"dump_path": ""}, CONTENT.format("dump_path", EMPTY)),
+    (
+        {"dump_path": "x" * 513},
+        VALUE.format("x" * 513, "dump_path", "The path length exceeds the maximum limit of 512 characters"),
+    ),
+    ({"dump_path": "10.0.0.1:"}, VALUE.format("10.0.0.1:", "dump_path", "The value is an invalid path")),
+    (
+        {"dump_path": "10.0.0.1:/a b"},
+        VALUE.format("10.0.0.1:/a b", "dump_path", "The value contains invalid characters"),
+    ),
+    ({"dump_path": "10.0.0:/a"}, VALUE.format("10.0.0:/a", "dump_path", "The path does not exist")),
+    ({"dump_path": "missing"}, VALUE.format("missing", "dump_path", "The path does not exist")),
+    ({"dump_path": "file"}, VALUE.format("file", "dump_path", "The path is not a directory path")),
+    # overflow [step 6]
+    (
+        {"dump_debug": "on", "dump_op_switch": "on"},
+        CONFLICT.format(WHEN.format("dump_debug", "", "on", "dump_op_switch", "set to on")),
+    ),
+    # steps [step 7]
+    (
+        {"dump_step": "|".join(["1"] * 101)},
+        VALUE.format("|".join(["1"] * 101), "dump_step", "The value exceeds the maximum limit of 100 intervals"),
+    ),
+    ({"dump_step": "1|2-3-4"}, VALUE.format("2-3-4", "dump_step[1]", FORMAT)),
+    ({"dump_step": "1|"}, VALUE.format("", "dump_step[1]", DIGITS)),
+    ({"dump_step": "a"}, VALUE.format("a", "dump_step[0]", DIGITS)),
+    ({"dump_step": "1-"}, VALUE.format("1-", "dump_step[0]", DIGITS)),
+    ({"dump_step": "5-2"}, VALUE.format("5-2", "dump_step[0]", ORDER)),
+    # list [step 8]
+    ({"dump_list": [{"model_name": ""}]}, CONTENT.format("dump_list[0].model_name", EMPTY)),
+    ({"dump_list": [{"model_name": "a"}, {"layer": []}]}, CONTENT.format("dump_list[1].layer", EMPTY)),
+    ({"dump_scene": "watcher", "dump_list": [{}]}, CONTENT.format("dump_list[0].watcher_nodes", NOT_FOUND)),
+    (
+        {"dump_scene": "watcher", "dump_list": [{"watcher_nodes": []}]},
+        CONTENT.format("dump_list[0].watcher_nodes", EMPTY),
+    ),
+    (
+        {"dump_scene": "watcher", "dump_list": [{"watcher_nodes": ["a"], "model_name": "m"}]},
+        CONFLICT.format(WHEN.format("dump_scene", "", "watcher", "dump_list[0].model_name", "configured")),
+    ),
+    (
+        {"dump_list": [{"watcher_nodes": ["a"]}]},
+        CONFLICT.format(WHEN.format("dump_scene", "not ", "watcher", "dump_list[0].watcher_nodes", "configured")),
+    ),
+    (
+        {"dump_level": "op", "dump_list": [{"optype_blacklist": BLACK * 101}]},
+        VALUE.format("101", "dump_list[0].optype_blacklist", "The value size exceeds the maximum limit of 100"),
+    ),
+    *(
+        (
+            {"dump_list": [{"model_name": "m", name: value}]},
+            CONFLICT.format(WHEN.format("dump_level", "not ", "op", f"dump_list[0].{name}", "configured")),
+        )
+        for name, value in (
+            ("optype_blacklist", BLACK), ("opname_blacklist", BLACK), ("opname_range", [{"begin": "a", "end": "b"}]),
+        )
+    ),
+    (
+        {"dump_level": "op", "dump_list": [{"opname_range": [{"begin": "a", "end": "b"}]}]},
+        CONTENT.format("dump_list[0].model_name", NOT_FOUND),
+    ),
+    (
+        {"dump_level": "op", "dump_list": [{"model_name": "m", "opname_range": [{"begin": "a"}]}]},
+        VALUE.format(
+            "begin=a, end=", "dump_list[0].opname_range[0]",
+            "The item is incomplete, begin and end must be configured together and non-empty",
+        ),
+    ),
+    # statistics [step 9]
+    ({"dump_data": "stats", "dump_stats": []}, CONTENT.format("dump_stats", EMPTY)),
+    (
+        {"dump_stats": ["Max"]},
+        CONFLICT.format(WHEN.format("dump_data", "", "tensor", "dump_stats", "configured")),
+    ),
+    # GE, after all of ADUMP's steps
+    ({"dump_path": "odd name"}, "100009: invalid dump_path [odd name] in dump config at 3"),
+    (
+        {"dump_debug": "on", "dump_list": [{"model_name": "m"}]},
+        "100009: nonsupport dump model when open dump overflow detection",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("items", "vendor"), ROWS, ids=lambda value: str(value)[:60])
+def test_every_row_has_the_vendors_text_in_a_run_and_in_check(directory, items, vendor):
+    data = text(**items)
+    assert refusal(data) == vendor
+    errors = [finding.vendor for finding in check_acl(data, file="acl.json") if finding.level == "error"]
+    assert errors[0] == vendor
+
+
+def test_a_directory_without_permission(directory, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # the tests may run as root
+    reason = "The value is a path without read and write permissions"
+    assert refusal(text()) == VALUE.format("out", "dump_path", reason)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [(b"{", "Reason: [json.exception.parse_error"), (b'{"dump": ' + b'{"a":' * 10 + b"1" + b"}" * 11, "nested")],
+)
+def test_what_cannot_be_parsed(data, text):
+    assert refusal(data).startswith("EP0004: Failed to parse file acl.json. Reason: ")
+    assert text in refusal(data)
+
+
+def test_the_order_of_the_steps(directory):
+    items = {
+        "dump_list": [{"layer": "x"}], "dump_mode": "both", "dump_scene": "watcher", "dump_debug": "on",
+        "dump_path": "missing", "dump_step": "a",
+    }  # fmt: skip
+    codes = [finding.vendor[:6] for finding in check_acl(text(**items)) if finding.level == "error"]
+    assert codes == ["EP0001", "EP0002", "EP0005", "EP0003"]  # dump_debug ends it before the steps
+    assert refusal(text(**items)).startswith("EP0001: The content of configuration item dump_list[0].layer")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {"dump_scene": "lite_exception", "dump_path": "missing", "dump_list": [{"layer": []}], "dump_step": "a"},
+        {"dump_debug": "on", "dump_step": "a", "dump_stats": []},
+    ],
+)
+def test_validation_ends_early(directory, items):
+    load_acl(text(**items))
+
+
+@pytest.mark.parametrize(
+    ("data", "dumps"),
+    [
+        (b"{}", False),
+        (b'{"dump": {}}', False),
+        (text(dump_list=[]), False),
+        (text(dump_list=[{}]), True),
+        (text(dump_op_switch="on"), True),
+        (text(dump_debug="on"), True),
+        (text(dump_scene="watcher", dump_list=[{"watcher_nodes": ["a"]}]), True),
+    ],
+)
+def test_what_is_a_dump_at_all(directory, data, dumps):
+    dump, _ = load_acl(data)
+    assert (dump.request is not None) is dumps
+
+
+def test_a_dump_that_is_no_object():
+    assert refusal(b'{"dump": []}') == CONTENT.format("dump", OBJECT)
+
+
+@pytest.mark.parametrize(
+    ("steps", "adump", "option"),
+    [
+        ("5-2", False, False),
+        ("3-3", True, False),
+        ("1|", False, False),
+        ("1||2", False, False),
+        ("4294967296", True, False),
+    ],
+)
+def test_the_step_grammars_differ(directory, steps, adump, option):
+    """[spec ge 8.6]; TorchAir's own grammar is tested with its config."""
+    errors = [finding for finding in check_acl(text(dump_list=[{}], dump_step=steps)) if finding.level == "error"]
+    assert (not errors) is adump
+    try:
+        check_ge_steps(steps)
+    except DumpConfigError:
+        assert not option
+    else:
+        assert option
+
+
+def test_what_is_legal_and_not_emulated(directory):
+    with pytest.raises(UnsupportedError, match="another host"):
+        load_acl(text(dump_path="10.0.0.1:/data", dump_list=[{}]))
+    with pytest.raises(UnsupportedError, match="aic_err_detail_dump"):
+        load_acl(text(dump_scene="aic_err_detail_dump"))
+    found = check_acl(text(dump_path="10.0.0.1:/data", dump_list=[{}]))
+    assert [(finding.where, finding.code) for finding in found] == [("$.dump.dump_path", "DS-ACL-007")]
+
+
+def test_unknown_items_and_items_in_vain_are_named(directory):
+    found = check_acl(
+        text(
+            dump_list=[{"model_name": "m", "layers": ["a"], "opname_blacklist": [{"name": "a", "pos": ["in0"]}]}],
+            dump_level="op", dump_modes="all", dump_kernel_data="printf", dump_op_switch="on",
+        )
+    )  # fmt: skip
+    assert [(f.level, f.where.removeprefix("$.dump."), f.nearest) for f in found] == [
+        ("no effect", "dump_modes", "dump_mode"),
+        ("no effect", "dump_list[0].layers", "layer"),
+        ("warning", "dump_list[0].opname_blacklist[0].pos", None),
+        ("no effect", "dump_kernel_data", None),
+        ("no effect", "dump_op_switch", None),
+    ]
+
+
+def test_the_command_shows_all_findings(directory):
+    (directory / "acl.json").write_bytes(text(dump_mode="both", dump_debug=1, dump_step="5-2"))
+    found = CliRunner().invoke(app, ["check", "acl.json", "--dialect", "acl"])
+    assert found.exit_code == 1
+    assert found.output.count("CANN says: EP000") == 3
+    assert "did you mean '2-5'?" in found.output
+    assert "ACL: 3 errors, 0 warnings" in found.output
+    lines = CliRunner().invoke(app, ["check", "acl.json", "--dialect", "acl", "--json"]).output.splitlines()
+    assert [json.loads(line)["code"] for line in lines] == ["DS-ACL-001", "DS-ACL-002", "DS-ACL-003"]
+    (directory / "acl.json").write_bytes(text(dump_list=[{"model_name": "graph_1"}]))
+    assert CliRunner().invoke(app, ["check", "acl.json", "--dialect", "acl"]).exit_code == 0
+    schema = CliRunner().invoke(app, ["check", "--schema", "config", "--dialect", "acl"])
+    assert json.loads(schema.output)["properties"]["dump"]["properties"]["dump_mode"]["default"] == "output"
+    assert CliRunner().invoke(app, ["check", "acl.json", "--dialect", "ackl"]).exit_code != 0
