@@ -6,7 +6,7 @@ from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["STRUCTURAL", "drop_dead", "has_effect", "live_nodes", "written_weights"]
+__all__ = ["STRUCTURAL", "has_effect", "live_nodes", "written_weights"]
 
 _IS_TRAINING = 5  # operand of BatchNorm, which only then writes its means [source auto_monad.cc]
 
@@ -52,16 +52,7 @@ def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]
 
 
 def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
-    """The nodes that the output or a side effect needs, in the order of the program."""
-    effects = [node for node in graph.trail if has_effect(node, find)]
+    """The nodes that the output or a side effect needs, and the loops (see `mindspore.unused`), as in the program."""
+    effects = [node for node in graph.trail if node.op_type == "While" or has_effect(node, find)]
     needed = reachable([*effects, graph.output])
     return [node for node in graph.trail if id(node) in needed]
-
-
-def drop_dead(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
-    """Drop the nodes that neither the output nor a side effect needs, in blocks too."""
-    graph.trail = live_nodes(graph, find)
-    for node in graph.trail:
-        for block in node.blocks:
-            drop_dead(block, find)
-    return graph

@@ -97,7 +97,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
 def _of_condition(node: Node, needed: set[int], builder: ControlBuilder) -> Gradients:
     """The condition's gradient is zero; what it was compared from gets it all the same. [observed 2.10]"""
     condition = node.operands[0]
-    if not isinstance(condition, Node) or condition.blocks:
+    if not isinstance(condition, Node) or condition.blocks or condition.op_type in _PARTS:
         return []
     operands = {id(v): v for v in condition.operands if id(v) in needed and isinstance(v, Node) and _is_float(v)}
     return [(v, builder.late_zeros(v.abstract)) for v in operands.values() if v.op_type not in _PARTS]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dumpsim.graph.effects import drop_dead, has_effect, live_nodes, written_weights
+from dumpsim.graph.effects import has_effect, live_nodes, written_weights
 from dumpsim.ops.table import find
 
 
@@ -35,23 +35,3 @@ def test_live_nodes_are_what_the_output_or_an_effect_needs(net):
     assert node in live
     assert net.graph.output in live
     assert dead not in live
-
-
-def test_dead_nodes_go_in_blocks_too_and_effects_stay(net):
-    node, _, x = writing(net)
-    net.op("Tanh", x)
-    then, other = node.blocks
-    other.trail.append(net.maker.emit("Tanh", x))  # nothing in the block takes it
-    net.graph.output = net.op("Exp", x)
-    drop_dead(net.graph, find)
-    assert [n.op_type for n in net.graph.trail if n.op_type != "TupleGetItem"] == ["If", "Exp"]
-    assert [n.op_type for n in then.trail] == ["Assign", "Exp"]
-    assert [n.op_type for n in other.trail] == ["Neg"]
-
-
-def test_what_only_a_dead_node_needs_goes_with_it(net):
-    x = net.input("x", (3,))
-    net.op("Tanh", net.op("Exp", net.op("Neg", x)))
-    kept = net.op("Abs", x)
-    net.graph.output = kept
-    assert drop_dead(net.graph, find).trail == [kept]

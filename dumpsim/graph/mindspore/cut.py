@@ -489,6 +489,8 @@ def _uses_in_order(node: Node) -> list[Value]:
 
 def _has_effect(node: Node) -> bool:
     """Whether a control node has to run although nobody uses its outputs."""
+    if node.op_type == "While":
+        return True
     return node.op_type in CONTROL and any(
         n.op_type == "UpdateState" and len(n.operands) > 1 for block in node.blocks for n in block.trail
     )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dumpsim.graph.compilation import Compilation, Draft, Pass
-from dumpsim.graph.effects import drop_dead
 from dumpsim.graph.graph import Node, text_of
 from dumpsim.graph.mindspore.actors import MOST_ACTORS, launch_order
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
@@ -20,6 +19,7 @@ from dumpsim.graph.mindspore.naming import name_for_files, name_for_text, name_l
 from dumpsim.graph.mindspore.numbering import function_numbers
 from dumpsim.graph.mindspore.order import kernel_order, rules_of
 from dumpsim.graph.mindspore.simplify import simplify
+from dumpsim.graph.mindspore.unused import drop_unused
 
 __all__ = ["PASSES"]
 
@@ -113,7 +113,7 @@ PASSES = (
     Pass("expand-gradients", lambda state: expand_gradients(state.captured, state.find)),
     Pass("save-captured", lambda state: _save(state, "00_bootstrap")),
     Pass("count-functions", _count_functions),
-    Pass("drop-dead", lambda state: drop_dead(state.captured, state.find)),
+    Pass("drop-dead", lambda state: drop_unused(state.captured, state.find)),
     Pass("simplify", lambda state: simplify(state.captured)),
     Pass("merge-equal", lambda state: merge_equal(state.captured, state.find)),
     Pass("add-monads", lambda state: add_monads(state.captured, state.find)),

@@ -14,7 +14,7 @@ from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, fille
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.graph import Graph, Node, Value
 
-__all__ = ["branch", "choose", "conditional"]
+__all__ = ["branch", "choose", "conditional", "either"]
 
 
 def conditional(position: Position, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
@@ -82,6 +82,17 @@ def choose(
             sides.append((graph, (side(),)))
         put(before)
     return _merge(tracer, position, truth, sides, ("return",))[0]
+
+
+def either(
+    tracer: Tracer, position: Position, condition: Any, then: Callable[[], Any], other: Callable[[], Any]
+) -> Any:
+    """A value that a condition of the graph chooses; nothing else changes in the branches."""
+    sides = []
+    for label, side in (("then", then), ("else", other)):
+        with tracer.block(label) as graph:
+            sides.append((graph, (side(),)))
+    return _merge(tracer, position, condition, sides, ("return",))[0]
 
 
 class _InsideBranch:

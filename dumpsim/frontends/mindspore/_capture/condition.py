@@ -1,6 +1,5 @@
 """Conditions: known at capture, or tensors of the graph."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
@@ -10,7 +9,7 @@ from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import JumpError
 from dumpsim.frontends.mindspore._current import capturing
 
-__all__ = ["as_bool", "conjunction", "disjunction", "leaving", "negation", "static", "truth_of"]
+__all__ = ["as_bool", "leaving", "negation", "static", "truth_of"]
 
 
 def truth_of(condition: Any) -> Any:
@@ -50,36 +49,6 @@ def negation(position: Position, value: Any) -> Any:
     if isinstance(truth, bool):
         return not truth
     return _operator(position, "LogicalNot", [as_bool(truth)])
-
-
-def conjunction(position: Position, *operands: Callable[[], Any]) -> Any:
-    """``a and b``; tensors of the graph are joined by an operator."""
-    return _join(position, "LogicalAnd", operands, stops=False)
-
-
-def disjunction(position: Position, *operands: Callable[[], Any]) -> Any:
-    """``a or b``; tensors of the graph are joined by an operator."""
-    return _join(position, "LogicalOr", operands, stops=True)
-
-
-def _join(position: Position, op_type: str, operands: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
-    numbering.truth(capturing(), position, True)
-    result = operands[0]()
-    for operand in operands[1:]:
-        truth = truth_of(result)
-        if isinstance(truth, bool):
-            if truth is stops:
-                return result
-            result = operand()
-            continue
-        other = operand()
-        decided = truth_of(other)
-        if isinstance(decided, bool):
-            if decided is stops:
-                return other
-        else:
-            result = _operator(position, op_type, [as_bool(truth), as_bool(decided)])
-    return result
 
 
 def _operator(position: Position, op_type: str, operands: list[Any]) -> Any:

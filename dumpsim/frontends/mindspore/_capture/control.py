@@ -19,9 +19,10 @@ from dumpsim.core.errors import CaptureError
 from dumpsim.frontends.mindspore._capture import numbering, resolutions, rewrite, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.callee import CellBase
-from dumpsim.frontends.mindspore._capture.condition import conjunction, disjunction, leaving, negation, static
+from dumpsim.frontends.mindspore._capture.condition import leaving, negation, static
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.loop import loop, turn
+from dumpsim.frontends.mindspore._capture.shortcircuit import conjunction, disjunction
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
 from dumpsim.frontends.mindspore._current import capturing

@@ -80,6 +80,8 @@ class _Flags:
             result = ast.Return(value=_name(RESULT, statement))
             leave = ast.If(test=_name(_RETURNS, statement), body=[_at(result, statement)], orelse=[])
             return [_assign(_RETURNS, False, statement), *new, _at(leave, statement)]
+        elif isinstance(statement, ast.For | ast.While):
+            statement.body = self.statements(statement.body)  # loops inside may have jumps
         return [statement]
 
     def _loop(self, loop: ast.For | ast.While) -> list[ast.stmt]:
@@ -131,6 +133,8 @@ class _Flags:
             statement.orelse = self._guarded(statement.orelse, stop, skip)
         elif isinstance(statement, ast.For | ast.While) and _can_rewrite(statement):
             return self._loop(statement)
+        elif isinstance(statement, ast.For | ast.While):
+            statement.body = self.statements(statement.body)
         elif isinstance(statement, ast.FunctionDef):
             without_jumps(statement)
         return [statement]

@@ -219,3 +219,36 @@ def test_weights_are_written_in_the_order_of_the_program(graph_mode, n):
             np.testing.assert_array_equal(found.asnumpy(), wanted)
         np.testing.assert_array_equal(net.weight.asnumpy(), weight)
         assert net.count.asnumpy() == count
+
+
+class ShortCircuit(nn.Cell):
+    def construct(self, x, n):
+        return x if n > 1 and (x.max() > 2.0 or n < 3) else -x
+
+
+def test_and_and_or_evaluate_what_follows_a_tensor_in_a_branch(graph_mode, graphs):
+    ShortCircuit()(Tensor(X), Tensor(1, mstype.int32))
+    (compiled,) = graphs()
+    kernels = [[node.op_type for node in graph.order] for graph in compiled]
+    assert ["Greater"] in kernels  # n > 1 alone
+    assert not {"LogicalAnd", "LogicalOr"} & {kind for order in kernels for kind in order}
+
+
+class NestedLoops(nn.Cell):
+    def construct(self, x, n):
+        i = n - n
+        while i < n:
+            i = i + 1
+            j = n - n
+            while j < n:
+                j = j + 1
+                if x.max() > 4.0:
+                    break
+                x = x * 2.0
+        return x
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_a_loop_without_jumps_may_hold_one_with_them(graph_mode, n):
+    expected = NestedLoops.construct(None, X, np.int32(n))
+    np.testing.assert_array_equal(NestedLoops()(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)

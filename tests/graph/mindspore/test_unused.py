@@ -1,0 +1,88 @@
+"""What a network computes for nobody goes; loops and effects stay."""
+
+import numpy as np
+
+from dumpsim.graph.mindspore.unused import drop_unused
+from dumpsim.ops.table import find
+
+
+def kinds(nodes):
+    return [node.op_type for node in nodes if node.op_type != "TupleGetItem"]
+
+
+def chosen(net, then, other):
+    values = net.branch(net.input("flag", (), "bool"), then, other)
+    (node,) = [node for node in net.graph.trail if node.op_type == "If"]
+    return node, values
+
+
+def test_what_only_a_dead_node_needs_goes_with_it(net):
+    x = net.input("x", (3,))
+    net.op("Tanh", net.op("Exp", net.op("Neg", x)))
+    kept = net.op("Abs", x)
+    net.graph.output = kept
+    assert drop_unused(net.graph, find).trail == [kept]
+
+
+def test_of_a_branch_only_its_effects_stay_where_nobody_takes_its_outputs(net):
+    w, x = net.weight("w", np.ones(3, np.float32)), net.input("x", (3,))
+
+    def then():
+        net.op("Assign", w, x)
+        return [net.op("Exp", x)]
+
+    node, _ = chosen(net, then, lambda: [net.op("Neg", x)])
+    net.graph.output = net.op("Exp", x)
+    drop_unused(net.graph, find)
+    assert kinds(net.graph.trail) == ["If", "Exp"]
+    assert [kinds(block.trail) for block in node.blocks] == [["Assign"], []]
+    assert node.abstract.items == ()
+
+
+def test_a_branch_without_users_or_effects_goes(net):
+    x = net.input("x", (3,))
+    chosen(net, lambda: [net.op("Exp", x)], lambda: [net.op("Neg", x)])
+    net.graph.output = net.op("Abs", x)
+    assert kinds(drop_unused(net.graph, find).trail) == ["Abs"]
+
+
+def test_a_branch_keeps_the_outputs_that_somebody_takes_at_new_places(net):
+    x = net.input("x", (3,))
+    node, values = chosen(
+        net, lambda: [net.op("Exp", x), net.op("Sin", x)], lambda: [net.op("Neg", x), net.op("Cos", x)]
+    )
+    net.graph.output = net.op("Abs", values[1])
+    drop_unused(net.graph, find)
+    assert [kinds(block.trail) for block in node.blocks] == [["Sin"], ["Cos"]]
+    (item,) = [each for each in net.graph.trail if each.op_type == "TupleGetItem"]
+    assert (item.operands[0], item.operands[1].value, item.operands[1].abstract.value) == (node, 0, 0)
+
+
+def test_a_loop_stays_with_the_variables_that_its_condition_needs(net):
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+    net.loop(
+        {"y": x, "i": i, "z": x},
+        lambda at: net.op("Less", at["i"], i),
+        lambda at: {"y": net.op("Exp", at["z"]), "i": net.op("Neg", at["i"]), "z": net.op("Sin", at["z"])},
+    )
+    net.graph.output = net.op("Abs", x)
+    drop_unused(net.graph, find)
+    assert kinds(net.graph.trail) == ["While", "Abs"]
+    node = net.graph.trail[0]
+    assert node.control.variables == ("i",)
+    assert node.operands == [i]
+    assert [len(block.parameters) for block in node.blocks] == [1, 1]
+    assert kinds(node.blocks[1].trail) == ["Neg"]
+
+
+def test_a_variable_of_a_loop_stays_where_one_that_is_taken_needs_it(net):
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+    values = net.loop(
+        {"y": x, "i": i, "z": x, "w": x},
+        lambda at: net.op("Less", at["i"], i),
+        lambda at: {"y": net.op("Exp", at["z"]), "i": net.op("Neg", at["i"]), "z": net.op("Sin", at["z"]), "w": x},
+    )
+    net.graph.output = net.op("Abs", values["y"])
+    drop_unused(net.graph, find)
+    (node,) = [each for each in net.graph.trail if each.op_type == "While"]
+    assert node.control.variables == ("y", "i", "z")
