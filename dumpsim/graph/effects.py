@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, reachable
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of, reachable
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["STRUCTURAL", "has_effect", "live_nodes", "written_weights"]
@@ -32,7 +32,7 @@ def has_effect(node: Node, find: Callable[[str], OpDef]) -> bool:
     """Whether a node, or one in its blocks, writes memory or does input and output."""
     if node.blocks:
         return any(has_effect(inner, find) for block in node.blocks for inner in block.trail)
-    if node.op_type in STRUCTURAL or find(node.op_type).side_effect is None:
+    if node.op_type in STRUCTURAL or definition_of(node, find).side_effect is None:
         return False
     return not (node.op_type == "BatchNorm" and _is_false(node.operands[_IS_TRAINING]))
 

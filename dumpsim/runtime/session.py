@@ -59,6 +59,11 @@ __all__ = ["Arrivals", "Session"]
 _TARGETS = MappingProxyType({"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"})
 
 
+def _found(own: Mapping[str, OpDef], find: Callable[[str], OpDef], op_type: str) -> OpDef:
+    """The definition of an operator type: the script's, else the table's."""
+    return own[op_type] if op_type in own else find(op_type)
+
+
 def _tell_unused(injector: "ref[Injector]") -> None:
     """At the end of a run: the faults of its plan that never struck."""
     found = injector()
@@ -137,6 +142,7 @@ class Session:
         self._world = context.world
         self._scheduler = context.scheduler if scheduler is None else scheduler
         self._find = find
+        self._own: dict[str, OpDef] = {}  # operators that only scripts define
         self.engine = engine_of(self.settings.engine) if engine is None else engine
         self._context_target: str | None = None
         self._jit_level = "O0"  # "" follows the chip
@@ -344,6 +350,12 @@ class Session:
         return None if self._injector is None else self._injector.disk
 
     # ------------------------------------------------------------- programs
+    def define(self, definition: OpDef) -> None:
+        """Let graphs hold an operator that the table does not have: a primitive of the script."""
+        if not self._own:  # else the function stays the same object, by which ranks share their plans
+            self._find = partial(_found, self._own, self._find)
+        self._own[definition.name] = definition
+
     def build(self, captured: Graph, options: CompileOptions | None = None, saved: Saver | None = None) -> Program:
         """Compile a captured network; ranks that capture equal networks get one program.
 

@@ -404,7 +404,7 @@ PRIMITIVES: Mapping[str, str] = MappingProxyType(
             "CollectiveGather CollectiveScatter NeighborExchange NeighborExchangeV2 Receive Reduce ReduceOp "
             "ReduceScatter ReduceScatterV Send"
         ),
-        "ops.operations.debug_ops": "Print TensorDump",
+        "ops.operations.debug_ops": "DumpGradient Print TensorDump",
         "ops.operations.host_ops": (
             "Cast DType Depend Fill Identity Ones OnesLike Rank ScalarToTensor Shape Size StopGradient TensorShape "
             "Unstack Zeros ZerosLike"

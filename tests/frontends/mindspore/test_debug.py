@@ -90,6 +90,96 @@ def test_a_gradient_saves_each_tensor_once(place):
     assert files(place) == ["0_add.npy", "1_div.npy", "2_mul.npy"]
 
 
+class Hooked(nn.Cell):
+    """Saves the gradient of a product's operand."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.dump = ops.DumpGradient()
+        self.mode = mode
+
+    def construct(self, x):
+        y = self.dump("d/g.npy", x * 3, self.mode)
+        return y * y
+
+
+class Gradient(nn.Cell):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.grad = ops.GradOperation()
+
+    def construct(self, x):
+        return self.grad(self.net)(x)
+
+
+@pytest.mark.parametrize("mode", ["in", "out", "any word"])
+@pytest.mark.parametrize("way", ["pynative", "jit", "graph"])
+def test_a_gradient_is_saved_where_it_flows(place, way, mode):
+    machine(ms.GRAPH_MODE if way == "graph" else ms.PYNATIVE_MODE)
+    net = Hooked(mode)
+    grad = {"pynative": ms.grad(net), "jit": ms.grad(ms.jit(net.construct)), "graph": Gradient(net)}[way]
+    np.testing.assert_array_equal(net(Tensor(X)).asnumpy(), 9 * X * X)
+    assert files(place) == []  # without a gradient there is nothing to save
+    np.testing.assert_array_equal(grad(Tensor(X)).asnumpy(), 18 * X)
+    assert files(place) == ["d/0_g.npy"]
+    np.testing.assert_array_equal(np.load(place / "d" / "0_g.npy"), 6 * X)
+
+
+def test_the_dump_of_a_gradient_needs_a_device_that_has_one(place):
+    machine(target="CPU", mindspore="2.10")
+    net = Hooked("out")
+    np.testing.assert_array_equal(net(Tensor(X)).asnumpy(), 9 * X * X)
+    with pytest.raises(RuntimeError, match=r"Unsupported op \[TensorDump\] on CPU"):
+        Gradient(net)(Tensor(X))
+    machine(ms.PYNATIVE_MODE)
+    with pytest.raises(TypeError, match="the type of 'file' should be 'str', but got type 'int'"):
+        ms.grad(lambda x: ops.DumpGradient()(3, x, "out") * 2)(Tensor(X))
+
+
+def test_tensors_and_gradients_are_saved_by_one_count(place):
+    class Both(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.gradient = ops.DumpGradient()
+            self.weight = ms.Parameter(Tensor(np.full((2, 4), 2, np.float32)), name="w")
+
+        def construct(self, x):
+            y = self.gradient("dy", x * self.weight, "out")
+            ops.tensordump("y", y)
+            ops.tensordump("y", y)
+            ops.tensordump("w", self.weight)
+            return ops.depend(y, ops.tensordump("last", y * 2)) * 3
+
+    machine()
+    Gradient(Both())(Tensor(X))
+    saved = sorted((name.partition("_") for name in files(place)), key=lambda parts: int(parts[0]))
+    assert [int(number) for number, _, _ in saved] == [0, 1, 2, 3, 4]
+    names = [name for _, _, name in saved]
+    assert [name for name in names if name != "dy.npy"] == ["y.npy", "y.npy", "w.npy", "last.npy"]
+    values = {name: np.load(place / f"{number}_{name}") for number, _, name in saved}
+    np.testing.assert_array_equal(values["w.npy"], np.full((2, 4), 2, np.float32))
+    np.testing.assert_array_equal(values["dy.npy"], np.full((2, 4), 3, np.float32))
+    np.testing.assert_array_equal(values["last.npy"], 4 * X)
+
+
+def test_what_the_documents_restrict_is_warned_of(place, capsys):
+    class Flow(nn.Cell):
+        def construct(self, x):
+            y = x + 1
+            ops.tensordump("y", y, "in")
+            if x.sum() > 0:
+                ops.tensordump("flow", y)
+            return y
+
+    machine()
+    Flow()(Tensor(X))
+    warned = capsys.readouterr().err
+    assert "the parallel mode is stand_alone, which allows mode 'out' only" in warned
+    assert "'flow' is saved inside control flow" in warned
+    assert files(place) == ["0_y.npy", "1_flow.npy"]
+
+
 def test_a_graph_on_another_device_is_refused(place):
     machine(target="CPU")
     with pytest.raises(RuntimeError, match=r"Unsupported op \[TensorDump\] on CPU, Please confirm"):

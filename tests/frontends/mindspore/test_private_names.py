@@ -84,9 +84,15 @@ def test_the_executor_of_graphs_compiles_and_runs():
     ms.set_context(mode=ms.GRAPH_MODE)
     net = nn.ReLU()
     x = Tensor([-1.0, 2.0], ms.float32)
-    assert _cell_graph_executor.compile(net, x, phase="train") == ("train", True)
-    assert _cell_graph_executor.compile(net, x, phase="train") == ("train", False)
-    assert _cell_graph_executor(net, x).asnumpy().tolist() == [0.0, 2.0]
+    phase, is_new = _cell_graph_executor.compile(net, x, phase="train")
+    assert (phase, is_new) == (f"train.{net.create_time}.{id(net)}.{net.arguments_key}", True)
+    assert _cell_graph_executor.compile(net, x, phase="train") == (phase, False)
+    assert _cell_graph_executor.has_compiled(phase)
+    assert _cell_graph_executor(net, x, phase="train").asnumpy().tolist() == [0.0, 2.0]
+    with pytest.raises(KeyError, match=r"predict\.\d+\.\d+\.\d+ graph is not exist"):
+        _cell_graph_executor(net, x)
+    _cell_graph_executor.del_net_res(net, {phase})
+    assert not _cell_graph_executor.has_compiled(phase)
     assert not hasattr(_cell_graph_executor, "get_optimize_graph_proto")
     with pytest.raises(AttributeError, match=r"_cell_graph_executor\.export is not emulated"):
         _cell_graph_executor.export()

@@ -22,7 +22,7 @@ from dumpsim.graph.graph import Graph
 from dumpsim.graph.program import Program
 from dumpsim.runtime.session import Session
 
-__all__ = ["Compiled", "compile_cell", "run_cell", "run_data_graph", "run_function"]
+__all__ = ["Compiled", "compile_cell", "run_cell", "run_data_graph", "run_function", "signature"]
 
 Key = tuple[Any, ...]
 
@@ -89,7 +89,7 @@ def compile_cell(
     session = session or current_session(_level_of(cell))
     stated = cell.get_inputs() if hasattr(cell, "get_inputs") else None
     constants = stated is None  # [observed 2.10]
-    key = (_signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
+    key = (signature((args, dict(kwargs)), stated), _modes(cell), _settings(session))
     if constants:
         key = (*key, *(part for t in _fixed_in(args, kwargs) for part in (id(t), id(t._array))))
     programs: dict[Key, Compiled | None] = cell.__dict__.setdefault("_programs", {})
@@ -98,7 +98,7 @@ def compile_cell(
         _check_stated(stated, args)
     if compiled is None and key in programs:  # one graph for every shape
         stated = None
-        key = (_signature((args, dict(kwargs)), None), *key[1:])
+        key = (signature((args, dict(kwargs)), None), *key[1:])
         compiled = programs.get(key)
     if compiled is None:
         trace.assign_scopes(cell, with_class=with_class_names())
@@ -145,7 +145,7 @@ def run_function(
     cell = bound[0] if bound and hasattr(bound[0], "name_cells") else None
     holder: dict[str, Any] = cell.__dict__ if cell is not None else target.__dict__
     programs: dict[Any, Compiled] = holder.setdefault("_programs", {})
-    key = (target, _signature((args, dict(kwargs)), None), _modes(cell), _settings(session), *map(id, bound))
+    key = (target, signature((args, dict(kwargs)), None), _modes(cell), _settings(session), *map(id, bound))
     recording = tape.is_recording()
     if recording:  # a graph of its own, which a gradient's forward pass then takes the place of [observed 2.10]
         key = ("gradient", *key)
@@ -238,7 +238,7 @@ def _modes(cell: Any) -> tuple[Any, ...]:
     )
 
 
-def _signature(value: Any, stated: Any) -> Any:
+def signature(value: Any, stated: Any) -> Any:
     """What of an argument decides the graph: type and shape of tensors, the value of anything else."""
     if values.is_tensor(value):
         shape = tuple(value._shape)
@@ -249,9 +249,9 @@ def _signature(value: Any, stated: Any) -> Any:
         hints = stated if isinstance(stated, (tuple, list)) and len(stated) == len(value) else [None] * len(value)
         if stated is not None and len(value) == 2 and isinstance(value[1], dict):  # (args, kwargs)
             hints = [stated, None]
-        return (type(value).__name__, *(_signature(v, h) for v, h in zip(value, hints, strict=True)))
+        return (type(value).__name__, *(signature(v, h) for v, h in zip(value, hints, strict=True)))
     if isinstance(value, Mapping):
-        return tuple((k, _signature(v, None)) for k, v in sorted(value.items()))
+        return tuple((k, signature(v, None)) for k, v in sorted(value.items()))
     try:
         hash(value)
     except TypeError:

@@ -18,6 +18,7 @@ from dumpsim.graph.mindspore.calls import Call, CallStack
 from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import is_known
 
 __all__ = ["Tracer", "assign_scopes", "mark_of", "scope_of"]
 
@@ -183,8 +184,13 @@ class Tracer:
         operands: Sequence[Any],
         attrs: Mapping[str, Any],
         names: NodeText | None = None,
+        *,
+        is_own: bool = False,
     ) -> Any:
-        """Record one operator, with what the script names of it; returns symbolic Tensors."""
+        """Record one operator, with what the script names of it; returns symbolic Tensors.
+
+        The node keeps a definition that is its own (`is_own`) or not in the table: that of a primitive of the script.
+        """
         refuse_open(tuple(operands))
         inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
         abstract = definition.infer([v.abstract for v in inputs], attrs)
@@ -194,6 +200,7 @@ class Tracer:
             abstract=abstract,
             attrs=dict(attrs),
             text=names or NodeText(),
+            definition=definition if is_own or not is_known(definition.name) else None,
         )
         if is_foldable(node):
             assert isinstance(abstract, TensorType)

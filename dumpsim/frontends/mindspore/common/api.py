@@ -5,7 +5,8 @@ from functools import wraps
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
-from dumpsim.frontends.mindspore._standin import refusal, vendored
+from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.common._executor import CellGraphExecutor
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 
 __all__ = ["jit", "jit_class", "ms_function"]
@@ -104,34 +105,7 @@ class _PynativeExecutor:
 _pynative_executor = _PynativeExecutor()
 
 
-class _CellGraphExecutor:
-    """What scripts ask of the executor of graphs: to compile a cell, and to run it."""
-
-    __slots__ = ()
-
-    def compile(self, obj: Any, *args: Any, phase: str = "predict", **kwargs: Any) -> tuple[str, bool]:
-        """Compile a cell for these arguments; return the phase and whether there was anything to do."""
-        from dumpsim.frontends.mindspore._capture.compile import compile_cell
-
-        for setting in ("do_convert", "jit_config_dict"):
-            kwargs.pop(setting, None)
-        before = len(obj.__dict__.get("_programs", {}))
-        compile_cell(obj, args, kwargs)
-        return phase, len(obj.__dict__["_programs"]) > before
-
-    def __call__(self, obj: Any, *args: Any, phase: str = "predict") -> Any:
-        """Run a cell as a graph."""
-        from dumpsim.frontends.mindspore._capture.compile import run_cell
-
-        return run_cell(obj, args, {})
-
-    run = __call__
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(str(refusal("mindspore.common.api", f"_cell_graph_executor.{name}")))
-
-
-_cell_graph_executor = _CellGraphExecutor()
+_cell_graph_executor = CellGraphExecutor()
 
 
 def jit_class(cls: type) -> type:

@@ -1,12 +1,13 @@
 """``mindspore.nn.Cell``: the building block of networks."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._capture.dispatch import call
@@ -23,6 +24,8 @@ from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["Cell", "GraphCell"]
 
+# what was compiled for one very cell
+_OWN = ("_programs", "_scope", "_create_time", "_compile_cache", "_phase_cache", "_parameter_layout_dict")
 _FLOAT_FLAGS = MappingProxyType({"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"})
 
 
@@ -62,6 +65,7 @@ class Cell(CellTree):
             _float_type=None,
             _set_inputs=None,
             _jit_config_dict={},
+            _phase="train",
         )
 
     # -- attributes
@@ -132,7 +136,7 @@ class Cell(CellTree):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy takes over: all but what was compiled for this very cell."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_programs", "_scope")}
+        return {name: value for name, value in self.__dict__.items() if name not in _OWN}
 
     # -- calling
 
@@ -215,7 +219,54 @@ class Cell(CellTree):
         """
         for cell in self._all():
             cell.__dict__["training"] = bool(mode)  # 2.10 takes whatever it is [observed 2.10]
+        self.__dict__["_phase"] = "train" if mode else "predict"
         return self
+
+    # -- compiling
+
+    @property
+    def phase(self) -> str:
+        """The first part of the phase that a call compiles for."""
+        phase: str = self.__dict__["_phase"]
+        return phase
+
+    @phase.setter
+    def phase(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise ScriptTypeError(f"For 'Cell', the property 'phase' must be string type, but got type {type(value)}.")
+        self.__dict__["_phase"] = value
+
+    @property
+    def create_time(self) -> int:
+        """When the cell was first asked, in nanoseconds: a part of its phases."""
+        made: int = self.__dict__.setdefault("_create_time", time.time_ns())
+        return made
+
+    @property
+    def compile_cache(self) -> set[str]:
+        """The full phases that the cell was compiled for."""
+        found: set[str] = self.__dict__.setdefault("_compile_cache", set())
+        return found
+
+    @property
+    def phase_cache(self) -> dict[str, str]:
+        """The latest full phase by its first part."""
+        found: dict[str, str] = self.__dict__.setdefault("_phase_cache", {})
+        return found
+
+    @property
+    def parameter_layout_dict(self) -> dict[str, Any]:
+        """How the parameters were sliced when the cell was compiled for several devices, empty before."""
+        found: dict[str, Any] = self.__dict__.setdefault("_parameter_layout_dict", {})
+        return found
+
+    @parameter_layout_dict.setter
+    def parameter_layout_dict(self, value: dict[str, Any]) -> None:
+        if not isinstance(value, dict):
+            raise ScriptTypeError(
+                f"For 'Cell', the property 'parameter_layout_dict' must be dict type, but got type {type(value)}."
+            )
+        self.__dict__["_parameter_layout_dict"] = value
 
     def set_grad(self, requires_grad: bool = True) -> "Cell":
         """Note that gradients will be taken."""

@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
 from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.callee import PrimitiveBase
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = [
@@ -50,16 +51,33 @@ class Primitive(PrimitiveBase):
 
         Examples
         --------
-        >>> Primitive("MatMul").add_prim_attr("dump", "true").attrs
-        {'dump': 'true'}
+        >>> matmul = Primitive("MatMul").add_prim_attr("dump", "true")
+        >>> matmul.attrs, matmul.dump
+        ({'dump': 'true'}, 'true')
         """
+        self.__dict__[name] = value
         self.attrs[name] = value
         return self
 
     def del_prim_attr(self, name: str) -> "Primitive":
         """Remove an attribute."""
-        self.attrs.pop(name, None)
+        if name in self.attrs:
+            del self.attrs[name]
+            self.__dict__.pop(name, None)
         return self
+
+    def init_prim_io_names(self, inputs: list[str], outputs: list[str]) -> None:
+        """Name the operands and results; the names are attributes.
+
+        Examples
+        --------
+        >>> one = Primitive("Square")
+        >>> one.init_prim_io_names(inputs=["x"], outputs=["y"])
+        >>> one.attrs
+        {'input_names': ['x'], 'output_names': ['y']}
+        """
+        self.add_prim_attr("input_names", inputs)
+        self.add_prim_attr("output_names", outputs)
 
     def set_prim_instance_name(self, name: str) -> "Primitive":
         """Name the object as the attribute of a cell that holds it."""
@@ -107,7 +125,9 @@ class Primitive(PrimitiveBase):
         raise UnsupportedError("recomputation", where=f"{self.name}.recompute({mode})")
 
     def __call__(self, *args: Any) -> Any:
-        raise UnsupportedError(f"a primitive of type {self.name!r} without a kernel", where="Primitive.__call__")
+        from dumpsim.frontends.mindspore.ops._scripted import run
+
+        return run(self, args)
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in self._given.items())
@@ -125,10 +145,64 @@ class Primitive(PrimitiveBase):
 
 
 class PrimitiveWithInfer(Primitive):
-    """Base of the user's own primitives with shape rules: not emulated."""
+    """Base of the script's own primitives with shape rules in Python and no kernel.
 
-    def __init__(self, name: str) -> None:
-        raise UnsupportedError("primitives with an infer method of the script", where=name)
+    A graph that holds one can be compiled, not run. `get_bprop` of a subclass returns the function that computes its
+    gradient.
+
+    Examples
+    --------
+    >>> class Loss(PrimitiveWithInfer):
+    ...     @prim_attr_register
+    ...     def __init__(self, axis=0):
+    ...         pass
+    ...     def infer_shape(self, x):
+    ...         return []
+    ...     def infer_dtype(self, x):
+    ...         return x
+    >>> Loss(1), Loss(1).axis
+    (Prim[Loss]<axis=1>, 1)
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("__call__")
+        if own is not None:  # a graph holds the primitive and does not ask its Python call [observed 2.10]
+            cls.__call__ = _recorded(own)  # type: ignore[method-assign]
+
+    def infer_shape(self, *args: Any) -> Any:
+        """Return the shape of the result, a tuple of shapes for several; None where there is no result."""
+        return None
+
+    def infer_dtype(self, *args: Any) -> Any:
+        """Return the number type of the result, a tuple for several."""
+        return None
+
+    def infer_value(self, *args: Any) -> Any:
+        """Return the value of the result where it is a constant."""
+        return None
+
+    def __infer__(self, *args: Any) -> dict[str, Any]:
+        """Return shape, number type and value of the result, from such a dict for each operand."""
+        rules = {"dtype": self.infer_dtype, "shape": self.infer_shape, "value": self.infer_value}
+        return {name: rule(*(arg[name] for arg in args)) for name, rule in rules.items()}
+
+    def __call__(self, *args: Any) -> Any:
+        from dumpsim.frontends.mindspore.ops._scripted import run
+
+        return run(self, args)
+
+
+def _recorded(own: Callable[..., Any]) -> Callable[..., Any]:
+    """A primitive's Python call, which a capture passes over."""
+
+    @wraps(own)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if capturing() is not None:
+            return PrimitiveWithInfer.__call__(self, *args)
+        return own(self, *args, **kwargs)
+
+    return called
 
 
 class TablePrimitive(Primitive):
@@ -235,7 +309,8 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         self._given = dict(list(bound.arguments.items())[1:])
-        self.attrs.update(self._given)
+        for name, value in self._given.items():
+            self.add_prim_attr(name, value)
         fn(self, *args, **kwargs)
 
     construct.__doc__ = fn.__doc__

@@ -15,6 +15,7 @@ __all__ = [
     "refuse_sharding",
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
+    "slices",
 ]
 
 
@@ -133,6 +134,17 @@ def is_set(key: str) -> bool:
     False
     """
     return key in _state().given
+
+
+def slices() -> bool:
+    """Whether the parallel mode slices the tensors of a network over devices.
+
+    Examples
+    --------
+    >>> slices()
+    False
+    """
+    return _state().values["parallel_mode"] in (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL)
 
 
 def refuse_sharding() -> None:

@@ -1,4 +1,4 @@
-"""Primitives that show tensors: TensorDump and Print; `mindspore.ops.operations` answers for the others."""
+"""Primitives that show tensors: TensorDump, DumpGradient, Print; `mindspore.ops.operations` answers for the others."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from dumpsim.frontends.mindspore.ops.function.debug import print_
 from dumpsim.frontends.mindspore.ops.operations import _own
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
-__all__ = ["Print", "TensorDump"]
+__all__ = ["DumpGradient", "Print", "TensorDump"]
 
 
 class Print(Primitive):
@@ -55,6 +55,34 @@ but got: both
         from dumpsim.frontends.mindspore.ops._channels import dump
 
         dump(file, input_x, self.input_output, self.instance_name or None)
+
+
+class DumpGradient(Primitive):
+    """Save the gradient that flows back to a tensor, as `TensorDump` does.
+
+    Examples
+    --------
+    >>> DumpGradient()
+    Prim[DumpGradient]
+    """
+
+    def __init__(self) -> None:
+        super().__init__("DumpGradient")
+
+    def __call__(self, path: str, x: Tensor, input_output: str) -> Any:
+        """Return `x`, whose gradient is saved; nothing is saved where no gradient is taken.
+
+        Parameters
+        ----------
+        path : str
+            As `file` of `TensorDump`; checked when a gradient arrives.
+        x : Tensor
+        input_output : str
+            Which side of a redistribution of the gradient is saved; one device has no such sides, and any word passes.
+        """
+        from dumpsim.frontends.mindspore.ops._channels import dump_gradient
+
+        return dump_gradient(path, x, input_output)
 
 
 def __getattr__(name: str) -> Any:
