@@ -13,7 +13,7 @@ tensordump                ``{base}_{dtype}_{id}.npy``, or ``{id}_{base}.npy`` [s
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 
 from dumpsim.archive.longname import Number, npy_number
 from dumpsim.core.dtype import DTYPES
@@ -58,6 +58,7 @@ _TENSORDUMP_FIRST = re.compile(r"(?P<id>\d{1,20})_(?P<base>.+)\.npy", re.ASCII)
 _CALENDAR = "%Y%m%d%H%M%S"
 
 
+@lru_cache(maxsize=4096)  # an operator has several tensors, and runs again and again
 def escape(name: str) -> str:
     """A scope name as part of a file name.
 

@@ -18,6 +18,7 @@ __all__ = ["Conversion", "Converted", "NotDumped", "convert", "device_values", "
 
 # device layouts that npy files of whole graphs do not keep [spec mindspore 5.6]
 _CONVERTED = ("FRACTAL_Z", "FRACTAL_NZ", "NC1HWC0", "C1HWNCoC0", "NC1HWC0_C04", "NDC1HWC0", "FRACTAL_Z_3D")
+_REMADE = frozenset(PACKED) | {"bfloat16"}  # number types whose elements are, or may be, stored as another one
 _FLOAT32, _INT8, _UINT8 = DTYPES["float32"], DTYPES["int8"], DTYPES["uint8"]
 
 
@@ -56,6 +57,12 @@ class Conversion:
     float32: bool = True
     sample: int | None = None
     bug_compat: bool = False
+
+    def unchanged(self, ref: TensorRef) -> bool:
+        """Whether the file holds the device's bytes as they are, all of them."""
+        if ref.device_format != "DefaultFormat" or self.sample is not None or self.raw or self.rank4:
+            return False
+        return self.to_host and ref.dtype is ref.device_dtype and ref.dtype.name not in _REMADE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +106,13 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
     if ref.dtype.name == "hifloat8":
         raise NotDumped("hifloat8 has no npy form", "WARNING")
     data = ref.read()
+    if how.unchanged(ref):  # most tensors of a CPU and of O0: nothing is looked at twice
+        values = data.view(ref.dtype.numpy).reshape(ref.shape)
+        nbytes = int(values.nbytes)
+        kind = ref.dtype
+        return Converted(
+            values=values, stored=values, dtype=kind, stored_dtype=kind, format="DefaultFormat", nbytes=nbytes
+        )
     if how.raw:
         values, dtype, label = _raw(ref, data), ref.dtype, "DefaultFormat"
     elif how.rank4:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dumpsim.archive.longname import store
+from dumpsim.archive.longname import Number, store
 from dumpsim.archive.naming import BinName
 from dumpsim.archive.sink import Sink
 from dumpsim.archive.tree import STATISTIC
@@ -197,10 +197,13 @@ class TensorFiles:
         flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
         head = npy.header(found.stored_dtype.descr, found.shape)
         parts: list[bytes | memoryview] = [head, flat.reshape(-1).view(np.uint8).data]
-        number = self._names.number(f"{self._seed}/{self._writes.relative(directory)}")
-        stored = store(self._sink, directory, name, parts, number, self._writes.attempt)
+        stored = store(self._sink, directory, name, parts, self._number(directory), self._writes.attempt)
         if stored is not None:
             self._writes.add(directory, stored, source, ref)
+
+    def _number(self, directory: str) -> Number:
+        """What numbers the over-long names of a directory; most names are short, so it is made when one is not."""
+        return lambda name: self._names.number(f"{self._seed}/{self._writes.relative(directory)}")(name)
 
     def _row(
         self, directory: str, record: Record, ref: TensorRef, found: Converted, statistics: RequestedStatistics

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,6 +29,7 @@ _NOTHING = np.frombuffer(b"", np.uint8)
 _BYTE = dtype("uint8")
 
 Wanted = tuple[list[Tap], dict[str, Any]]  # the taps that want a task's event, and its fields
+_Hosts = dict[tuple[int, int], TensorRef]
 
 
 class Observers:
@@ -39,6 +41,8 @@ class Observers:
         self.constants_told = 0
         self.compiled_root = -1
         self.failing: Callable[[], object] | None = None  # called before taps are told of a kernel that fails
+        # references to host constants, by identity and slot: those of a plan are the same in every run
+        self._hosts: WeakKeyDictionary[GraphPlan, _Hosts] = WeakKeyDictionary()
 
     def graph_compiled(
         self,
@@ -130,7 +134,10 @@ class Observers:
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if not wanting:
             return None
-        return wanting, {**fields, **_tensors(binding, call), "arguments": _arguments(call)}
+        fields["operands"] = self._operands(binding, call)
+        fields["outputs"] = _outputs(binding, call)
+        fields["arguments"] = _arguments(call)
+        return wanting, fields
 
     def data(self, binding: Binding, time_ns: int) -> None:
         """Tell of the inputs of a model: nodes of type Data, which no task runs, so that their ids are unknown."""
@@ -203,15 +210,43 @@ class Observers:
     def after(self, wanted: Wanted, call: Call, binding: Binding, **changes: Any) -> None:
         """Tell that a kernel has run; the versions of what it wrote are new."""
         taps, fields = wanted
-        event = TaskEvent(**{**fields, **_tensors(binding, call), **changes})
+        operands = self._operands(binding, call, fields["operands"])
+        event = TaskEvent(**{**fields, "operands": operands, "outputs": _outputs(binding, call), **changes})
         for tap in taps:
             tap.after_task(event)
 
+    def _operands(self, binding: Binding, call: Call, before: tuple[TensorRef, ...] = ()) -> tuple[TensorRef, ...]:
+        """References to a call's operands as they are now, tuples of tensors take one slot per tensor.
 
-def _tensors(binding: Binding, call: Call) -> dict[str, Any]:
-    """References to a call's tensors as they are now."""
-    outputs = tuple(slot_ref(binding, output, output.slot, produced=True) for output in call.outputs)
-    return {"operands": _operands(binding, call), "outputs": outputs}
+        Numbers, texts and types are attributes in a model, not operands. `before` has the references of before the
+        kernel ran: those of a version that has not ended still hold.
+        """
+        plan = binding.plan
+        graph = plan.kernel_graph
+        hosts = self._hosts.setdefault(plan, {})
+        refs: list[TensorRef] = []
+        for at, argument in enumerate(call.arguments):
+            if graph.model_id and isinstance(argument, HostValue) and not isinstance(argument.abstract, TupleType):
+                continue
+            written = at in call.definition.updates
+            for item in _flat((argument,)):
+                number = len(refs)
+                if not isinstance(item, Slot):
+                    found = hosts.get((id(item), number))
+                    if found is None:
+                        found = hosts[id(item), number] = host_ref(host_array(item.value, item.abstract), number)
+                    refs.append(found)
+                elif before and before[number].version == binding.buffer(item).version:
+                    refs.append(before[number])
+                else:
+                    ref = slot_ref(binding, item, number, is_root=graph.is_root, is_own=graph.is_own)
+                    refs.append(replace(ref, written=True) if written else ref)
+        return tuple(refs)
+
+
+def _outputs(binding: Binding, call: Call) -> tuple[TensorRef, ...]:
+    """References to a call's outputs as they are now."""
+    return tuple(slot_ref(binding, output, output.slot, produced=True) for output in call.outputs)
 
 
 def _lost_marks(kernels: Sequence[Node]) -> Iterator[tuple[str, str]]:
@@ -263,26 +298,6 @@ def slot_ref(
         name=slot.name if kind in ("input", "weight") and not slot.is_element else "",
         is_weight=kind == "weight",
     )
-
-
-def _operands(binding: Binding, call: Call) -> tuple[TensorRef, ...]:
-    """References to a call's operands, tuples of tensors take one slot per tensor.
-
-    Numbers, texts and types are attributes in a model, not operands.
-    """
-    graph = binding.plan.kernel_graph
-    refs: list[TensorRef] = []
-    for at, argument in enumerate(call.arguments):
-        if graph.model_id and isinstance(argument, HostValue) and not isinstance(argument.abstract, TupleType):
-            continue
-        written = at in call.definition.updates
-        for item in _flat((argument,)):
-            if isinstance(item, Slot):
-                ref = slot_ref(binding, item, len(refs), is_root=graph.is_root, is_own=graph.is_own)
-                refs.append(replace(ref, written=True) if written else ref)
-            else:
-                refs.append(host_ref(host_array(item.value, item.abstract), len(refs)))
-    return tuple(refs)
 
 
 def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:

@@ -29,3 +29,27 @@ def test_a_cpu_shows_results_of_views_in_the_shape_of_what_they_view(net, operat
         assert ref.nbytes == 64
     assert tasks["Neg"].outputs[0].device_shape == (2, 8)
     assert tasks["ReLU"].outputs[0].shape == (4, 4)
+
+
+def test_references_are_made_anew_only_where_a_kernel_wrote(net, operators, recorder):
+    from dumpsim.core.options import CompileOptions
+    from dumpsim.core.settings import RunSettings
+    from dumpsim.runtime.session import Session
+
+    b = net()
+    zeros = np.zeros((2, 3), np.float32)
+    scaled = b.op("Scale", b.op("Neg", b.input("x", (2, 3))), 2.0)
+    updated = b.op("ApplyMomentum", b.weight("w", zeros), b.weight("m", zeros), 0.1, scaled, 0.9)
+    session, tap = Session(RunSettings(chip="CPU"), environment={}, find=operators), recorder()
+    session.add_tap(tap)
+    program = b.program(updated)
+    session.compile(program, CompileOptions())
+    for _ in range(2):
+        session.execute(program, [np.ones((2, 3), np.float32)])
+    (_, before), (_, after) = ([e.operands for e, _ in tap.of(when) if e.op_type == "ApplyMomentum"]
+                               for when in ("before", "after"))  # fmt: skip
+    assert [old is new for old, new in zip(before, after, strict=True)] == [False, False, True, True, True]
+    assert all(new.version > old.version and new.written for old, new in zip(before[:2], after[:2], strict=True))
+    first, second = [e.operands[1] for e, _ in tap.of("after") if e.op_type == "Scale"]
+    assert first is second
+    assert first.read().view(first.dtype.numpy) == [2.0]
