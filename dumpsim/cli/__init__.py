@@ -3,13 +3,18 @@
 Exit codes: 0 ok, 1 findings, 2 usage or config, 3 unreadable data, 4 internal; ``run`` returns the script's own.
 """
 
-import traceback
+import sys
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; errors of dumpsim become one line on stderr and an exit code."""
+    if sys.argv[1:] == ["--version"]:  # scripts ask for it often: no parser is loaded for it
+        from dumpsim.core.version import __version__
+
+        print(f"dumpsim {__version__}")
+        return
     from dumpsim.core.errors import DumpConfigError, DumpsimError, UnreadableError
 
     from .app import app
@@ -27,6 +32,8 @@ def main() -> None:
         echo(f"dumpsim: {error.filename}: {error.strerror}", err=True)
         raise SystemExit(3) from None
     except Exception:
+        import traceback
+
         traceback.print_exc()
         echo("dumpsim: this is a defect of dumpsim, not of your input; please report it", err=True)
         raise SystemExit(4) from None

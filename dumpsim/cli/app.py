@@ -6,29 +6,82 @@ import warnings
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-import dumpsim
-from dumpsim.cli import check, compare, comparetool, convert, explain, first, ls, msrun, replay, run, show, stat
+from dumpsim.cli.helppage import WIDEST, Commands, Entry
 from dumpsim.cli.output import echo
-from dumpsim.core.errors import BadInputError, UnfinishedWarning, nearest
+from dumpsim.core.errors import UnfinishedWarning
+from dumpsim.core.version import __version__
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
+
+_RUN, _READ, _JUDGE = "Run scripts", "Look into dumps", "Judge dumps"
+_SCRIPT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+_FOREIGN = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+
+COMMANDS = (
+    Entry(
+        "run", "dumpsim.cli.run", _RUN, "Run SCRIPT on the emulated machine; the exit code is the script's.", _SCRIPT
+    ),
+    Entry(
+        "msrun",
+        "dumpsim.cli.msrun",
+        _RUN,
+        "Run SCRIPT once in each of several processes on the emulated machine, as MindSpore's msrun does.",
+        _SCRIPT,
+    ),
+    Entry(
+        "check",
+        "dumpsim.cli.check",
+        _RUN,
+        "Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error.",
+    ),
+    Entry("explain", "dumpsim.cli.explain", _RUN, "Say what WORD means, what is allowed and where that is known from."),
+    Entry("ls", "dumpsim.cli.ls", _READ, "List the tensors of a dump in the order in which they were written."),
+    Entry(
+        "show",
+        "dumpsim.cli.show",
+        _READ,
+        "Show tensors: place, type, script line, statistics, a histogram and the first values.",
+    ),
+    Entry("stat", "dumpsim.cli.stat", _READ, "Print max, min, average, norm and counts of tensors."),
+    Entry(
+        "convert",
+        "dumpsim.cli.convert",
+        _READ,
+        "Convert dump files to arrays in the host's layout; exit code 1 if any could not be converted.",
+    ),
+    Entry(
+        "compare",
+        "dumpsim.cli.compare",
+        _JUDGE,
+        "Compare two dumps of any kind; exit code 1 if tensors differ or too few have a counterpart.",
+    ),
+    Entry(
+        "first",
+        "dumpsim.cli.first",
+        _JUDGE,
+        "Name the operator whose inputs are good and whose result is not; exit code 1 if there is one.",
+    ),
+    Entry(
+        "replay",
+        "dumpsim.cli.replay",
+        _JUDGE,
+        "Recompute each operator of one dump from its inputs; exit code 1 if rounding does not explain a result.",
+    ),
+    Entry(
+        "msaccucmp",
+        "dumpsim.cli.comparetool",
+        _JUDGE,
+        "Convert and compare dumps with the flags of CANN's msaccucmp.py.",
+        _FOREIGN,
+    ),
+)
 
 
-class _Group(TyperGroup):
-    """Commands, with suggestions for unknown ones; a reader that leaves early (``dumpsim ls | head``) is no error."""
+class _Group(Commands):
+    """The commands; a reader that leaves early (``dumpsim ls | head``) is no error."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; an unknown one is refused with the one that was probably meant."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            raise BadInputError(
-                f"No such command {args[0]!r}",
-                allowed=self.commands,
-                nearest=nearest(args[0], self.commands),
-                code="DS-RUN-010",
-            )
-        return super().resolve_command(ctx, args)
+    entries = COMMANDS
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -50,8 +103,8 @@ app = typer.Typer(
     help="Run MindSpore scripts with dump on an emulated device, and look into dumps, also those of real machines.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 
 
@@ -68,7 +121,7 @@ def _show(message: Any, category: type[Warning], *place: Any, **more: Any) -> No
 
 def _version(value: bool) -> None:
     if value:
-        echo(f"dumpsim {dumpsim.__version__}")
+        echo(f"dumpsim {__version__}")
         raise typer.Exit
 
 
@@ -79,24 +132,3 @@ def _root(
     ] = False,
 ) -> None:
     """Run MindSpore scripts with dump on an emulated device, and look into dumps, also those of real machines."""
-
-
-_SCRIPT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
-_RUN, _READ, _JUDGE = "Run scripts", "Look into dumps", "Judge dumps"
-
-app.command("run", context_settings=_SCRIPT, rich_help_panel=_RUN)(run.run)
-app.command("msrun", context_settings=_SCRIPT, rich_help_panel=_RUN)(msrun.msrun)
-app.command("check", rich_help_panel=_RUN)(check.check)
-app.command("ls", rich_help_panel=_READ)(ls.ls)
-app.command("show", rich_help_panel=_READ)(show.show)
-app.command("stat", rich_help_panel=_READ)(stat.stat)
-app.command("explain", rich_help_panel=_RUN)(explain.explain)
-app.command("convert", rich_help_panel=_READ)(convert.convert)
-app.command("compare", rich_help_panel=_JUDGE)(compare.compare)
-app.command("first", rich_help_panel=_JUDGE)(first.first)
-app.command("replay", rich_help_panel=_JUDGE)(replay.replay)
-app.command(
-    "msaccucmp",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
-    rich_help_panel=_JUDGE,
-)(comparetool.msaccucmp)
