@@ -145,6 +145,11 @@ class Plan:
     def __len__(self) -> int:
         return len(self.lines)
 
+    @property
+    def names(self) -> set[str]:
+        """Names of the operators, of either side."""
+        return {one.op_name for line in self.lines for one in (line.pair.left, line.pair.right) if one is not None}
+
     def of(self, wanted: Callable[[str], bool]) -> "Plan":
         """The part whose operators' names, of either side, are wanted."""
         chosen = (

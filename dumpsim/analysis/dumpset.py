@@ -3,11 +3,11 @@
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dumpsim.analysis.choice import Choice, absent
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.frame import frames
 from dumpsim.analysis.graphindex import GraphIndex
@@ -16,8 +16,7 @@ from dumpsim.analysis.overflow import Overflow, overflows
 from dumpsim.analysis.place import API_INFO, Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.binfile import BinFile
-from dumpsim.core.errors import BadInputError, MissingFileError, UnreadableError
-from dumpsim.core.irdoc import SourceLine
+from dumpsim.core.errors import MissingFileError, UnreadableError
 from dumpsim.core.regular import open_regular
 from dumpsim.core.statistic import NAMES, REAL
 
@@ -106,17 +105,21 @@ class DumpSet:
     """
 
     root: Path
-    tests: tuple[Test, ...] = ()
+    choices: tuple[Choice, ...] = ()
     near: tuple[Callable[[Place], bool], ...] = field(default=())
     broken: Broken | None = None
 
     def __iter__(self) -> Iterator[Entry]:
         for entry in self._all():
-            if all(test(entry) for test in self.tests):
+            if all(choice(entry) for choice in self.choices):
                 yield entry
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def _near(self, place: Place) -> bool:
+        """Whether tensors of a directory are asked for."""
+        return all(choice.near(place) for choice in self.choices) and all(test(place) for test in self.near)
 
     def _all(self) -> Iterator[Entry]:
         index = cache(partial(GraphIndex, broken=self.broken))
@@ -130,13 +133,13 @@ class DumpSet:
         for place in places(self.root):
             if place.api:
                 yield from self._steps(place)
-            elif all(test(place) for test in self.near):
+            elif self._near(place):
                 yield from entries(place, index(_graphs_of(place)), broken=self.broken)
 
     def _steps(self, place: Place) -> Iterator[Entry]:
         """An API dump, whose steps follow from its records."""
         for entry in entries(place, GraphIndex(place.path), broken=self.broken):
-            if all(test(entry.place) for test in self.near):
+            if self._near(entry.place):
                 yield entry
 
     def filter(
@@ -159,7 +162,8 @@ class DumpSet:
         Parameters
         ----------
         op : str
-            Glob on the full operator name, any case: ``*conv3*``; a name without wildcard must be the whole name.
+            Part of the full operator name, any case: ``conv3``; with a wildcard a glob on the whole
+            name: ``*/conv3-*``.
         op_type, io, dtype : str
             ``Conv2D``, ``output``, ``float16``; any case.
         slot, rank, graph, iteration, step : int
@@ -173,33 +177,40 @@ class DumpSet:
         -------
         DumpSet
         """
-        tests: list[Test] = list(self.tests)
-        near = list(self.near)
-        if rank is not None:
-            near.append(lambda place: place.rank == rank)
-        if graph is not None:
-            near.append(lambda place: place.graph_id == graph)
-        if iteration is not None:
-            near.append(lambda place: place.iteration == iteration)
-        if step is not None:
-            near.append(lambda place: place.step == step)
-        if op_type is not None:
-            tests.append(lambda entry: entry.op_type.lower() == op_type.lower())
-        if io is not None:
-            if io.lower() not in ("input", "output"):
-                raise BadInputError(f"{io!r} is neither", where="io", allowed=("input", "output"))
-            tests.append(lambda entry: entry.io == io.lower())
-        if slot is not None:
-            tests.append(lambda entry: entry.slot == slot)
-        if op is not None:
-            tests.append(lambda entry: fnmatchcase(entry.op_name.lower(), op.lower()))
-        if dtype is not None:
-            tests.append(lambda entry: entry.dtype == dtype.lower())
-        if source is not None:
-            tests.append(_source_test(source))
-        if where is not None:
-            tests.append(where)
-        return replace(self, tests=tuple(tests), near=tuple(near))
+        choice = Choice(
+            op=op,
+            op_type=op_type,
+            io=io,
+            slot=slot,
+            dtype=dtype,
+            rank=rank,
+            graph=graph,
+            iteration=iteration,
+            step=step,
+            source=source,
+            where=where,
+        )
+        return replace(self, choices=(*self.choices, choice)) if choice.asked else self
+
+    def absent(self) -> Iterator[str]:
+        """Say, where nothing matches the last `filter`, what the dump has instead; one line a field.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np
+        >>> from pathlib import Path
+        >>> place = Path(tempfile.mkdtemp()) / "rank_0" / "Net" / "0" / "3"
+        >>> place.mkdir(parents=True)
+        >>> name = "ReLU.Default_relu-ReLU_ReLU-op0.0.0.1700000000000001.output.0.DefaultFormat.npy"
+        >>> np.save(place / name, np.ones(2, np.float32))
+        >>> for line in open(place.parents[2]).filter(iteration=7, dtype="fp32", op="relu").absent():
+        ...     print(line)
+        no dtype 'fp32'; there is float32
+        no iteration 7; there is 3
+        """
+        if self.choices:
+            before = replace(self, choices=self.choices[:-1])
+            yield from absent(self.choices[-1], before)
 
     def lenient(self, broken: Broken) -> "DumpSet":
         """The same dump, of which damaged files hide nothing but themselves.
@@ -222,7 +233,7 @@ class DumpSet:
         """
         alone = self.root.is_file()
         for place in [place_of(self.root.parent)] if alone else places(self.root):
-            if all(test(place) for test in self.near):
+            if self._near(place):
                 yield from (found for found in overflows(place) if not alone or found.path == self.root)
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -266,7 +277,7 @@ class DumpSet:
                 yield row
 
     def __repr__(self) -> str:
-        return f"<DumpSet {self.root}{' (filtered)' if self.tests or self.near else ''}>"
+        return f"<DumpSet {self.root}{' (filtered)' if self.choices or self.near else ''}>"
 
 
 def _row(entry: Entry, statistics: Sequence[str]) -> dict[str, Any]:
@@ -337,30 +348,3 @@ def _sniff(path: Path) -> None:
 
 def _graphs_of(place: Place) -> Path:
     return (place.rank_path or place.path) / "graphs"
-
-
-def _source_test(source: str) -> Test:
-    """``train.py:175``: a line inside the range that the graph gives, of a file whose path ends so."""
-    name, colon, number = source.rpartition(":")
-    if not colon:
-        name, number = source, ""
-    elif not number.isdigit():
-        raise BadInputError(f"{number!r} is no line", where="source", allowed=("train.py:175", "train.py"))
-
-    def test(entry: Entry) -> bool:
-        return any(
-            (line.path == name or line.path.endswith("/" + name.removeprefix("./")))
-            and (
-                not number
-                or line.line == int(number)
-                or (line.line <= int(number) <= line.end_line and not _frame(line))
-            )
-            for line in entry.source
-        )
-
-    return test
-
-
-def _frame(line: SourceLine) -> bool:
-    """Whether a source line stands for a whole function, whose lines are not the operator's own."""
-    return line.code.lstrip().startswith(("def ", "class ", "@"))

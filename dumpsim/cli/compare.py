@@ -3,7 +3,6 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +62,7 @@ def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A dump, a directory inside one, or one of its files.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The golden one.")],
     tol: Tolerances = None,
-    op: Annotated[str | None, typer.Option(help="Glob on the operator's full name in either dump.")] = None,
+    op: Annotated[str | None, typer.Option(help="Part of the operator's name in either dump, or a glob on it.")] = None,
     rank: Rank = None,
     iteration: Iteration = None,
     step: Step = None,
@@ -82,6 +81,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two dumps of any kind; exit code 1 if tensors differ or too few have a counterpart."""
+    from dumpsim.analysis.choice import missing, named
     from dumpsim.analysis.compare import prepare
     from dumpsim.analysis.dumpset import open as open_dump
     from dumpsim.analysis.pairing import flags
@@ -96,9 +96,10 @@ def compare(
     if not plan.lines:
         say(absent(whole, wanted))
     elif op is not None:
-        plan = plan.of(lambda name: fnmatchcase(name.lower(), op.lower()))
+        names = plan.names
+        plan = plan.of(named(op))
         if not plan.lines:
-            say([f"--op: no operator is called {op!r} (dumpsim ls shows their names)"])
+            say([missing("op", op, names)])
     result = plan.result(progress(plan.rows(jobs=jobs, scheduler=scheduler), what="compare", total=len(plan)))
     if csv is not None:
         result.to_csv(csv)
@@ -132,13 +133,8 @@ def say(lines: Iterable[str]) -> None:
 def absent(dumps: "Iterable[DumpSet]", wanted: Mapping[str, int | None]) -> Iterator[str]:
     """Ranks, iterations and steps that were asked for and that a dump does not have."""
     for dump in dumps:
-        for name, value in wanted.items():
-            if value is None:
-                continue
-            known = sorted({number for entry in dump if (number := getattr(entry.place, name)) is not None})
-            if value not in known:
-                some = ", ".join(map(str, known[:8])) + (" ..." if len(known) > 8 else "")
-                yield f"--{name}: {dump.root} has no {name} {value}; it {f'has {some}' if some else 'counts none'}"
+        for line in dump.filter(**wanted).absent():  # type: ignore[arg-type]
+            yield f"{dump.root}: {line}"
 
 
 def _print(rows: "Sequence[Row]", every: bool) -> None:

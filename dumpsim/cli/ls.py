@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.cli.output import echo, plain, print_rows, progress
-from dumpsim.cli.selection import Json, Unreadable, reads
+from dumpsim.cli.selection import Json, Unreadable, nothing, reads
 from dumpsim.core.statistic import REAL
 
 if TYPE_CHECKING:
@@ -37,16 +37,18 @@ def ls(
         return
     if overflow:
         rows = [row for found in dump.overflows() for row in found.rows()]
-        count = print_rows(_OVERFLOW, rows, as_json=as_json)
-    elif summary:
+        if not print_rows(_OVERFLOW, rows, as_json=as_json):
+            echo("nothing matches", err=True)
+            raise typer.Exit(1)
+        return
+    if summary:
         count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
     else:
         found = progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__)
         count = print_rows(("step", *_COLUMNS, *REAL), found, as_json=as_json, optional={"step", *REAL})
     unreadable.exit()
     if count == 0:
-        echo("nothing matches", err=True)
-        raise typer.Exit(1)
+        nothing(dump)
 
 
 def _summary(dump: "DumpSet") -> Iterator[dict[str, Any]]:

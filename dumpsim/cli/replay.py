@@ -38,8 +38,9 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Recompute each operator of one dump from its inputs; exit code 1 if rounding does not explain a result."""
+    from dumpsim.analysis.choice import missing, named
     from dumpsim.analysis.dumpset import open as open_dump
-    from dumpsim.replay.replay import named, prepare
+    from dumpsim.replay.replay import prepare
 
     wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
     whole = open_dump(dump)
@@ -47,9 +48,10 @@ def replay(
     if not work.lines:
         say(absent([whole], wanted))
     elif op is not None:
+        names = work.names
         work = work.of(named(op))
         if not work.lines:
-            say([f"--op: no operator is called {op!r} (dumpsim ls shows their names)"])
+            say([missing("op", op, names)])
     rows = work.rows(jobs=jobs, scheduler=scheduler)
     result = work.result(progress(rows, what="replay", total=len(work)))
     if as_json:

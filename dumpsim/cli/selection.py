@@ -3,20 +3,25 @@
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
 from dumpsim.cli.output import echo
 from dumpsim.core.errors import UnreadableError
 
-__all__ = ["Json", "Unreadable", "reads"]
+if TYPE_CHECKING:
+    from dumpsim.analysis.dumpset import DumpSet
+
+__all__ = ["Json", "Unreadable", "nothing", "reads"]
 
 Json = Annotated[bool, typer.Option("--json", help="JSON, one value a line.")]
 
 # parameter of DumpSet.filter -> its command-line form
 _OPTIONS: dict[str, Any] = {
-    "op": Annotated[str | None, typer.Option(help="Glob on the operator's full name, e.g. '*conv3*'.")],
+    "op": Annotated[
+        str | None, typer.Option(help="Part of the operator's full name, or a glob on it: conv3, '*/conv3-*'.")
+    ],
     "op_type": Annotated[str | None, typer.Option("--type", help="Operator type, e.g. Conv2D.")],
     "io": Annotated[str | None, typer.Option(help="input or output.")],
     "slot": Annotated[int | None, typer.Option(help="Number of the input or output.")],
@@ -45,6 +50,14 @@ class Unreadable:
         """End the command if there was one."""
         if self._said:
             raise typer.Exit(3)
+
+
+def nothing(dump: "DumpSet") -> NoReturn:
+    """Say what the dump has instead of what was asked for; exit code 1."""
+    echo("nothing matches", err=True)
+    for line in dump.absent():
+        echo(f"  {line}", err=True)
+    raise typer.Exit(1)
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.cli.output import echo, human_bytes, plain, print_json
-from dumpsim.cli.selection import Json, Unreadable, reads
+from dumpsim.cli.selection import Json, Unreadable, nothing, reads
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.statistic import NAMES
 
@@ -46,8 +46,7 @@ def show(
         echo(f"{more} more; narrow the selection or raise --limit", err=True)
     unreadable.exit()
     if not shown:
-        echo("nothing matches", err=True)
-        raise typer.Exit(1)
+        nothing(dump)
 
 
 def _facts(entry: "Entry", bins: int, values: int) -> dict[str, Any]:

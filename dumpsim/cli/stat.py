@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dumpsim.cli.output import echo, print_rows, progress
-from dumpsim.cli.selection import Json, Unreadable, reads
+from dumpsim.cli.selection import Json, Unreadable, nothing, reads
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.core.statistic import MEASURED, NAMES, NOT_FINITE
 
@@ -64,5 +64,4 @@ def stat(
     if bad and (count or not known[True]):
         raise typer.Exit(1)
     if not count and not bad:
-        echo("nothing matches", err=True)
-        raise typer.Exit(1)
+        nothing(dump)

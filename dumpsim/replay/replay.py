@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -139,6 +138,11 @@ class Work:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the operators."""
+        return {line.row.op_name for line in self.lines}
 
     def of(self, wanted: Callable[[str], bool]) -> "Work":
         """The part whose operators' names or types are wanted."""
@@ -291,8 +295,3 @@ def prepare(
         )
         lines.append(_Line(row=row, call=one.call))
     return Work(lines=tuple(lines), factor=factor, root=whole.root, unreadable=unreadable)
-
-
-def named(pattern: str) -> Callable[[str], bool]:
-    """Return whether a name answers to a glob, any case."""
-    return lambda name: fnmatchcase(name.lower(), pattern.lower())

@@ -159,9 +159,9 @@ def test_what_the_dumps_do_not_have_is_told(dumps):
     for command in ("compare", "first"):
         found = run(command, a, b, "--iteration", 7)
         assert found.exit_code == 1
-        assert [f"--iteration: {root} has no iteration 7; it has 0" in found.stderr for root in dumps] == [True, True]
-        assert f"--step: {a} has no step 1; it counts none" in run(command, a, b, "--step", 1).stderr
-    assert "no operator is called '*sub*'" in run("compare", a, b, "--op", "*sub*").stderr
+        assert [f"{root}: no iteration 7; there is 0" in found.stderr for root in dumps] == [True, True]
+        assert f"{a}: no step 1; the dump counts none" in run(command, a, b, "--step", 1).stderr
+    assert "no operator called '*sub*'; " in run("compare", a, b, "--op", "*sub*").stderr
     assert "no tensor answers to 'sub'" in run("first", a, b, "--tol", "sub:1").stderr
     assert "no tensor answers to 'sub'" in run("compare", a, b, "--tol", "sub:1").stderr
 

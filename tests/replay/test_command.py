@@ -77,7 +77,7 @@ def test_the_table_shows_what_is_suspect(altered, tree, tmp_path):
 
 def test_an_operator_that_is_not_there_is_said(tree, tmp_path):
     said = dumprun.cli(tmp_path, "replay", str(tree), "--op", "*conv9*", code=1)
-    assert "no operator is called '*conv9*'" in said.err
+    assert "no operator called '*conv9*'" in said.err
 
 
 def test_a_factor_allows_more(altered, tmp_path):

@@ -1,0 +1,261 @@
+"""What a filter asks for: the fields of `DumpSet.filter`, and what a dump has instead where nothing answers."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from difflib import SequenceMatcher
+from fnmatch import translate
+from functools import cached_property
+from heapq import nsmallest
+
+from dumpsim.analysis.entry import Entry
+from dumpsim.analysis.place import Place
+from dumpsim.archive.naming import escape
+from dumpsim.core.errors import BadInputError, UnreadableError, nearest
+from dumpsim.core.irdoc import SourceLine
+
+__all__ = ["Choice", "absent", "missing", "named"]
+
+_SHOWN = 5  # names or values that a message lists
+_WILD = re.compile(r"[*?\[]")
+
+
+def named(pattern: str) -> Callable[[str], bool]:
+    """Return whether an operator's name answers to a pattern, any case, written with ``/`` or as files have it.
+
+    A pattern with a wildcard is a glob on the whole name. A word without one is a part of the name; where it ends or
+    begins with a digit, a whole number.
+
+    Examples
+    --------
+    >>> names = ["Default/conv1-Conv2d/Conv2D-op0", "Default/conv10-Conv2d/Conv2D-op1", "Default_fc-Dense_MatMul-op0"]
+    >>> [name for name in names if named("conv1")(name)]
+    ['Default/conv1-Conv2d/Conv2D-op0']
+    >>> [name for name in names if named("default/*MatMul-op0")(name)]
+    ['Default_fc-Dense_MatMul-op0']
+    """
+    word = escape(pattern.lower())
+    if _WILD.search(word):
+        expression = re.compile(translate(word))
+    else:
+        left = r"(?<![0-9])" if word[:1].isdigit() else ""
+        right = r"(?![0-9])" if word[-1:].isdigit() else ""
+        expression = re.compile(f".*{left}{re.escape(word)}{right}", re.DOTALL)
+    return lambda name: expression.match(escape(name.lower())) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The arguments of `DumpSet.filter`, which says what they mean; None asks for nothing.
+
+    Raises
+    ------
+    BadInputError
+        Where `io` or `source` cannot be one.
+    """
+
+    op: str | None = None
+    op_type: str | None = None
+    io: str | None = None
+    slot: int | None = None
+    dtype: str | None = None
+    rank: int | None = None
+    graph: int | None = None
+    iteration: int | None = None
+    step: int | None = None
+    source: str | None = None
+    where: Callable[[Entry], bool] | None = None
+
+    def __post_init__(self) -> None:
+        if self.io is not None and self.io.lower() not in ("input", "output"):
+            raise BadInputError(f"{self.io!r} is neither", where="io", allowed=("input", "output"))
+        if self.source is not None:
+            _line(self.source)
+
+    @cached_property
+    def _tests(self) -> dict[str, Callable[[Entry], bool]]:
+        """A test for each field of an entry that was given, those that cost least first."""
+        found: dict[str, Callable[[Entry], bool]] = {}
+        if self.op_type is not None:
+            op_type = self.op_type.lower()
+            found["op_type"] = lambda entry: entry.op_type.lower() == op_type
+        if self.io is not None:
+            io = self.io.lower()
+            found["io"] = lambda entry: entry.io == io
+        if self.slot is not None:
+            found["slot"] = lambda entry: entry.slot == self.slot
+        if self.op is not None:
+            answers = named(self.op)
+            found["op"] = lambda entry: answers(entry.op_name)
+        if self.dtype is not None:
+            dtype = self.dtype.lower()
+            found["dtype"] = lambda entry: entry.dtype == dtype
+        if self.source is not None:
+            found["source"] = _made_by(self.source)
+        if self.where is not None:
+            found["where"] = self.where
+        return found
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """What is asked of a directory, by its attribute."""
+        asked = {"rank": self.rank, "graph_id": self.graph, "iteration": self.iteration, "step": self.step}
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def near(self, place: Place) -> bool:
+        """Whether a directory can hold what is asked for."""
+        return all(getattr(place, name) == value for name, value in self._places.items())
+
+    def __call__(self, entry: Entry) -> bool:
+        """Whether a tensor of such a directory is asked for."""
+        return all(test(entry) for test in self._tests.values())
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """The fields that were given."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def answered(self, entry: Entry) -> Iterator[str]:
+        """The fields that a tensor answers to, each for itself."""
+        for name, value in self._places.items():
+            if getattr(entry.place, name) == value:
+                yield "graph" if name == "graph_id" else name
+        for name, test in self._tests.items():
+            if test(entry):
+                yield name
+
+
+def absent(choice: Choice, entries: Iterable[Entry]) -> Iterator[str]:
+    """Say what a dump has instead of what a choice asks for, one line a field that nothing answers to.
+
+    Parameters
+    ----------
+    choice : Choice
+    entries : iterable of Entry
+        All tensors of the dump; they are read once.
+
+    Yields
+    ------
+    str
+        ``no iteration 7; there are 0-3``. Where every field is answered for itself, one line that says so; where the
+        dump is empty, nothing.
+    """
+    asked = choice.asked
+    answered: set[str] = set()
+    there: dict[str, set[int | str]] = {name: set() for name in asked}
+    empty = True
+    for entry in entries:
+        empty = False
+        with suppress(UnreadableError):  # is told where it is read for its own sake
+            answered.update(choice.answered(entry))
+            for name in asked:
+                if name not in answered:
+                    there[name].update(_values(name, entry))
+        if len(answered) == len(asked):
+            break
+    if empty:
+        return
+    unanswered = [name for name in asked if name not in answered]
+    for name in unanswered:
+        yield missing(name, asked[name], there[name])
+    if not unanswered and len(asked) > 1:
+        yield f"each of {', '.join(asked)} is there, but no tensor has all of them"
+
+
+def _values(name: str, entry: Entry) -> Iterator[int | str]:
+    """What an entry has in a field."""
+    if name == "where":
+        return
+    if name == "source":
+        yield from (f"{line.path.rpartition('/')[2]}:{line.line}" for line in entry.source)
+        return
+    value = getattr(entry, {"op": "op_name", "graph": "graph_id"}.get(name, name), None)
+    if name == "step":
+        value = entry.place.step
+    if value is not None and value != "":
+        yield value
+
+
+def missing(name: str, asked: object, there: Collection[int | str]) -> str:
+    """Say that nothing answers to a field, and what there is: all values where they are few, else the nearest."""
+    if name == "where":
+        return "no tensor passes the test"
+    word = {"op": "operator called", "op_type": "operator of type", "source": "operator made by"}.get(name, name)
+    head = f"no {word} {asked!r}"
+    if not there:
+        return f"{head}; the dump {'counts' if isinstance(asked, int) else 'names'} none"
+    numbers = [value for value in there if isinstance(value, int)]
+    if numbers:
+        return f"{head}; there {'is' if len(numbers) == 1 else 'are'} {ranges(numbers)}"
+    words = [value for value in there if isinstance(value, str)]
+    if len(words) <= _SHOWN:
+        near = nearest(asked, words)
+        return f"{head}; there {'is' if len(words) == 1 else 'are'} {', '.join(sorted(words))}" + (
+            f" (did you mean {near!r}?)" if near is not None and len(words) > 1 else ""
+        )
+    best = nsmallest(_SHOWN, words, key=lambda value: (_far(str(asked), value), value))
+    known = nearest(asked, words) if name == "dtype" else None
+    if known is not None:
+        best = [known, *(value for value in best if value != known)][:_SHOWN]
+    return f"{head}; nearest of {len(words)}: {', '.join(best)}"
+
+
+def _far(asked: str, name: str) -> float:
+    """How far a name is from what was asked for: its nearest part counts."""
+    word = re.sub(r"[*?\[\]]", "", escape(asked.lower()))
+    parts = {name.lower(), *re.split(r"[/_-]", name.lower())}
+    return 1 - max(SequenceMatcher(None, word, part).ratio() for part in parts)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as text, those in a row as a range.
+
+    Examples
+    --------
+    >>> ranges([5, 0, 1, 2, 9])
+    '0-2, 5, 9'
+    """
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in found]
+    more = f" and {len(texts) - 8} more" if len(texts) > 8 else ""
+    return ", ".join(texts[:8]) + more
+
+
+def _line(source: str) -> tuple[str, str]:
+    """``train.py:175`` as file and line; no line for ``train.py``."""
+    name, colon, number = source.rpartition(":")
+    if not colon:
+        return source, ""
+    if not number.isdigit():
+        raise BadInputError(f"{number!r} is no line", where="source", allowed=("train.py:175", "train.py"))
+    return name, number
+
+
+def _made_by(source: str) -> Callable[[Entry], bool]:
+    """``train.py:175``: a line inside the range that the graph gives, of a file whose path ends so."""
+    name, number = _line(source)
+
+    def test(entry: Entry) -> bool:
+        return any(
+            (line.path == name or line.path.endswith("/" + name.removeprefix("./")))
+            and (
+                not number
+                or line.line == int(number)
+                or (line.line <= int(number) <= line.end_line and not _frame(line))
+            )
+            for line in entry.source
+        )
+
+    return test
+
+
+def _frame(line: SourceLine) -> bool:
+    """Whether a source line stands for a whole function, whose lines are not the operator's own."""
+    return line.code.lstrip().startswith(("def ", "class ", "@"))
