@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from dumpsim.cli.app import app
+from dumpsim.cli.app import COMMANDS as ENTRIES
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import BadInputError, DumpConfigError, FaultPlanError, nearest
 from dumpsim.core.format import FORMATS
@@ -21,7 +21,7 @@ from dumpsim.modes.glossary import _VARIABLES, explain
 DEVICES = ("ascend", "gpu", "cpu")
 RELEASES = ("seed", "2.7", "2.10")
 FIELDS = (*fields_of("common_dump_settings"), *fields_of("e2e_dump_settings"))
-COMMANDS = tuple(command.name for command in app.registered_commands)
+COMMANDS = tuple(entry.name for entry in ENTRIES)
 
 
 @pytest.mark.parametrize(
