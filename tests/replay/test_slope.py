@@ -51,6 +51,19 @@ def test_errors_of_two_operands_are_passed_on(name):
         assert np.all(bound[steep] <= 1.01 * moved[steep])
 
 
+@pytest.mark.parametrize("name", ["remainder", "fmod"])
+def test_a_remainder_passes_the_divisor_s_error_on_as_often_as_it_goes_in(name):
+    function = getattr(np, name)
+    a, b = np.array([7.3, 29.2, -7.3]), np.array([0.45, 0.45, 0.45])  # far from whole quotients
+    step = 1e-7
+    both = [function(a + p * step, b + q * step) for p in (-1, 1) for q in (-1, 1)]
+    moved = np.max([np.abs(one - function(a, b)) for one in both], axis=0)
+    bounds = (np.full_like(a, step), np.full_like(b, step))
+    bound = MACHINES["device"][name].passed_on((a, b), bounds, function(a, b), 0.0)
+    assert np.all(moved <= bound * (1 + 1e-3))
+    assert np.all(bound <= 1.2 * moved)
+
+
 @pytest.mark.parametrize("exact", [0, 1])
 def test_an_exact_operand_of_a_product_passes_nothing_on(exact):
     """An infinite element makes no NaN of the errors that the exact operand does not have."""

@@ -416,6 +416,19 @@ def test_12_early_imports_and_shared_modules(tmp_path, made):
     assert "Tensor_softmax_0" not in made.calls
 
 
+def test_a_program_with_a_deep_structure_is_not_searched_to_its_end(tmp_path, made):
+    chain = []
+    for _ in range(20_000):
+        chain = [chain]
+    net = nn.Linear(3, 3)
+    net.history = [chain]
+    with migrator.api_dump_init(net, tmp_path, compat="1.0.17") as dump:
+        dump.start(dump_type="statistics")
+        net(X)
+        dump.stop()
+    assert "NN_Linear_0" in made.calls
+
+
 def test_13_full_coverage_sees_what_is_not_listed(tmp_path, made):
     net = nn.ModuleList([nn.Mish(), nn.RMSNorm(3), nn.Flatten()])
     with migrator.api_dump_init(net, tmp_path, coverage="full") as dump:
