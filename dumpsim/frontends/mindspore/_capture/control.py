@@ -11,6 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -134,9 +135,6 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
         return function(left, right)
     tracer.at(position, entering=False)
     with tracer.calls.calling(name):  # the vendor's overload for tensors is a function
-        if name in vendor.THROUGH_FUNCTION:
-            with tracer.entering_operator(function, name=name):
-                return function(left, right)
         result = function(left, right)
     op_type, names = vendor.OPERATOR_ATTRS.get(name, ("", {}))
     attrs = {key: list(value) for key, value in names.items()}  # the IR text tells lists from tuples
@@ -152,7 +150,8 @@ def unary(position: Position, name: str, operand: Any) -> Any:
     if tracer is None or not _is_graph_value(operand):
         return function(operand)
     tracer.at(position, entering=False)
-    with tracer.calls.calling(name), tracer.entering_operator(function, name=name):
+    function_of = getattr(import_module("dumpsim.frontends.mindspore.ops"), vendor.UNARY[name])
+    with tracer.calls.calling(name), tracer.entering_operator(inspect.unwrap(function_of), name=name):
         return function(operand)
 
 
@@ -222,14 +221,13 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     name = getattr(plain, "__qualname__", "")
     if target is not function and _is_cell(function.__self__):
         entered = tracer.entering(name=name)
+    elif name in vendor.OVERLOADED and _is_library(plain):
+        entered = tracer.entering(scope="Default", name=name)
     else:
         entered = tracer.entering_function(plain, name=name, is_nested=resolutions.has_branch(plain.__name__))
     with entered as frame:
         if _is_library(plain):
             result = function(*args, **kwargs)
-            made = [entry.op_type for entry in tracer.calls.open.entries if isinstance(entry, Node)]
-            if "Add" in made and resolutions.has_sum(plain.__name__):
-                tracer.mention(operator.add)
             inner = vendor.INNER_NAMES.get(plain.__name__)
             return result if inner is None else named_all(inner, result)
         if plain.__name__ == "<lambda>" or rewrite.is_rewritten(plain):

@@ -62,6 +62,7 @@ class Frame:
     position: SourceLine | None = None
     blocks: int = 0
     cell: Any = None
+    function: Any = None
     name: str = ""
     mentions: list[Mentions] = field(default_factory=list)  # what is still to be looked up
     made: set[int] = field(default_factory=set)  # ids of the nodes that this frame's own statements made

@@ -19,7 +19,6 @@ __all__ = [
     "SUBSCRIPTS",
     "TRUTH",
     "has_branch",
-    "has_sum",
     "is_function",
 ]
 
@@ -53,17 +52,6 @@ def has_branch(name: str) -> bool:
     (True, False)
     """
     return "bool_" in CALLS.get(name, "").split()
-
-
-def has_sum(name: str) -> bool:
-    """Whether a function of ``ops`` has a ``+`` that is resolved by the types of its operands.
-
-    Examples
-    --------
-    >>> has_sum("gelu"), has_sum("relu")
-    (True, False)
-    """
-    return "add" in CALLS.get(name, "").split()
 
 
 # by the operator and the kind of its operands: "tensor", "sequence", "scalar", "" for any

@@ -133,6 +133,7 @@ class Tracer:
         scope = self._function_scope(function)
         own = self.frame.scope if scope == _DEFAULT and not is_nested else ""
         with self.entering(scope=scope, own_scope=own, name=name) as frame:
+            frame.function = function
             yield frame
 
     @contextmanager
@@ -140,6 +141,7 @@ class Tracer:
         """A frame for the function of a Python operator: all of it takes the scope of the call by default."""
         scope = self._function_scope(function)
         with self.entering(scope=None if scope == _DEFAULT else scope, name=name) as frame:
+            frame.function = function
             yield frame
 
     # -- values

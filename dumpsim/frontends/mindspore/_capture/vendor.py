@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["INNER_NAMES", "OPERATOR_ATTRS", "SLICE_ATTRS", "THROUGH_FUNCTION"]
+__all__ = ["INNER_NAMES", "OPERATOR_ATTRS", "OVERLOADED", "SLICE_ATTRS", "UNARY"]
 
-# operators of Python that the vendor resolves to a function: the variable's name stays outside of it
-# [observed 2.10: `y = a * b` prints %3(y), `z = x + c` prints CNode, and carries the scope of the first `+`]
-THROUGH_FUNCTION = frozenset({"Add", "Gt", "Lt", "Eq", "NotEq"})
+# operators of Python that are a function of `ops` [source ops/composite/multitype_ops of the wheel]
+UNARY: Mapping[str, str] = MappingProxyType({"USub": "neg", "Invert": "logical_not"})
+
+# functions of `ops` that choose among overloads: their operators lie in a graph that is generated under the default
+# scope and keep it [source ops/functional_overload.py of the wheel; observed 2.10: ops.less inside of a cell]
+OVERLOADED = frozenset({"less"})
 
 # operators of Python that use an operator object with names [observed 2.10: control_flow, graph 5]
 OPERATOR_ATTRS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(

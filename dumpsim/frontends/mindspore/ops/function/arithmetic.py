@@ -9,6 +9,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore._capture.values import abstract_of
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -89,6 +90,7 @@ def _with_number(composite: str, x: Any, number: Any) -> Tensor:
     return single(composite, [x, number])
 
 
+@parsed_once
 def add(input: Any, other: Any) -> Tensor:
     """Sum.
 
@@ -113,10 +115,15 @@ def mul(input: Any, other: Any) -> Tensor:
 def muls(input: Any, other: Any) -> Tensor:
     """Product with ``*``: by a number it is the composite Muls. [observed 2.10]"""
     if is_number(other) and isinstance(input, Tensor):
-        return _with_number("Muls", input, other)
+        return _muls(input, other)
     if is_number(input):
-        return _with_number("Muls", other, input)
+        return _muls(other, input)
     return binary("Mul", input, other)
+
+
+@parsed_once
+def _muls(input: Tensor, other: Any) -> Tensor:
+    return _with_number("Muls", input, other)
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -184,11 +191,13 @@ def minimum(input: Any, other: Any) -> Tensor:
     return binary("Minimum", input, other)
 
 
+@parsed_once
 def equal(input: Any, other: Any) -> Tensor:
     """Whether elements are equal."""
     return binary("Equal", input, other)
 
 
+@parsed_once
 def not_equal(input: Any, other: Any) -> Tensor:
     """Whether elements differ."""
     return binary("NotEqual", input, other)
@@ -199,12 +208,13 @@ eq = equal
 
 def equals(input: Any, other: Any) -> Tensor:
     """``==``: with a number it is the composite EqScalar. [observed 2.10]"""
-    return _with_number("EqScalar", input, other) if is_number(other) else binary("Equal", input, other)
+    return _with_number("EqScalar", input, other) if is_number(other) else equal(input, other)
 
 
 ne = not_equal
 
 
+@parsed_once
 def greater(input: Any, other: Any) -> Tensor:
     """Whether elements of `input` are larger."""
     return binary("Greater", input, other)
@@ -244,18 +254,21 @@ def _no_floats(name: str, *values: Any) -> None:
             raise ScriptTypeError(f"an operand is of kind {kind}", where=name, allowed=("bool", "int", "uint"))
 
 
+@parsed_once
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Bits that both have."""
     _no_floats("bitwise_and", input, other)
     return binary("BitwiseAnd", input, other)
 
 
+@parsed_once
 def bitwise_or(input: Any, other: Any) -> Tensor:
     """Bits that one of them has."""
     _no_floats("bitwise_or", input, other)
     return binary("BitwiseOr", input, other)
 
 
+@parsed_once
 def bitwise_xor(input: Any, other: Any) -> Tensor:
     """Bits that exactly one of them has."""
     _no_floats("bitwise_xor", input, other)
