@@ -17,7 +17,15 @@ Saver = Callable[[str, Sequence[IrDoc]], object]
 
 
 class Numbers(Protocol):
-    """Counters of a process; `dumpsim.runtime.ids.Ids` is one."""
+    """Counters of a process; `dumpsim.runtime.ids.Ids` is one.
+
+    Attributes
+    ----------
+    texts : dict
+        Numbers of operators in IR text that the latest compile has taken, by scope and type.
+    """
+
+    texts: dict[tuple[str, str], int]
 
     def graph(self) -> int: ...
     def model(self) -> int: ...

@@ -129,6 +129,8 @@ class Graph:
     trail: list[Node] = field(default_factory=list)  # every node in the order of the program, dead ones too
     is_tied: bool = True  # the output waits for the loads; that of a backward pass does not [observed 2.10]
     differentiates_weights: bool = False  # a gradient by weights was expanded in it
+    is_continued: bool = False  # its numbers in IR text go on after those of the compile before
+    is_named_before: bool = False  # all of its nodes took numbers in IR text once before
     results: int | None = None  # of a block whose gradient takes further outputs: number of its own
 
     def nodes(self) -> list[Node]:

@@ -42,6 +42,8 @@ class NodeText:
         The compiler's backend made the node.
     is_remade : bool
         The backend makes the node anew, which takes a further number.
+    composite : object
+        What the nodes of one expansion have in common, None outside of expansions.
     """
 
     full_name: str = ""
@@ -58,3 +60,4 @@ class NodeText:
     call_variable: str = ""
     is_backend: bool = False
     is_remade: bool = False
+    composite: object = None

@@ -23,6 +23,7 @@ class Ids:
     next_cnode: int = 1
     resolved: set[str] = field(default_factory=set)  # operators that have taken a number
     next_model: int = 1
+    texts: dict[tuple[str, str], int] = field(default_factory=dict)  # of IR text, in the latest compile
     _ops: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def graph(self) -> int:
@@ -65,9 +66,10 @@ class Ids:
         >>> other.graph(), other.op("Default", "MatMul"), other.state() == one.state()
         (1, 1, False)
         """
-        return self.next_graph, self.next_cnode, self.next_model, frozenset(self._ops.items())
+        counts = frozenset(self._ops.items()), frozenset(self.texts.items())
+        return self.next_graph, self.next_cnode, self.next_model, *counts
 
     def assume(self, state: tuple[Any, ...]) -> None:
         """Take a state over."""
-        self.next_graph, self.next_cnode, self.next_model, ops = state
-        self._ops = dict(ops)
+        self.next_graph, self.next_cnode, self.next_model, ops, texts = state
+        self._ops, self.texts = dict(ops), dict(texts)

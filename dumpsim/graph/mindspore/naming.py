@@ -5,7 +5,7 @@ functions as the front end leaves them; nodes that the backend makes (anew) late
 the process, kernel graph by kernel graph. [spec vendor 4]
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dumpsim.graph.compilation import OperatorNumbers
 from dumpsim.graph.graph import Graph, Node, Value, text_of, topological
@@ -40,17 +40,32 @@ def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) ->
     ----------
     graph : Graph
     order : iterable of Node
-        Its kernels in execution order, which their numbers follow. [spec vendor 4.2]
+        Its kernels in execution order. The numbers of what has no name yet follow it, as kernels are selected in it,
+        those of one expansion from its result backwards; the numbers of nodes that are made anew follow the graph,
+        operands before users. [spec vendor 4.2; observed 2.10: 33 of 33 groups made anew of the corpus]
     numbers : OperatorNumbers
         The counter that `name_for_text` began.
     """
-    done: set[int] = set()
-    for node in (*order, *graph.nodes()):
+    nodes = graph.nodes()
+    fresh = [node for node in nodes if text_of(node).is_remade]
+    remade = {id(node) for node in fresh}
+    for node in (*_selected(order), *nodes):
         text = text_of(node)
-        if id(node) not in done and (text.is_remade or not text.full_name):
+        if not text.full_name and id(node) not in remade:
             text.full_name = numbers.full_name(node.scope, node.op_type)
-        done.add(id(node))
+    for node in fresh:
+        text_of(node).full_name = numbers.full_name(node.scope, node.op_type)
     return numbers.full_name("Default", "Return")
+
+
+def _selected(order: Iterable[Node]) -> Iterator[Node]:
+    """Kernels in the order of their selection: an expansion as a whole at its first node, its last node first."""
+    kernels = list(order)
+    pieces: dict[int, list[Node]] = {}
+    for node in kernels:
+        pieces.setdefault(id(text_of(node).composite or node), []).append(node)
+    for node in kernels:
+        yield from reversed(pieces.pop(id(text_of(node).composite or node), []))
 
 
 def name_for_files(graphs: Sequence[Graph], name: Callable[[str, str], str]) -> None:

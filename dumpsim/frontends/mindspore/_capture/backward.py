@@ -108,6 +108,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     seed = Parts(abstract=whole.abstract, items=tuple(sens))  # type: ignore[arg-type]
     with tracing(back):  # for what the script itself writes of gradients
         capture_rules(back, tracer.rules, forward)
+    graph.is_continued = graph.is_named_before = back.graph.is_continued = True
     node = gradient_node(whole, seed, wanted, function=tracer.calls.root, fills=False, sums="Default")
     gradients = gradients_of(back.graph, node, find, around=(graph,))
     back.graph.output = Node(
