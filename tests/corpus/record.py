@@ -9,6 +9,7 @@ compiled. Process-wide counters and graphs were compared with those of a fresh i
 """
 
 import argparse
+import atexit
 import json
 import os
 import runpy
@@ -58,6 +59,7 @@ def _child(folder: Path, level: str) -> NoReturn:
         sys.argv = [script]
         signal.alarm(SECONDS)
         runpy.run_path(script, run_name="__main__")
+        atexit._run_exitfuncs()  # the last run of a jit function may still dump, and a process waits for it at its end
     except BaseException:
         traceback.print_exc()
         _leave(1)  # here, while the exception lives: freeing a net that failed to compile can hang

@@ -13,7 +13,7 @@ from dumpsim.graph.mindspore.calls import Call
 from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of, seed_of, wanted_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
-from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
+from dumpsim.graph.mindspore.gradient_scope import compiled_scopes, load_scopes, shared_scopes
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
 
@@ -143,7 +143,7 @@ class _Expander:
     def _scopes(self, node: Node, forward: Sequence[Node]) -> dict[int, str]:
         given = gradient_of(node)
         if given.sums:
-            return dict.fromkeys(map(id, forward), given.sums)
+            return compiled_scopes(forward, given.sums, self._find)
         if given.function is None:
             return load_scopes(forward)
         outputs = [

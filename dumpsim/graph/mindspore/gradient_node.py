@@ -41,7 +41,7 @@ class Differentiated:
         Whether the gradient is zeros by what the outputs do not depend on; nothing otherwise.
     sums : str
         Scope of the sums of gradients, where it is not that of the value that they are for: of a forward pass that was
-        compiled before, whose nodes' gradients have it under ``Gradients/`` too. [observed 2.10]
+        compiled before.
     arguments : int
         Wanted values that are arguments of the function, before the others.
     scope : str

@@ -6,7 +6,7 @@ its table is appended to that of its caller. The optimizer inlines breadth-first
 change touches again; `shared_scopes` repeats that walk on the calls of the capture. [source optimizer/opt.cc]
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -17,7 +17,7 @@ from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["load_scopes", "shared_scopes"]
+__all__ = ["compiled_scopes", "load_scopes", "shared_scopes"]
 
 _STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient", CUSTOM_GRADIENT})
 
@@ -44,6 +44,16 @@ def shared_scopes(
     for node in [*_Inliner(find).run(call, outputs), *nodes]:
         first.setdefault(keys.get(id(node)) or _primitive(node, find), node.scope)
     return {identity: first[key] for identity, key in keys.items()}
+
+
+def compiled_scopes(nodes: Sequence[Node], scope: str, find: Callable[[str], OpDef]) -> dict[int, str]:
+    """For every node (by id) of a forward pass that was compiled before, its own scope, or `scope` if it has equals.
+
+    [fitted: the backward graphs of all 12 recorded networks whose ``jit`` functions PYNATIVE differentiates]
+    """
+    keys = {id(node): _primitive(node, find) for node in nodes}
+    count = Counter(keys.values())
+    return {id(node): node.scope if count[keys[id(node)]] == 1 else scope for node in nodes}
 
 
 def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:

@@ -5,6 +5,7 @@ functions as the front end leaves them; nodes that the backend makes (anew) late
 the process, kernel graph by kernel graph. [spec vendor 4]
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dumpsim.graph.compilation import OperatorNumbers
@@ -59,13 +60,25 @@ def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) ->
 
 
 def _selected(order: Iterable[Node]) -> Iterator[Node]:
-    """Kernels in the order of their selection: an expansion as a whole at its first node, its last node first."""
+    """Kernels in the order of their selection: an expansion as a whole at its first node, from its results backwards."""
     kernels = list(order)
     pieces: dict[int, list[Node]] = {}
     for node in kernels:
         pieces.setdefault(id(text_of(node).composite or node), []).append(node)
     for node in kernels:
-        yield from reversed(pieces.pop(id(text_of(node).composite or node), []))
+        yield from _from_results(pieces.pop(id(text_of(node).composite or node), []))
+
+
+def _from_results(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Some nodes breadth-first: those that no other one uses, then their operands."""
+    used = {id(operand) for node in nodes for operand in node.operands}
+    left = {id(node): node for node in nodes}
+    queue = deque(node for node in nodes if id(node) not in used)
+    while queue:
+        node = queue.popleft()
+        if left.pop(id(node), None) is not None:
+            yield node
+            queue.extend(left[id(operand)] for operand in node.operands if id(operand) in left)
 
 
 def name_for_files(graphs: Sequence[Graph], name: Callable[[str, str], str]) -> None:
