@@ -60,7 +60,7 @@ def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) ->
 
 
 def _selected(order: Iterable[Node]) -> Iterator[Node]:
-    """Kernels in the order of their selection: an expansion as a whole at its first node, from its results backwards."""
+    """Kernels as they are selected: an expansion as a whole at its first node, from its results backwards."""
     kernels = list(order)
     pieces: dict[int, list[Node]] = {}
     for node in kernels:

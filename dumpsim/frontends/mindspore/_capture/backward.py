@@ -17,7 +17,6 @@ from dumpsim.frontends.mindspore._capture.gradient import differentiate
 from dumpsim.frontends.mindspore._capture.taperule import sens_of, unused
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._current import tracing
-from dumpsim.graph.effects import drop_dead
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
@@ -25,6 +24,7 @@ from dumpsim.graph.mindspore.expand_gradients import expand_gradients, gradients
 from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.simplify import simplify
+from dumpsim.graph.mindspore.unused import drop_unused
 from dumpsim.graph.program import Program
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
@@ -96,7 +96,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     whole = Node(op_type="MakeTuple", operands=results, abstract=TupleType(items=tuple(v.abstract for v in results)))
     graph.output = whole
     expand_gradients(graph, find)  # a gradient of the script's own
-    merge_equal(simplify(drop_dead(graph, find)), find)  # what is differentiated was compiled before [observed 2.10]
+    merge_equal(simplify(drop_unused(graph, find)), find)  # what is differentiated was compiled before [observed 2.10]
     results = whole.operands
     nodes = below([whole])
     forward = list(everything(nodes))
