@@ -81,6 +81,12 @@ class Control:
         The gradients of a loop.
     saved : list of int
         Of such a gradient: the outputs of the loop's body that it needs of every round.
+    goes_on : bool
+        Of a branch, during capture: both of its sides are to go on with what follows it.
+    kept : set of int
+        Outputs that stay although nobody takes them.
+    in_turn : bool
+        A branch in the body of a ``for`` that was unrolled, or behind it in its function.
     """
 
     variables: tuple[str, ...] = ()
@@ -88,6 +94,9 @@ class Control:
     backward: "Node | None" = None
     unwinds: "list[Node]" = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
+    goes_on: bool = False
+    kept: set[int] = field(default_factory=set)
+    in_turn: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

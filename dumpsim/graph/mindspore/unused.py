@@ -20,17 +20,26 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 
     Branches and loops whose gradient is in the network keep all outputs: the gradient counts on their places.
     """
-    dropper = _Dropper(find)
+    first = _Dropper(find, None)
+    first.graph(graph, None)
+    dropper = _Dropper(find, first.places)
     dropper.graph(graph, None)
     dropper.clean(graph)
     return graph
 
 
 class _Dropper:
-    def __init__(self, find: Callable[[str], OpDef]) -> None:
+    """Marks what is needed.
+
+    A branch is asked for the outputs that were taken before any output went (`taken`; at first None, all of them): what
+    only an output needs that goes from a branch around it stays, and what a loop is given. [fitted: r1_045, r1_187]
+    """
+
+    def __init__(self, find: Callable[[str], OpDef], taken: dict[int, set[int]] | None) -> None:
         self._find = find
+        self._taken = taken
         self._live: set[int] = set()  # ids of values
-        self._places: dict[int, set[int]] = {}  # outputs that somebody takes, by id of the control node
+        self.places: dict[int, set[int]] = {}  # outputs that somebody takes, by id of the control node
 
     def graph(self, graph: Graph, wanted: set[int] | None) -> None:
         """Mark what the `wanted` outputs of a graph need (None: all), and its effects."""
@@ -53,7 +62,7 @@ class _Dropper:
     def _take(self, part: Node) -> None:
         source, place = part.operands
         if isinstance(source, Node) and source.blocks and isinstance(place, Constant):
-            self._places.setdefault(id(source), set()).add(place.value)
+            self.places.setdefault(id(source), set()).add(place.value)
 
     def _node(self, node: Node) -> None:
         if node.op_type == "While":
@@ -67,15 +76,17 @@ class _Dropper:
         if id(node) not in self._live and not has_effect(node, self._find):
             return
         self._use([node, *node.operands])
-        wanted = None if _is_fixed(node) else self._places.setdefault(id(node), set())
+        if self._taken is not None:
+            self.places[id(node)] = self._taken.get(id(node), set()) | control_of(node).kept
+        wanted = None if _is_fixed(node) or self._taken is None else self.places[id(node)]
         for block in node.blocks:
             self.graph(block, wanted)
 
     def _loop(self, node: Node) -> None:
         self._use([node])
         head, body = node.blocks
-        places = self._places.setdefault(id(node), set())
-        if _is_fixed(node):
+        places = self.places.setdefault(id(node), set())
+        if _is_fixed(node) or self._taken is None:
             places.update(range(len(node.operands)))
         known = -1
         self.graph(head, None)
@@ -98,7 +109,7 @@ class _Dropper:
         graph.trail = [node for node in graph.trail if id(node) in self._live]
         for node in graph.trail:
             if node.blocks and not _is_fixed(node):
-                self._keep(node, sorted(self._places.get(id(node), ())))
+                self._keep(node, sorted(self.places.get(id(node), ())))
             for block in node.blocks:
                 self.clean(block)
         for node in graph.trail:
@@ -109,7 +120,7 @@ class _Dropper:
         """Leave a branch or loop the outputs at some places."""
         assert isinstance(node.abstract, TupleType)
         if len(places) == len(node.abstract.items):
-            self._places.pop(id(node), None)
+            self.places.pop(id(node), None)
             return
         node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in places))
         if node.op_type == "While":
@@ -125,7 +136,7 @@ class _Dropper:
             bundle.abstract = node.abstract
 
     def _move(self, part: Node, source: Node) -> None:
-        places = self._places.get(id(source))
+        places = self.places.get(id(source))
         place = part.operands[1]
         if places is not None and not _is_fixed(source):
             assert isinstance(place, Constant)

@@ -7,12 +7,13 @@ from dumpsim.core.abstract import TupleType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.condition import as_bool, truth_of
+from dumpsim.frontends.mindspore._capture.continuation import continued_block
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, same, tensor_type, tensors_of, zeros
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.graph.graph import Graph, Node, Value
+from dumpsim.graph.graph import Control, Graph, Node, Value
 
 __all__ = ["branch", "choose", "conditional", "either"]
 
@@ -35,10 +36,12 @@ def branch(
     put: Callable[[tuple[Any, ...]], None],
     names: Sequence[str],
     fixed: bool = False,
+    live: Sequence[str] = (),
 ) -> None:
     """An ``if`` statement; afterwards the variables hold what the branch that ran gave them.
 
-    `fixed` says that the condition has nothing but constants and attributes of the cell.
+    `fixed` says that the condition has nothing but constants and attributes of the cell, `live` which variables are
+    read behind the statement.
     """
     truth = truth_of(test)
     tracer = capturing()
@@ -53,9 +56,12 @@ def branch(
     for label, side in (("then", then), ("else", other)):
         with tracer.block(label) as graph:
             side()
-            sides.append((graph, get()))
+            given = zip(names, get(), before, strict=True)
+            sides.append((graph, tuple(value if name in live else old for name, value, old in given)))
         put(before)
-    put(_merge(tracer, position, truth, sides, names))
+    (_, left), (_, right) = sides
+    differ = any(not _agree(a, b) for a, b in zip(left, right, strict=True))
+    put(_merge(tracer, position, truth, sides, names, goes_on=not differ))
 
 
 def choose(
@@ -125,6 +131,8 @@ def _merge(
     condition: Any,
     sides: list[tuple[Graph, tuple[Any, ...]]],
     names: Sequence[str],
+    *,
+    goes_on: bool = False,
 ) -> tuple[Any, ...]:
     """The values of variables behind a branch: those that the sides make different become outputs of an If node."""
     (then, left), (other, right) = sides
@@ -132,7 +140,7 @@ def _merge(
     outputs: tuple[list[Value], list[Value]] = ([], [])
     slots: list[tuple[int, Any, int]] = []  # place in `result`, the structure, number of tensors
     for name, a, b in zip(names, left, right, strict=True):
-        if a is b or same(a, b):
+        if _agree(a, b):
             result.append(a)
             continue
         if name == RESULT:  # read only where it was set
@@ -163,11 +171,14 @@ def _merge(
         result.append(None)
     for graph, found in zip((then, other), outputs, strict=True):
         graph.output = bundle(found)
+        if not goes_on:
+            continued_block(graph)
     node = Node(
         op_type="If",
         operands=[tracer.value_of(as_bool(condition))],
         abstract=TupleType(items=tuple(tensor_type(v) for v in outputs[0])),
         blocks=(then, other),
+        control=Control(goes_on=goes_on),
     )
     tracer.append(node)
     fresh = list(tracer.unpack(node, node.abstract))
@@ -177,3 +188,7 @@ def _merge(
         if place < len(names):
             tracer.name_value(names[place], result[place])
     return tuple(result)
+
+
+def _agree(a: Any, b: Any) -> bool:
+    return a is b or same(a, b)

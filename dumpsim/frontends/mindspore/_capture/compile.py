@@ -12,6 +12,7 @@ from dumpsim.core.errors import DumpsimError, ScriptValueError
 from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore import log
 from dumpsim.frontends.mindspore._capture import backward, control, jump, rewrite, tape, trace, values
+from dumpsim.frontends.mindspore._capture.continuation import continued
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
 from dumpsim.frontends.mindspore._current import tracing
@@ -298,7 +299,7 @@ def _compile(
     symbolic_kwargs = {name: _with_symbols(value, symbols, constants) for name, value in kwargs.items()}
     with tracing(tracer):
         try:
-            result = construct.function(*bound, *symbolic_args, **symbolic_kwargs)
+            result = continued(*tracer.mark(), construct.function(*bound, *symbolic_args, **symbolic_kwargs))
             refuse_unbound(result)
             refuse_open(result)
         except DumpsimError as error:

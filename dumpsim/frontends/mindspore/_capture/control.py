@@ -21,13 +21,14 @@ from dumpsim.frontends.mindspore._capture import numbering, resolutions, rewrite
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore._capture.condition import leaving, negation, static
+from dumpsim.frontends.mindspore._capture.continuation import continued
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.loop import loop, turn
 from dumpsim.frontends.mindspore._capture.shortcircuit import conjunction, disjunction
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.graph.graph import Node, text_of
+from dumpsim.graph.graph import Constant, Node, control_of, text_of
 
 __all__ = [
     "Unbound",
@@ -191,9 +192,18 @@ def attribute(position: Position, value: Any, name: str) -> Any:
     return getattr(value, name)
 
 
-def iterated(position: Position, value: Any) -> Any:
-    """What a ``for`` goes through."""
+def iterated(position: Position, value: Any, carried: tuple[Any, ...]) -> Any:
+    """What a ``for`` goes through; `carried` are the variables that go from turn to turn.
+
+    A loop is a function that takes these, so a branch keeps the outputs that they are. [observed 2.10: r1_187]
+    """
     numbering.iteration(capturing(), position)
+    for tensor in values.tensors_in(carried):
+        symbol = tensor._symbol
+        if isinstance(symbol, Node) and symbol.op_type == "TupleGetItem" and isinstance(symbol.operands[0], Node):
+            place = symbol.operands[1]
+            assert isinstance(place, Constant)
+            control_of(symbol.operands[0]).kept.add(place.value)
     return value
 
 
@@ -230,14 +240,15 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             inner = vendor.INNER_NAMES.get(plain.__name__)
             return result if inner is None else named_all(inner, result)
+        start = tracer.mark()
         if plain.__name__ == "<lambda>" or rewrite.is_rewritten(plain):
-            return function(*args, **kwargs)
+            return continued(*start, function(*args, **kwargs))
         new = rewritten(plain)
         frame.definition = new.definition
         begin(tracer, new)
         if target is not function:
-            return new.function(function.__self__, *args, **kwargs)
-        return new.function(*args, **kwargs)
+            args = (function.__self__, *args)
+        return continued(*start, new.function(*args, **kwargs))
 
 
 def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewritten:
@@ -273,7 +284,8 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     with tracer.entering(scope=trace.scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
         frame.definition = construct.definition
         begin(tracer, construct)
-        result = cell._run_construct(partial(construct.function, cell), args, kwargs)
+        start = tracer.mark()
+        result = continued(*start, cell._run_construct(partial(construct.function, cell), args, kwargs))
     if not kwargs:
         tracer.keep_result(cell, args, result)
     return result

@@ -21,6 +21,7 @@ from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import jump
 from dumpsim.frontends.mindspore._capture.frame import Mentions, Position, Source
+from dumpsim.frontends.mindspore._capture.liveness import note_live
 from dumpsim.frontends.mindspore._capture.names import LookUp, looked_up
 from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
 
@@ -319,7 +320,9 @@ class _Rewriter(ast.NodeTransformer):
         _Subscripted({*own, *_stored(node.body)}).visit_body(node)
         declared = {n for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
         names = [n for n in _stored(node.body) if n not in own and n not in declared]
-        body = self._statements(_close(node.body))
+        closed = _close(node.body)
+        note_live(_definition(node.name, (), closed))
+        body = self._statements(closed)
         unbound: list[ast.stmt] = [
             _at(
                 ast.Assign(
@@ -372,7 +375,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.Name(id=then, ctx=ast.Load()),
             ast.Name(id=other, ctx=ast.Load()),
             *operands,
-            *([] if returns else [ast.Constant(value=fixed)]),
+            *([] if returns else [ast.Constant(value=fixed), _constant(tuple(sorted(getattr(node, "live", ()))))]),
             at=node,
         )
         end: ast.stmt = ast.Return(value=choice) if returns else ast.Expr(value=choice)
@@ -411,7 +414,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> Any:
         jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
-        node.iter = self._control("iterated", self._position(node), self.visit(node.iter), at=node.iter)
+        carried = ast.Tuple(elts=[_read(name) for name in sorted(getattr(node, "live", ()))], ctx=ast.Load())
+        node.iter = self._control("iterated", self._position(node), self.visit(node.iter), carried, at=node.iter)
         node.body = [self._turn(node), *self._statements(node.body)]
         self._jumping = jumping
         node.orelse = self._statements(node.orelse)
@@ -538,6 +542,10 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         node.body = self.visit(node.body)
         return node
+
+
+def _read(name: str) -> ast.expr:
+    return ast.Name(id=name, ctx=ast.Load())
 
 
 def _index(node: ast.expr) -> ast.expr:

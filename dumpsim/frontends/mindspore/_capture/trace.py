@@ -91,6 +91,10 @@ class Tracer:
         finally:
             self._open.pop()
 
+    def mark(self) -> tuple[Graph, int]:
+        """The graph that is being recorded, and how many nodes it has."""
+        return self._open[-1], len(self._open[-1].trail)
+
     @property
     def open_graphs(self) -> tuple[Graph, ...]:
         """The graphs that are being recorded, innermost last."""

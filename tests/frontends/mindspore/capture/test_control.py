@@ -252,3 +252,63 @@ class NestedLoops(nn.Cell):
 def test_a_loop_without_jumps_may_hold_one_with_them(graph_mode, n):
     expected = NestedLoops.construct(None, X, np.int32(n))
     np.testing.assert_array_equal(NestedLoops()(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)
+
+
+class ChangesNothingThatIsRead(nn.Cell):
+    def construct(self, x, n):
+        y = x * 2.0
+        if n > 1:
+            x = x + 1.0
+        else:
+            x = x - 1.0
+        return ops.tanh(y)
+
+
+class ChangesWhatIsRead(nn.Cell):
+    def construct(self, x, n):
+        y = x * 2.0
+        if n > 1:
+            y = x + 1.0
+            x = ops.exp(x)
+        return ops.tanh(y)
+
+
+@pytest.mark.parametrize(
+    ("cell", "orders"),
+    [
+        (ChangesNothingThatIsRead, [["Greater", "Mul"], ["Tanh"], ["Tanh"]]),  # 'x + 1.0' is for nobody
+        (ChangesWhatIsRead, [["Greater", "Mul"], ["Tanh"], ["Add"]]),
+    ],
+)
+def test_what_follows_a_branch_is_in_its_sides_where_it_reads_nothing_that_they_change(
+    graph_mode, graphs, cell, orders
+):
+    cell()(Tensor(X), Tensor(1, mstype.int32))
+    (compiled,) = graphs()
+    found = [sorted(node.op_type for node in graph.order) for graph in compiled]
+    assert [order for order in found if order] == orders
+
+
+class InHelpers(nn.Cell):
+    def choose(self, x, n):
+        if n > 1:
+            y = x + 1.0
+        else:
+            y = x - 1.0
+        del y
+        return x * 3.0
+
+    def construct(self, x, n):
+        a = self.choose(x, n)
+        if n > 2:
+            b = self.choose(a, n)
+            return a, b
+        return a + x, a
+
+
+@pytest.mark.parametrize("n", [0, 2, 3])
+def test_what_follows_a_branch_in_a_helper_ends_with_the_helper(graph_mode, n):
+    expected = InHelpers().construct(X, np.int32(n))
+    found = InHelpers()(Tensor(X), Tensor(n, mstype.int32))
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(other.asnumpy(), one)
