@@ -51,8 +51,12 @@ class ModelTree:
     def data(self, step: int, time_ns: int, model_name: str, model_id: int, iteration: int) -> str:
         """Directory of one model's tensors in one iteration; the time is UTC."""
         base = self.step(step) if self.step_level else self.root
+        return f"{self.singles(time_ns, base)}/{escape(model_name)}/{model_id}/{iteration}"
+
+    def singles(self, time_ns: int, base: str = "") -> str:
+        """Directory of operators that run at once, in no model; the time is UTC."""
         when = datetime.fromtimestamp(time_ns // 10**9, UTC)
-        return f"{base}/{when:%Y%m%d%H%M%S}/{self.device_id}/{escape(model_name)}/{model_id}/{iteration}"
+        return f"{base or self.root}/{when:%Y%m%d%H%M%S}/{self.device_id}"
 
     def devices(self) -> Iterator[str]:
         """Directories of this device that are there already."""

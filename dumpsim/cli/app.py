@@ -63,6 +63,12 @@ COMMANDS = (
         "Name the operator whose inputs are good and whose result is not; exit code 1 if there is one.",
     ),
     Entry(
+        "watchdiff",
+        "dumpsim.cli.watchdiff",
+        _JUDGE,
+        "Name the first operator after which a watched output changed; exit code 1 if it must not have changed.",
+    ),
+    Entry(
         "replay",
         "dumpsim.cli.replay",
         _JUDGE,

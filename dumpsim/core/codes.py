@@ -93,6 +93,8 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ACL-008": _M("An item of an ACL config is legal and changes nothing."),
     "DS-ACL-009": _M("A position of a blacklist is neither input nor output with a number; GE ignores it."),
     "DS-ACL-010": _M("An ACL config holds an item that does not exist; it is ignored."),
+    "DS-ACL-011": _M("The file of an ACL config cannot be read."),
+    "DS-ACL-012": _M("An ACL config was set on a device that is no Ascend.", "Use dumpsim run --device ascend."),
     # reading dumps
     "DS-ANA-001": _M(
         "Values were asked of a tensor of which only statistics were dumped.",

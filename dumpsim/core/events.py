@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NO_GRAPH = -1  # graph id of an operator that runs at once
 
-__all__ = ["NO_GRAPH", "GraphEvent", "RunEvent", "Tap", "TaskEvent", "TensorRef"]
+__all__ = ["NO_GRAPH", "GraphEvent", "NodeOutputs", "RunEvent", "Tap", "TaskEvent", "TensorRef"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,8 @@ class GraphEvent:
     """A kernel graph was compiled; `first_constant` is the number of constants of its compilation before its own.
 
     `lost_marks` has the operators that ``set_dump`` chose and a fused node replaced, which has no mark, as pairs of
-    both names.
+    both names. Of a model, `readers` has the operators that read each input, `originals` the operators that each fused
+    one replaced; it is `static` where all shapes are known before it runs.
     """
 
     doc: IrDoc | None  # None where the compiler makes no IR text
@@ -84,6 +85,34 @@ class GraphEvent:
     rank: int = 0
     model_name: str = ""  # the model that a whole graph was loaded as (O2)
     model_id: int = 0
+    readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    originals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    static: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOutputs:
+    """The outputs of a node while another one runs, as device memory holds them now.
+
+    Attributes
+    ----------
+    op_type, full_name : str
+    outputs : tuple of TensorRef
+        Their bytes are read from where the plan has put the outputs, whoever has written there last.
+    ran : bool
+        The node has run in this run.
+    alive : tuple of bool
+        By output: the tensor holds its memory now; another kernel still needs it.
+    owners : tuple of tuple of str
+        By output: other tensors that hold a part of that memory now, as ``name:slot``.
+    """
+
+    op_type: str
+    full_name: str
+    outputs: tuple[TensorRef, ...]
+    ran: bool
+    alive: tuple[bool, ...]
+    owners: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +156,9 @@ class TaskEvent:
     defer : callable or None
         Puts a piece of work on the kernel's stream, behind the kernel; the tensors that the event names stay alive
         until that work ran. None where the machine has no such task: the work is then done at once.
+    outputs_of : callable or None
+        ``outputs_of(full_name)`` gives the outputs of a node of the same graph as memory holds them now, None for an
+        unknown name; valid only during the event. None in graphs whose shapes are known to the run only.
     """
 
     op_type: str
@@ -151,6 +183,7 @@ class TaskEvent:
     original_names: tuple[str, ...] = ()
     workspaces: tuple[TensorRef, ...] = ()
     defer: "Callable[[Callable[[], None]], None] | None" = None
+    outputs_of: "Callable[[str], NodeOutputs | None] | None" = None
 
 
 class Tap(Protocol):

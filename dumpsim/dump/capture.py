@@ -93,6 +93,13 @@ class Capture:
         wanted = self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
         self._operator(event, moment, wanted, ())
 
+    def watched(self, event: TaskEvent, moment: Moment, name: str, attrs: tuple[tuple[str, str], ...]) -> None:
+        """Dump the outputs of an event at once, under a name of their own."""
+        outputs = self._told(self.choose_outputs(event))
+        if outputs:
+            source = replace(self.source(event, moment), full_name=name, attrs=attrs)
+            self.unit.operator(self.location.directory(event, moment), source, (), outputs)
+
     def overflow(self, event: TaskEvent, moment: Moment, record: bytes) -> None:
         """Save the device's record of an overflow."""
         source = replace(self.source(event, moment), task_id=UNKNOWN_TASK_ID, stream_id=UNKNOWN_TASK_ID)
@@ -117,25 +124,27 @@ class Capture:
             return ()
         if event.op_type in TEXT_OPERANDS and any(isinstance(value, str) for value in event.arguments.values()):
             self.log("ERROR", "", f"{event.full_name}: an input is a string, which dump does not support")
-        return self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
+        blocked, _ = self.choice.blocked(event)
+        return self._told(decide.choose_inputs(self.profile, event.op_type, event.operands), blocked)
 
     def _wanted_outputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
         if not self.request.outputs:
             return ()
-        return self._told(self.choose_outputs(event))
+        _, blocked = self.choice.blocked(event)
+        return self._told(self.choose_outputs(event), blocked)
 
     def choose_outputs(self, event: TaskEvent) -> decide.Choice:
         """The outputs that are wanted where outputs are asked for."""
         useless = self.request.useless_outputs
         return decide.choose_outputs(self.profile, event.op_type, event.outputs, useless=useless)
 
-    def _told(self, chosen: decide.Choice) -> tuple[TensorRef, ...]:
-        """The wanted tensors, the others accounted for."""
+    def _told(self, chosen: decide.Choice, blocked: frozenset[int] = frozenset()) -> tuple[TensorRef, ...]:
+        """The wanted tensors without those that a blacklist names, the others accounted for."""
         for _, reason in chosen.skipped:
             self.writes.tally.skip(reason)
             if reason == decide.EMPTY and self.request.asynchronous:
                 self.log("WARNING", "", "tensor size is 0")  # synchronous dump says nothing [spec mindspore 7]
-        return chosen.wanted
+        return tuple(ref for ref in chosen.wanted if ref.slot not in blocked) if blocked else chosen.wanted
 
     def _operator(
         self, event: TaskEvent, moment: Moment, inputs: tuple[TensorRef, ...], outputs: tuple[TensorRef, ...]

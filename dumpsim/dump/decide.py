@@ -32,16 +32,22 @@ def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bo
     without = WITHOUT_FILES[profile.skip_tables]
     if without is None:
         return True
-    named = request.selection.everything or event.op_type not in UNNAMED
+    selection = request.selection
+    named = selection.everything or selection.models is not None or event.op_type not in UNNAMED
     return named and event.op_type not in without and bool(event.outputs)
 
 
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Choice:
     """The operands that have bytes and that no table excludes; attributes of whole graphs take no slot."""
     if not profile.host_operands:
-        refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(ref for ref in refs if ref.address))
+        refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(filter(_is_tensor, refs)))
     hidden = HIDDEN_OPERANDS[profile.skip_tables].get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the operand lives on the host")
+
+
+def _is_tensor(ref: TensorRef) -> bool:
+    """Whether an operand of a whole graph is a tensor: constants on the host are attributes there."""
+    return ref.address != 0 or ref.origin == "device"
 
 
 def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Choice:

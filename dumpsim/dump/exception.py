@@ -17,7 +17,7 @@ from dumpsim.archive.sink import DiskFaults, Sink
 from dumpsim.codecs.dumpdata import DumpData, Item, Space, header
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
+from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, TaskEvent, TensorRef
 from dumpsim.dump.info import Log
 from dumpsim.dump.operatorfiles import describe
 from dumpsim.dump.scene import Scene
@@ -62,8 +62,8 @@ class ExceptionDump:
         self._sink = Sink(disk=disk, durable=durable)
 
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
-        """Any kernel may fail."""
-        return isinstance(event, TaskEvent)
+        """Any kernel may fail; of those outside of graphs only the ones that did are reported."""
+        return isinstance(event, TaskEvent) and (event.graph_id != NO_GRAPH or event.error is not None)
 
     def graph_compiled(self, event: GraphEvent) -> None:
         """Not asked for."""

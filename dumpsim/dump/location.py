@@ -4,7 +4,7 @@ from typing import Protocol
 
 from dumpsim.archive.modeltree import ModelTree
 from dumpsim.archive.tree import Tree, newest_stamp
-from dumpsim.core.events import TaskEvent
+from dumpsim.core.events import NO_GRAPH, TaskEvent
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.iteration import Moment
 from dumpsim.modes.profile import Profile
@@ -74,8 +74,10 @@ class ModelLocation:
     def directory(self, event: TaskEvent, moment: Moment) -> str:
         """Where the operator's tensors go."""
         if self._began_ns is None or self.tree.step_level:
-            self._began_ns = moment.time_ns
+            self._began_ns = moment.time_ns or event.time_ns
         time_ns = self._began_ns
+        if event.graph_id == NO_GRAPH:
+            return self.tree.singles(time_ns)
         return self.tree.data(moment.number, time_ns, event.model_name, event.model_id, moment.run)
 
     def graph_id(self, event: TaskEvent) -> int:

@@ -44,6 +44,7 @@ class OperatorFiles:
             dump_time=name.timestamp,
             inputs=tuple(_items(inputs)),
             outputs=tuple(_original(item, at, source) for at, item in enumerate(_items(outputs))),
+            attrs=source.attrs,
         )
         written = self._write(directory, str(name), data, [ref.read().data for ref in refs])
         if written is not None:

@@ -35,8 +35,12 @@ def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: b
     if reason is None and request.selection.everything:
         reason = "no kernel ran"
     elif reason is None:
-        marks = request.selection.rules is None
-        reason = "no operator carries the mark of set_dump" if marks else "kernels matches no operator"
+        marks = request.selection.marked and request.selection.rules is None
+        reason = (
+            "no operator carries the mark of set_dump"
+            if marks
+            else f"{'dump_list' if request.dialect == 'acl' else 'kernels'} matches no operator"
+        )
     return f"nothing was dumped: {reason}"
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.dump.info import Log
 
-__all__ = ["LITE", "LITE_OFF", "Scene", "choose"]
+__all__ = ["LITE", "LITE_OFF", "Scene", "choose", "configured"]
 
 LITE = "lite_exception"  # the dump_scene that MindSpore hands to ACL unless told otherwise
 LITE_OFF = f"{LITE}:disable"
@@ -93,6 +93,27 @@ def choose(
             code="DS-EXC-001",
         )
     return Scene(kind=kind, root=_usable(places, log))
+
+
+def configured(environment: Mapping[str, str], *, scene: str, path: str | None, log: Log) -> Scene:
+    """The exception dump that ``dump_scene`` of an ACL config asks for. [spec ge 2.4]
+
+    Parameters
+    ----------
+    environment : mapping
+        ``ASCEND_DUMP_PATH``, ``ASCEND_WORK_PATH``.
+    scene : str
+    path : str or None
+        ``dump_path``.
+    log : callable
+
+    Examples
+    --------
+    >>> configured({}, scene="aic_err_norm_dump", path=None, log=print)
+    Scene(kind='full', root='.')
+    """
+    places = [*(environment.get(name, "") for name in _PATHS), path or ""]
+    return Scene(kind=_KINDS[scene], root=_usable(places, log))
 
 
 def _usable(places: list[str], log: Log) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from dumpsim.core.events import TaskEvent
+from dumpsim.core.events import GraphEvent, TaskEvent
+from dumpsim.dump.modelchoice import ModelChoice
 from dumpsim.modes.request import Selection
 
 __all__ = ["KernelChoice"]
@@ -24,6 +25,7 @@ class KernelChoice:
         self._selection = selection
         self._selected: dict[tuple[str, str], bool] = {}
         self._used: set[str] = set()  # rules that matched something
+        self._models = None if selection.models is None else ModelChoice(selection.models)
 
     def __contains__(self, event: object) -> bool:
         """Whether an operator is selected."""
@@ -31,12 +33,36 @@ class KernelChoice:
         if selection.everything:
             return True
         assert isinstance(event, TaskEvent)
+        if self._models is not None:
+            key = (f"{event.model_id}", event.full_name)
+            if key not in self._selected:
+                self._selected[key] = self._models.selects(event)
+            return self._selected[key]
         key = (event.full_name, selection.mark(event.attrs))
         found = self._selected.get(key)
         if found is None:
             found = self._selected[key] = selection.selects(event.full_name, event.attrs)
             self.use(event.full_name)
         return found
+
+    def reselect(self, selection: Selection) -> None:
+        """Choose by other rules; operators that were looked at keep their answer."""
+        self._selection = selection
+        if self._models is not None:
+            self._models.replace(selection.models or ())
+
+    def loaded(self, event: GraphEvent) -> tuple[str, ...]:
+        """Take a model that was loaded; returns warnings."""
+        return () if self._models is None else self._models.loaded(event)
+
+    def blocked(self, event: TaskEvent) -> tuple[frozenset[int], frozenset[int]]:
+        """Slots of inputs and of outputs that are left out of the dump of an operator."""
+        return (frozenset(), frozenset()) if self._models is None else self._models.blocked(event)
+
+    def unknown(self) -> Iterator[str]:
+        """A sentence for each operator that a request names and no loaded model has."""
+        if self._models is not None:
+            yield from self._models.unused()
 
     def use(self, name: str) -> None:
         """Remember which rule matches a name."""

@@ -19,12 +19,14 @@ from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.iteration import Iteration, IterationCounter
 from dumpsim.dump.location import ModelLocation, RankLocation, locate
 from dumpsim.dump.operatorfiles import OperatorFiles
+from dumpsim.dump.operatorstats import OperatorStatistics
 from dumpsim.dump.overflowrecord import layout_of
 from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.summary import Summary, Tally
 from dumpsim.dump.tensorfiles import TensorFiles
 from dumpsim.dump.trigger import left_to_cann, overlooks_saturation, trigger_of
 from dumpsim.dump.unit import Unit
+from dumpsim.dump.watch import WatchTrigger
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest
@@ -86,7 +88,11 @@ class DumpService:
             seed=info.settings.seed, rank=info.rank,
         )  # fmt: skip
         unit: Unit = self._tensors
-        if binary:
+        if binary and request.statistics is not None:
+            unit = OperatorStatistics(
+                statistics=request.statistics, sink=self._sink, writes=self._writes, clock=info.clock
+            )
+        elif binary:
             unit = OperatorFiles(sink=self._sink, writes=self._writes, clock=info.clock)
         self._choice = KernelChoice(request.selection)
         self._capture = Capture(
@@ -94,7 +100,8 @@ class DumpService:
             writes=self._writes, sink=self._sink, log=info.log, rank=info.rank,
             opdebug=layout_of(profile.opdebug, info.chip),
         )  # fmt: skip
-        self._trigger = trigger_of(self._capture)
+        self._watch = WatchTrigger(self._capture, request.watches) if request.watches else None
+        self._trigger = trigger_of(self._capture) if self._watch is None else self._watch
         self._whole = isinstance(self._location, ModelLocation)  # graphs that run as models have a tree of their own
         self._iteration = Iteration(
             IterationCounter(profile.iteration_rule, request.first_step),
@@ -103,6 +110,7 @@ class DumpService:
             enabled=self.enabled,
         )
         self._docs: dict[int, IrDoc] = {}  # the compiled graphs by id, for the script's lines
+        self._models: set[int] = set()  # models that were loaded while this listened
         self._layers: dict[str, None] = {}  # selected operators of the compiled graphs, in their order
         self._ran = False
         self._finished: Summary | None = None
@@ -167,6 +175,11 @@ class DumpService:
                 code="DS-DMP-006",
             )
 
+    def reselect(self, request: DumpRequest) -> None:
+        """Choose the operators of models that are loaded from now on as another request does."""
+        self.request = replace(self.request, selection=request.selection, text=request.text, file=request.file)
+        self._choice.reselect(request.selection)
+
     @property
     def _logs_kernels(self) -> bool:
         """Whether the history stands by the graph of the first dumped kernel, as on a CPU. [spec vendor 2.12]"""
@@ -178,25 +191,33 @@ class DumpService:
         """Whether the event matters; a task in an iteration that is not dumped costs one comparison."""
         if not isinstance(event, TaskEvent):
             return self.enabled
-        if not self._iteration.capturing or event.graph_id == NO_GRAPH:
+        if event.graph_id == NO_GRAPH:
+            return self.enabled and self.request.singles
+        if not self._iteration.capturing:
             return False
         if bool(event.model_id) is not self._whole:
             self.tally.note("operators of graphs of another jit_level are not dumped: the first graph's decides")
             return False
-        return event in self._choice
+        if self.request.dialect == "acl" and event.model_id not in self._models:
+            self.tally.note(f"nothing of {event.model_name} is dumped: it was loaded before the dump was set")
+            return False
+        return event in self._choice if self._watch is None else self._watch.concerns(event)
 
     def graph_compiled(self, event: GraphEvent) -> None:
         """Write the graph's files."""
         nodes = event.doc.nodes if event.doc is not None else ()
         if event.doc is not None:
             self._docs[event.graph_id] = event.doc
+        self._models.add(event.model_id)
+        for text in (*self._choice.loaded(event), *(self._watch.loaded(event) if self._watch is not None else ())):
+            self._warn(text)
         if self.profile.complex_numbers == "error":
             check_types(nodes)
         if self.profile.heterogeneous == "error":
             check_target(nodes, self.profile.target)
         if self._files is not None:
             self._files.graph(event, self._tensors)
-        if self.enabled and not self.request.selection.everything and self.request.selection.rules is None:
+        if self.enabled and self.request.selection.marked and self.request.selection.rules is None:
             for name, fused in event.lost_marks:
                 text = f"the mark of set_dump on {name} is lost: {fused} fused it and is not dumped"
                 self.info.log("WARNING", "", text)
@@ -268,6 +289,8 @@ class DumpService:
             self._writes.attempt(self._sink.settle)
         for text in self._choice.unused() if self.enabled else ():
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
+        for text in (*self._choice.unknown(), *(self._watch.unused() if self._watch is not None else ())):
+            self._warn(text)
         if self.enabled and not (self.tally.asked or self.tally.failed or self.tally.elsewhere):
             self.tally.note(report.why_nothing(self.request, self.info, self.tally, ran=self._ran))
         facts = self.tally.findings.facts(self._docs)

@@ -23,6 +23,8 @@ class Source:
         Operators that a fused one replaced.
     timestamp : int or None
         Where all tensors of the operator share one.
+    attrs : tuple of (str, str)
+        What the header of a binary file says beside.
     """
 
     op_type: str
@@ -34,6 +36,7 @@ class Source:
     iteration: int | None
     original_names: tuple[str, ...] = ()
     timestamp: int | None = None
+    attrs: tuple[tuple[str, str], ...] = ()
 
 
 class Unit(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dumpsim.core.events import GraphEvent, RunEvent, TaskEvent, TensorRef
+from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, TaskEvent, TensorRef
 from dumpsim.device.task import Task
 from dumpsim.profiling.record import KERNELS, Iteration, Operand, Profile, Step, TaskRecord
 from dumpsim.runtime.session import Session
@@ -94,6 +94,8 @@ class Recorder:
 
     # --------------------------------------------------------------- events
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
+        if isinstance(event, TaskEvent) and event.graph_id == NO_GRAPH:
+            return event.error is not None  # the task itself tells of an operator that runs at once
         return not isinstance(event, GraphEvent)
 
     def graph_compiled(self, event: GraphEvent) -> None:

@@ -168,6 +168,25 @@ class Binding:
         """The buffer that holds the bytes of a tensor that is alive."""
         return self._fixed[slot.root_index] if slot.root_offset < 0 else self._alive[slot.root_index]
 
+    def is_alive(self, slot: Slot) -> bool:
+        """Whether a tensor holds its memory now."""
+        return slot.root_offset < 0 or slot.root_index in self._alive
+
+    def owners(self, slot: Slot) -> list[str]:
+        """Other tensors that hold a part of a tensor's memory now, as ``name:slot``."""
+        if slot.root_offset < 0:
+            return []
+        first = slot.root_offset
+        end = first + self.nbytes(slot)
+        return [
+            f"{other.name}:{other.slot}"
+            for other in self.plan.planned
+            if other.index in self._alive
+            and other.index != slot.root_index
+            and other.offset < end
+            and first < other.offset + other.nbytes
+        ]
+
     def address(self, slot: Slot) -> int:
         """The address of a tensor's bytes, alive or not; 0 where the workspace was never claimed."""
         if slot.root_offset < 0:

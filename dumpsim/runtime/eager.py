@@ -107,7 +107,7 @@ def launch_op(
     private_formats : bool
         The matrix unit computes in the chip's own number type.
     observers : Observers
-        They are told of a kernel that the hardware stopped, and of no other.
+        They are told of a kernel that the hardware stopped, and, where one of them wants it, of every kernel.
     failing : callable, optional
         Called before they are told, so that those can begin to listen who listen to nothing else.
     group : Group, optional
@@ -164,6 +164,7 @@ def launch_op(
         index = stopping_index(device, definition, values, attrs, full_name=full_name)
         if index is not None:
             raise stop(task, AICORE_EXCEPTION, index)
+        shown = observers.single(definition.name, full_name, attrs, task, lambda: _operand_refs(operands))
         computed = compute(
             engine,
             device,
@@ -182,8 +183,13 @@ def launch_op(
             if any(np.may_share_memory(stored, held) for held in _arrays(operands)):
                 stored = stored.copy()
             results.append(np.ascontiguousarray(stored).reshape(stored.shape))
-        if overflow and finite([value for at, value in enumerate(values) if at not in definition.updates]):
+        overflow = overflow and finite([value for at, value in enumerate(values) if at not in definition.updates])
+        if overflow:
             device.status.set()
+        if shown is not None:
+            observers.single_ran(
+                shown, tuple(_array_ref(array, at) for at, array in enumerate(results)), overflow=overflow
+            )
 
     touches = None
     if device.races is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,16 +12,17 @@ import numpy as np
 from dumpsim.codecs.irproto import constants
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.core.events import NO_GRAPH, GraphEvent, RunEvent, Tap, TaskEvent, TensorRef
+from dumpsim.core.events import NO_GRAPH, GraphEvent, NodeOutputs, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
 from dumpsim.device.arena import Bytes
 from dumpsim.device.memory import Buffer
 from dumpsim.device.task import UNKNOWN_TASK_ID, Task
-from dumpsim.graph.graph import Node
+from dumpsim.graph.graph import Node, Parameter, Value
 from dumpsim.graph.program import KernelGraph
+from dumpsim.graph.sequence import is_kernel
 from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.buildinfo import with_build_info
-from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue
+from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, is_dynamic
 from dumpsim.runtime.slot import PLAIN, Array, Slot
 
 __all__ = ["Observers", "Wanted", "bytes_ref", "host_array", "host_ref"]
@@ -66,6 +68,9 @@ class Observers:
             rank=self.rank,
             model_name=kernel_graph.model_name,
             model_id=kernel_graph.model_id,
+            readers=_readers(kernels) if kernel_graph.model_id else {},
+            originals={node.full_name: names for node in kernels if (names := _originals(node))},
+            static=plan is not None,
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
@@ -129,6 +134,7 @@ class Observers:
             "model_id": graph.model_id,
             "original_names": _originals(node),
             "defer": defer,
+            "outputs_of": None if is_dynamic(graph) else partial(_outputs_of, binding, call),
         }
         event = TaskEvent(**fields)
         wanting = [tap for tap in self.taps if tap.wants(event)]
@@ -200,6 +206,46 @@ class Observers:
         for tap in wanting:
             tap.after_task(event)
 
+    def single(
+        self,
+        op_type: str,
+        full_name: str,
+        attrs: Mapping[str, Any],
+        task: Task,
+        operands: Callable[[], tuple[TensorRef, ...]],
+    ) -> Wanted | None:
+        """Tell that an operator is about to run at once, in no graph; the taps that want its event, and its fields."""
+        if not self.taps:
+            return None
+        fields: dict[str, Any] = {
+            "op_type": op_type,
+            "full_name": full_name,
+            "graph_id": NO_GRAPH,
+            "root_graph_id": NO_GRAPH,
+            "operands": (),
+            "outputs": (),
+            "attrs": attrs,
+            "task_id": task.task_id,
+            "stream_id": task.stream_id,
+            "time_ns": task.end_ns,
+            "rank": self.rank,
+        }
+        event = TaskEvent(**fields)
+        wanting = [tap for tap in self.taps if tap.wants(event)]
+        if not wanting:
+            return None
+        fields["operands"] = operands()
+        wanted = wanting, fields
+        self.before(wanted)
+        return wanted
+
+    def single_ran(self, wanted: Wanted, outputs: tuple[TensorRef, ...], *, overflow: bool) -> None:
+        """Tell that such an operator has run."""
+        taps, fields = wanted
+        event = TaskEvent(**{**fields, "outputs": outputs, "overflow": overflow})
+        for tap in taps:
+            tap.after_task(event)
+
     def before(self, wanted: Wanted) -> None:
         """Tell that a kernel is about to run."""
         taps, fields = wanted
@@ -247,6 +293,57 @@ class Observers:
 def _outputs(binding: Binding, call: Call) -> tuple[TensorRef, ...]:
     """References to a call's outputs as they are now."""
     return tuple(slot_ref(binding, output, output.slot, produced=True) for output in call.outputs)
+
+
+def _outputs_of(binding: Binding, running: Call, name: str) -> NodeOutputs | None:
+    """The outputs of a node as memory holds them while `running` runs, or right after it."""
+    ran = True
+    for call in binding.plan.calls:
+        if call.node.full_name == name:
+            return NodeOutputs(
+                op_type=call.node.op_type,
+                full_name=name,
+                outputs=tuple(_planned_ref(binding, output) for output in call.outputs),
+                ran=ran,
+                alive=tuple(binding.is_alive(output) for output in call.outputs),
+                owners=tuple(tuple(binding.owners(output)) for output in call.outputs),
+            )
+        ran = ran and call is not running
+    return None
+
+
+def _planned_ref(binding: Binding, slot: Slot) -> TensorRef:
+    """The reference to an output, alive or not, by its place in memory."""
+    if binding.is_alive(slot):
+        return slot_ref(binding, slot, slot.slot, produced=True)
+    address, nbytes = binding.address(slot), binding.nbytes(slot)
+    return TensorRef(
+        slot=slot.slot,
+        dtype=slot.dtype,
+        shape=binding.shown_shape(slot, produced=True),
+        device_dtype=slot.device_dtype,
+        device_format=slot.device_format,
+        device_shape=binding.device_shape(slot),
+        address=address,
+        nbytes=nbytes,
+        read=lambda: binding.memory.read(address, nbytes),
+        groups=slot.groups,
+        producer=slot.name,
+    )
+
+
+def _readers(kernels: Sequence[Node]) -> dict[str, tuple[str, ...]]:
+    """The kernels that read each parameter of a graph."""
+    found: dict[str, list[str]] = {}
+    for node in kernels:
+        pending: list[Value] = list(node.operands)
+        while pending:
+            operand = pending.pop(0)
+            if isinstance(operand, Parameter):
+                found.setdefault(operand.name, []).append(node.full_name)
+            elif isinstance(operand, Node) and not is_kernel(operand):
+                pending += operand.operands
+    return {name: tuple(dict.fromkeys(readers)) for name, readers in found.items()}
 
 
 def _lost_marks(kernels: Sequence[Node]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
@@ -15,12 +15,10 @@ from dumpsim.dump.control import DumpControl
 from dumpsim.frontends.mindspore import log
 from dumpsim.frontends.mindspore.communication.management import output_rank
 from dumpsim.world.context import current, root
-from dumpsim.world.reports import JobReports
 
 if TYPE_CHECKING:
     from dumpsim.dump.exception import ExceptionDump
     from dumpsim.dump.service import DumpService
-    from dumpsim.dump.summary import Summary
     from dumpsim.runtime.session import Session
 
 __all__ = [
@@ -236,34 +234,15 @@ def finish_dump(session: "Session") -> None:
     service = _dumps().of.pop(session, None)
     if service is None:
         return
+    from dumpsim.dump.announce import announce
+
     session.remove_tap(service)
     try:
         summary = service.finish()
     except DumpWriteError as error:
         print(f"dumpsim: {error}", file=sys.stderr)
         return
-    _tell(summary, quiet=session.settings.quiet)
-
-
-def _tell(summary: "Summary", *, quiet: bool) -> None:
-    """Report a finished dump; the ranks of a job leave that to the job, which reports all of them at once."""
-    from dumpsim.dump.job import VARIABLE, Account, JobAccounts
-
-    rank, directory = current(), os.environ.get(VARIABLE)
-    if rank.world.ranks > 1:
-        accounts = rank.world.get(JobAccounts)
-        accounts.add(Account.of(rank.rank, summary))
-        if not (quiet or accounts.reported):
-            accounts.reported = True
-            rank.world.at_close(lambda: print(accounts.text(rank.world.ranks), file=sys.stderr, flush=True))
-    elif (reports := rank.get(JobReports)).wanted:
-        if not quiet:
-            reports.renderer = f"{JobAccounts.__module__}:{JobAccounts.__name__}.render"
-            reports.own.append(asdict(Account.of(rank.rank, summary)))
-    elif directory and os.path.isdir(directory):
-        JobAccounts.leave(Account.of(rank.rank, summary), directory)
-    elif not quiet:
-        print(summary, file=sys.stderr, flush=True)
+    announce(summary, quiet=session.settings.quiet)
 
 
 def set_dynamic() -> None:

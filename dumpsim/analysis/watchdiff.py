@@ -1,0 +1,250 @@
+"""Watch mode's dump: after which operator a watched output changed first, and whether that was legal. [spec ge 2.8]
+
+An operator that runs after C may overwrite C's outputs for two reasons. The memory was given to another tensor, since
+nobody needed C's output any more: legal reuse. Or the operator wrote where it must not: trampling. Dumps of dumpsim say
+in their headers which it was; those of a real device do not.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+
+from dumpsim.archive.naming import parse_bin
+from dumpsim.codecs import mapping
+from dumpsim.codecs.binfile import BinFile
+from dumpsim.core.errors import MissingFileError, UnreadableError
+
+__all__ = ["Change", "Verdict", "WatchDiff", "watchdiff"]
+
+Verdict = Literal["trampled", "written in place", "reused", "unknown"]
+_ARROW = "_To_"
+_MAPPING = "mapping.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The first change of a watched output in an iteration.
+
+    Attributes
+    ----------
+    directory : str
+        Of the iteration, below the dump's.
+    node : str
+        The watched operator.
+    slot : int
+        Its output.
+    after : str
+        The operator after which the bytes were another for the first time.
+    before : str
+        The operator after which they were read last and had not changed; the watched one itself where there is none.
+    first, last : int
+        First and last byte that changed, counted from the output's begin.
+    changed, nbytes : int
+        Bytes that changed, and bytes of the output.
+    address : int
+        Of the first changed byte on the device; 0 where the dump does not say.
+    alive : bool or None
+        The output was still needed; None where the dump does not say.
+    owners : tuple of str
+        Other tensors that had a part of the memory then.
+    verdict : str
+        ``trampled``, ``written in place`` (the operator is meant to write there), ``reused`` or ``unknown``.
+    """
+
+    directory: str
+    node: str
+    slot: int
+    after: str
+    before: str
+    first: int
+    last: int
+    changed: int
+    nbytes: int
+    address: int
+    alive: bool | None
+    owners: tuple[str, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchDiff:
+    """What a watch has found.
+
+    Attributes
+    ----------
+    watched : int
+        Watched outputs, counted in each iteration.
+    reads : int
+        Times that one of them was read again.
+    changes : tuple of Change
+    missing : tuple of str
+        Watched operators whose own file is missing, so that nothing can be said.
+    """
+
+    watched: int
+    reads: int
+    changes: tuple[Change, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def trampled(self) -> bool:
+        """Whether memory that was needed was overwritten, or may have been."""
+        return any(change.verdict in ("trampled", "unknown") for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A file of the dump: what was read of a node's outputs, and when."""
+
+    node: str
+    after: str  # "" for the node's own file
+    file: BinFile
+    stamp: int
+    attrs: dict[str, str]
+
+    def of(self, name: str, slot: int, separator: str) -> str | None:
+        """What an attribute says of an output."""
+        values = self.attrs[name].split(separator) if name in self.attrs else []
+        return values[slot] if slot < len(values) else None
+
+
+def watchdiff(path: "str | os.PathLike[str]") -> WatchDiff:
+    """Compare what was read of watched outputs after other operators with what they were.
+
+    Parameters
+    ----------
+    path : path-like
+        The dump, or any directory inside it.
+
+    Raises
+    ------
+    MissingFileError
+        For a path that does not exist.
+    UnreadableError
+        For a tree without a file of watch mode, and for a file that cannot be read.
+    """
+    root = os.fspath(path)
+    if not os.path.exists(root):
+        raise MissingFileError("does not exist", where=root, code="DS-ANA-002")
+    watched = reads = 0
+    changes: list[Change] = []
+    missing: list[str] = []
+    for directory, files in _directories(root):
+        own, others = _sorted(files)
+        reads += len(others)
+        for node, found in groupby(sorted(others, key=lambda read: (read.node, read.stamp)), lambda read: read.node):
+            if node not in own:
+                missing.append(f"{os.path.relpath(directory, root)}: {node}")
+                continue
+            watched += len(own[node].file.data.outputs)
+            changes += _changes(os.path.relpath(directory, root), own[node], list(found))
+    if not reads:
+        raise UnreadableError("no file of watch mode (A_To_B)", where=root, code="DS-ANA-003")
+    return WatchDiff(watched=watched, reads=reads, changes=tuple(changes), missing=tuple(missing))
+
+
+def _directories(root: str) -> Iterator[tuple[str, list[BinFile]]]:
+    """Directories with bin files, and the files."""
+    for directory, below, names in os.walk(root):
+        below.sort()
+        real = _mapped(directory, names)
+        found = []
+        for name in sorted(names):
+            try:
+                parsed = parse_bin(real.get(name, name))
+            except UnreadableError:
+                continue
+            if not parsed.opdebug:
+                found.append(BinFile.open(os.path.join(directory, name), trailing=True))
+        if found:
+            yield directory, found
+
+
+def _mapped(directory: str, names: Sequence[str]) -> dict[str, str]:
+    """What mapping.csv says of over-long names."""
+    if _MAPPING not in names:
+        return {}
+    return mapping.read(os.path.join(directory, _MAPPING), set(names))
+
+
+def _sorted(files: Sequence[BinFile]) -> tuple[dict[str, _Read], list[_Read]]:
+    """Own files of nodes by name, and reads after other operators."""
+    names = {file.data.op_name for file in files}
+    own: dict[str, _Read] = {}
+    others: list[_Read] = []
+    for file in files:
+        name, attrs = file.data.op_name, dict(file.data.attrs)
+        pair = _pair(name, names)
+        stamp = file.data.dump_time
+        if pair is None:
+            own[name] = _Read(node=name, after="", file=file, stamp=stamp, attrs=attrs)
+        else:
+            others.append(_Read(node=pair[1], after=pair[0], file=file, stamp=stamp, attrs=attrs))
+    return own, others
+
+
+def _pair(name: str, names: "set[str]") -> tuple[str, str] | None:
+    """The operator and the watched node of ``A_To_C``; a node that has a file of its own is preferred.
+
+    Examples
+    --------
+    >>> _pair("A_To_C", {"C"}), _pair("A_To_B_To_C", {"B_To_C"}), _pair("Add", {"Add"})
+    (('A', 'C'), ('A', 'B_To_C'), None)
+    """
+    at = name.find(_ARROW)
+    found = None
+    while at > 0:
+        after, node = name[:at], name[at + len(_ARROW) :]
+        if node in names and _ARROW in name:
+            return after, node
+        found = found or (after, node)
+        at = name.find(_ARROW, at + 1)
+    return found
+
+
+def _changes(directory: str, own: _Read, reads: Sequence[_Read]) -> Iterator[Change]:
+    """The first change of each output of a node."""
+    for slot, item in enumerate(own.file.data.outputs):
+        before = own.after or own.node
+        original = own.file.output(slot)
+        for read in reads:
+            if read.stamp < own.stamp or read.of("dumpsim.ran", 0, ",") == "0":
+                continue  # what lay there before the node had run
+            if slot >= len(read.file.data.outputs):
+                continue
+            different = np.flatnonzero(original != read.file.output(slot))
+            if different.size:
+                yield _change(directory, read, slot, before, different, item.size)
+                break
+            before = read.after
+
+
+def _change(directory: str, read: _Read, slot: int, before: str, different: Any, nbytes: int) -> Change:
+    alive = read.of("dumpsim.alive", slot, ",")
+    owners = tuple(name for name in (read.of("dumpsim.owners", slot, ";") or "").split(",") if name)
+    verdict: Verdict = "unknown"
+    if read.of("dumpsim.written", slot, ",") == "1":
+        verdict = "written in place"
+    elif alive is not None:
+        verdict = "trampled" if alive == "1" else "reused"
+    address = read.file.data.outputs[slot].address
+    first, last = int(different[0]), int(different[-1])
+    return Change(
+        directory=directory,
+        node=read.node,
+        slot=slot,
+        after=read.after,
+        before=before,
+        first=first,
+        last=last,
+        changed=int(different.size),
+        nbytes=nbytes,
+        address=address + first if address else 0,
+        alive=None if alive is None else alive == "1",
+        owners=owners,
+        verdict=verdict,
+    )

@@ -1,0 +1,31 @@
+"""The report of a finished dump, to whoever reports: the process, its job, or the launcher of its job."""
+
+import os
+import sys
+from dataclasses import asdict
+
+from dumpsim.dump.job import VARIABLE, Account, JobAccounts
+from dumpsim.dump.summary import Summary
+from dumpsim.world.context import current
+from dumpsim.world.reports import JobReports
+
+__all__ = ["announce"]
+
+
+def announce(summary: Summary, *, quiet: bool) -> None:
+    """Report a finished dump; the ranks of a job leave that to the job, which reports all of them at once."""
+    rank, directory = current(), os.environ.get(VARIABLE)
+    if rank.world.ranks > 1:
+        accounts = rank.world.get(JobAccounts)
+        accounts.add(Account.of(rank.rank, summary))
+        if not (quiet or accounts.reported):
+            accounts.reported = True
+            rank.world.at_close(lambda: print(accounts.text(rank.world.ranks), file=sys.stderr, flush=True))
+    elif (reports := rank.get(JobReports)).wanted:
+        if not quiet:
+            reports.renderer = f"{JobAccounts.__module__}:{JobAccounts.__name__}.render"
+            reports.own.append(asdict(Account.of(rank.rank, summary)))
+    elif directory and os.path.isdir(directory):
+        JobAccounts.leave(Account.of(rank.rank, summary), directory)
+    elif not quiet:
+        print(summary, file=sys.stderr, flush=True)

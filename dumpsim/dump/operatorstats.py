@@ -1,0 +1,138 @@
+"""One csv file for each operator, with a row of statistics for each of its tensors. [spec ge 3.7]"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dumpsim.archive.longname import bin_number, store
+from dumpsim.archive.naming import BinName
+from dumpsim.archive.sink import Sink
+from dumpsim.codecs.dumpdata import Item
+from dumpsim.codecs.opcsv import ALL, ITEMS, Row, header, line
+from dumpsim.core.clock import Clock
+from dumpsim.core.events import TensorRef
+from dumpsim.dump.convert import device_values
+from dumpsim.dump.operatorfiles import OperatorFiles, describe
+from dumpsim.dump.unit import FILE_NS, Source
+from dumpsim.dump.writelog import WriteLog
+from dumpsim.modes.request import RequestedStatistics
+from dumpsim.tensor.stats import statistics
+
+__all__ = ["OperatorStatistics", "processor_values"]
+
+_MEASURED = frozenset(
+    ("bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+)
+_NORMED = frozenset({"bfloat16", "float16", "float32"})  # types that the kernel of the norm takes
+_MOST = 10  # tensors that a kernel measures
+
+
+class OperatorStatistics:
+    """Measures the tensors of an operator as they lie in device memory.
+
+    Parameters
+    ----------
+    statistics : RequestedStatistics
+        Without names: all that the device's processor writes; else kernels measure those that are named.
+    """
+
+    splits = False
+
+    def __init__(self, *, statistics: RequestedStatistics, sink: Sink, writes: WriteLog, clock: Clock) -> None:
+        self._chosen = tuple(statistics.names) or None
+        self._sink = sink
+        self._writes = writes
+        self._clock = clock
+        self._files = OperatorFiles(sink=sink, writes=writes, clock=clock)
+
+    def operator(
+        self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
+    ) -> None:
+        """Write one file; where all tensors are empty there is none."""
+        tensors = [(io, ref) for io, refs in (("input", inputs), ("output", outputs)) for ref in refs]
+        if not any(ref.nbytes for _, ref in tensors):
+            return
+        tally = self._writes.tally
+        tally.asked += len(tensors)
+        if self._chosen is not None:
+            for _ in tensors[_MOST:]:
+                tally.skipped[f"an operator has more than {_MOST} tensors"] += 1
+            tensors = tensors[:_MOST]
+        tally.captured += len(tensors)
+        self._clock.advance(FILE_NS)
+        name = BinName(
+            op_type=source.op_type,
+            op_name=source.full_name,
+            task_id=source.task_id,
+            stream_id=source.stream_id,
+            timestamp=self._clock.stamp_us(),
+        )
+        lines = [header(self._chosen), *(self._line(io, ref) for io, ref in tensors)]
+        text = "".join(lines).encode()
+        if store(self._sink, directory, f"{name}.csv", [text], bin_number, self._writes.attempt) is not None:
+            tally.rows += len(tensors)
+
+    def overflow(self, directory: str, source: Source, record: bytes) -> None:
+        """Save what the device says of an overflow; it is no tensor to measure."""
+        self._files.overflow(directory, source, record)
+
+    def _line(self, io: str, ref: TensorRef) -> str:
+        item: Item = describe(ref)
+        values: dict[str, Any] = {}
+        if self._chosen is None:
+            if ref.device_dtype.name in _MEASURED and ref.nbytes:
+                values = processor_values(device_values(ref))
+        elif ref.nbytes:
+            values = _kernel_values(device_values(ref), ref.device_dtype.name)
+        row = Row(
+            io=io,
+            slot=ref.slot,
+            nbytes=ref.nbytes,
+            dtype=ref.device_dtype.name,
+            format="",
+            shape=item.shape,
+            values=tuple(values.items()),
+        )
+        failed = "" if self._chosen is None else "NA"
+        return line(row, dtype=item.dtype, format=item.format, chosen=self._chosen, failed=failed)
+
+
+def processor_values(values: NDArray[Any]) -> dict[str, Any]:
+    """Statistics as the device's processor computes them, by the names of `opcsv.ALL`.
+
+    Examples
+    --------
+    >>> found = processor_values(np.array([1, np.nan, -np.inf], np.float32))
+    >>> found["max"], found["min"], found["avg"], found["nan"], found["count"]
+    (1.0, -inf, -inf, 1, 3)
+    >>> processor_values(np.array([np.nan, 1], np.float32))["max"]  # it compares with the first element
+    nan
+    """
+    flat = values.reshape(-1)
+    found = statistics(flat)
+    made = {name: getattr(found, name) for name in ALL}
+    if found.nan:
+        first = float(flat[0])
+        made["max"] = made["min"] = first
+        if not math.isnan(first):
+            made["max"], made["min"] = float(np.fmax.reduce(flat)), float(np.fmin.reduce(flat))
+    if found.nan or found.positive_inf or found.negative_inf:
+        if bool(found.positive_inf) is bool(found.negative_inf):
+            made["avg"] = math.nan
+        else:
+            made["avg"] = math.inf if found.positive_inf else -math.inf
+    return made
+
+
+def _kernel_values(values: NDArray[Any], kind: str) -> dict[str, Any]:
+    """Statistics as kernels measure them: what they do not take is missing."""
+    if kind not in _MEASURED | {"bfloat16"}:
+        return {"count": values.size}
+    found = statistics(values.reshape(-1))
+    made = {name: getattr(found, name) for name in ("count", *ITEMS)}
+    if kind not in _NORMED:
+        made["l2norm"] = None
+    return made
