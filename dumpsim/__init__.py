@@ -10,6 +10,7 @@ from dumpsim.core.version import __version__
 
 if TYPE_CHECKING:
     from dumpsim.analysis.compare import compare
+    from dumpsim.analysis.compareglobal import compare_global
     from dumpsim.analysis.convert import convert
     from dumpsim.analysis.dumpset import DumpSet, open
     from dumpsim.core.errors import DumpsimError
@@ -29,6 +30,7 @@ __all__ = [
     "Statistics",
     "__version__",
     "compare",
+    "compare_global",
     "convert",
     "device_statistics",
     "digest",
@@ -48,6 +50,7 @@ _HOMES = {
     "Record": "dumpsim.core.record",
     "Statistics": "dumpsim.tensor.stats",
     "compare": "dumpsim.analysis.compare",
+    "compare_global": "dumpsim.analysis.compareglobal",
     "convert": "dumpsim.analysis.convert",
     "device_statistics": "dumpsim.tensor.device_stats",
     "digest": "dumpsim.tensor.digest",

@@ -1,7 +1,7 @@
 """`dumpsim.open`: any dump as records, lazily, its tensors memory-mapped."""
 
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -23,6 +23,8 @@ from dumpsim.core.statistic import NAMES, REAL
 if TYPE_CHECKING:
     import pandas
     import polars
+
+    from dumpsim.analysis.globalarray import GlobalArray
 
 __all__ = ["DumpSet", "open"]
 
@@ -222,6 +224,48 @@ class DumpSet:
             an info file, a graph). What comes before the damage is listed.
         """
         return replace(self, broken=broken)
+
+    def global_array(self, manifests: "Iterable[str | Path] | None" = None) -> "GlobalArray":
+        """The ranks' slices of one tensor, put together by its layout.
+
+        Parameters
+        ----------
+        manifests : iterable of path, optional
+            The manifests of the ranks, which have the layouts; by default those beside the dump.
+
+        Returns
+        -------
+        GlobalArray
+            The whole tensor, and the ranks that disagree where they should hold the same.
+
+        Raises
+        ------
+        BadInputError
+            Where `filter` has not narrowed the dump to one tensor of one iteration.
+        UnreadableError
+            No manifest has the tensor's layout, or a slice does not fit it.
+
+        Examples
+        --------
+        >>> import json, tempfile, numpy as np
+        >>> from pathlib import Path
+        >>> top = Path(tempfile.mkdtemp())
+        >>> for rank in range(2):
+        ...     place = top / "dump" / f"rank_{rank}" / "Net" / "0" / "0"
+        ...     place.mkdir(parents=True)
+        ...     name = "ReLU.Default_ReLU-op0.0.0.1700000000000001.output.0.DefaultFormat.npy"
+        ...     np.save(place / name, np.full((1, 3), rank))
+        >>> layout = {"graph_id": 0, "op": "Default/ReLU-op0", "io": "output", "slot": 0, "device_matrix": [2],
+        ...           "tensor_map": [0, -1], "shape": [2, 3]}
+        >>> _ = (top / "dumpsim-manifest.json").write_text(json.dumps({"path": "dump", "layouts": [layout]}))
+        >>> open(top / "dump").filter(op_type="ReLU", io="output").global_array().array.tolist()
+        [[0, 0, 0], [1, 1, 1]]
+        """
+        from dumpsim.analysis.globalarray import only
+        from dumpsim.analysis.slicing import Layouts, manifests_of
+
+        found = manifests_of(self.root) if manifests is None else [Path(path) for path in manifests]
+        return only(self, Layouts.read(found), str(self.root))
 
     def overflows(self) -> Iterator[Overflow]:
         """The overflows in the dump, by directory and time; `filter` narrows by rank, graph and iteration.

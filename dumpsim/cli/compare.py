@@ -54,6 +54,10 @@ Rank = Annotated[int | None, typer.Option(help="Rank.")]
 Iteration = Annotated[int | None, typer.Option(help="Iteration.")]
 Step = Annotated[int | None, typer.Option(help="Training step, in O2 trees.")]
 _COLUMNS = ("rank", "iteration", "op_type", "op_name", "io", "slot", "matched_by", "verdict", "outside", "count")
+_GLOBAL_COLUMNS = (
+    *("iteration", "op_type", "op_name", "io", "slot", "verdict", "ranks"),
+    *("outside", "count", "shape", "note"),
+)
 _MEASURES = ("cosine", "max_absolute", "max_relative")
 _TAIL = ("dtype", "other_dtype", "shape", "source", "note")
 
@@ -78,9 +82,20 @@ def compare(
     csv: Annotated[Path | None, typer.Option(help="Write all rows to this file.")] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
+    whole_tensors: Annotated[
+        bool,
+        typer.Option("--global", help="Put the slices of A's ranks together by its manifests' layouts first."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare two dumps of any kind; exit code 1 if tensors differ or too few have a counterpart."""
+    if whole_tensors:
+        for name, value in (("rank", rank), ("csv", csv), ("jobs", jobs), ("scheduler", scheduler)):
+            if value is not None:
+                raise BadInputError(f"--{name} does not go together with --global", where=f"--{name}")
+        near = {"op": op, "iteration": iteration, "step": step}
+        _compare_global(a, b, near, tol or (), match, name_map, equal_nan, every, strict, as_json)
+        return
     from dumpsim.analysis.choice import missing, named
     from dumpsim.analysis.compare import prepare
     from dumpsim.analysis.dumpset import open as open_dump
@@ -121,6 +136,42 @@ def compare(
     if result.unreadable or any(row.verdict == "unreadable" for row in result):
         raise typer.Exit(3)
     if not result.ok or (strict and unmatched):
+        raise typer.Exit(1)
+
+
+def _compare_global(
+    a: Path,
+    b: Path,
+    wanted: dict[str, Any],
+    tol: Sequence[str],
+    match: str,
+    name_map: Path | None,
+    equal_nan: bool,
+    every: bool,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Compare whole tensors; name the ranks whose slices differ."""
+    from dumpsim.analysis.compareglobal import compare_global
+    from dumpsim.analysis.dumpset import open as open_dump
+
+    left, right = (open_dump(path).filter(**wanted) for path in (a, b))
+    found = compare_global(left, right, tol=tol, match=match, name_map=name_map, equal_nan=equal_nan)
+    if as_json:
+        for row in found:
+            print_json(row.as_dict())
+    elif shown := [row for row in found if every or row.finding]:
+        print_rows(_GLOBAL_COLUMNS, [row.as_dict() for row in shown])
+    lines = [f"not compared: {said}" for said in found.unmatched[:8]]
+    if len(found.unmatched) > 8:
+        lines.append(f"not compared: {len(found.unmatched) - 8} more tensors")
+    if (first := found.first) is not None:
+        ranks = f" on rank {', '.join(map(str, first.ranks))}" if first.ranks else ""
+        lines.append(f"first difference: {first.op_name}:{first.io}.{first.slot}{ranks}")
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) or "no tensors"
+    for line in (*lines, f"{len(found.rows)} whole tensors compared: {counts}"):
+        echo(line, err=True)
+    if not found.ok or (strict and found.unmatched):
         raise typer.Exit(1)
 
 

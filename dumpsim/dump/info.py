@@ -43,6 +43,8 @@ class SessionInfo:
         Warnings of what the script changed after the dump had started; asked when a run begins.
     lifetimes : callable
         Life times of the device's tensors, for the manifest; objects with the attributes of `manifest.BufferEntry`.
+    layouts : callable
+        How tensors lie on the ranks, for the manifest; objects with the attributes of `manifest.LayoutEntry`.
     log : callable
         Gets level (``WARNING``, ``ERROR``), the vendor's function and the text.
     """
@@ -60,4 +62,5 @@ class SessionInfo:
     control: DumpControl = field(default_factory=DumpControl)
     late_changes: Callable[[], Iterable[str]] = tuple
     lifetimes: Callable[[], Iterable[object]] = tuple
+    layouts: Callable[[], Iterable[object]] = tuple
     log: Log = _silent

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.partname import part_name
 
-__all__ = ["BufferEntry", "FileEntry", "FindingEntry", "Manifest", "Spool", "path_for"]
+__all__ = ["BufferEntry", "FileEntry", "FindingEntry", "LayoutEntry", "Manifest", "Spool", "path_for"]
 
 _TOGETHER = 256  # entries of one line of the spool: encoding one by one costs several times as much
 
@@ -47,6 +47,21 @@ class BufferEntry(BaseModel):
     nbytes: int
     born: str
     dead: str
+
+
+class LayoutEntry(BaseModel):
+    """How a tensor lies on the ranks; see `dumpsim.core.tensorlayout.TensorLayout`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    graph_id: int
+    op: str
+    io: str
+    slot: int
+    device_matrix: tuple[int, ...]
+    tensor_map: tuple[int | tuple[int, ...], ...]
+    shape: tuple[int, ...]
+    summed: tuple[int, ...] = ()  # device dimensions along which the ranks hold terms of a sum
 
 
 class FindingEntry(BaseModel):
@@ -94,6 +109,7 @@ class Manifest(BaseModel):
     findings: list[FindingEntry] = []
     next: str = ""
     buffers: list[BufferEntry] = []
+    layouts: list[LayoutEntry] = []
     files: list[FileEntry] = []
 
 
@@ -128,7 +144,8 @@ class Spool:
         ------
         DumpWriteError
         """
-        head = json.dumps(manifest.model_dump(exclude={"files"}), indent=1, ensure_ascii=False)
+        left_out = {"files"} if manifest.layouts else {"files", "layouts"}  # only networks that are sliced have any
+        head = json.dumps(manifest.model_dump(exclude=left_out), indent=1, ensure_ascii=False)
         names = tuple(FileEntry.model_fields)
         part = os.path.join(os.path.dirname(path), part_name())
         try:

@@ -67,7 +67,7 @@ def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: 
 
 def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary: Summary) -> "tuple[Manifest, str]":
     """The manifest without its files, and the path that it goes to."""
-    from dumpsim.dump.manifest import BufferEntry, FindingEntry, Manifest, path_for
+    from dumpsim.dump.manifest import BufferEntry, FindingEntry, LayoutEntry, Manifest, path_for
 
     settings = info.settings
     found = Manifest(
@@ -95,5 +95,6 @@ def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary:
         findings=[FindingEntry.model_validate(fact) for fact in summary.facts],
         next=summary.following,
         buffers=[BufferEntry.model_validate(entry) for entry in info.lifetimes()],
+        layouts=[LayoutEntry.model_validate(entry) for entry in info.layouts()],
     )
     return found, path_for(settings.manifest or "", info.member)
