@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-__all__ = ["WHOLE", "Axis", "TensorLayout"]
+__all__ = ["WHOLE", "Axis", "TensorLayout", "dims_of"]
 
 WHOLE = -1  # in a tensor map: the axis is not cut
 Axis = int | tuple[int, ...]

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.options import CompileOptions
 from dumpsim.graph.graph import Constant, Graph, Node
 from dumpsim.graph.program import KernelGraph, Launch, Program, Step
 from dumpsim.ops.opdef import OpDef
+
+if TYPE_CHECKING:
+    from dumpsim.graph.parallel.settings import Settings
+    from dumpsim.graph.parallel.sharding import Sharding
 
 __all__ = ["Compilation", "Draft", "Find", "Functions", "Numbers", "OperatorNumbers", "Pass", "Saver"]
 
@@ -115,6 +119,10 @@ class Compilation:
     functions : Functions
     text_numbers : OperatorNumbers
         Of IR text.
+    parallel : Settings, optional
+        How the network is split over devices.
+    sharding : Sharding, optional
+        Its layouts, once it is split.
     """
 
     captured: Graph
@@ -129,6 +137,8 @@ class Compilation:
     stacks: int = 0
     functions: Functions = Functions()
     text_numbers: OperatorNumbers = field(default_factory=OperatorNumbers)
+    parallel: "Settings | None" = None
+    sharding: "Sharding | None" = None
 
     def program(self) -> Program:
         """The program that the passes have made; the first kernel graph is its root."""
@@ -157,6 +167,7 @@ class Compilation:
             slots=self.slots,
             stacks=self.stacks,
             name=self.captured.name,
+            sharding=self.sharding,
         )
 
 

@@ -22,11 +22,26 @@ from dumpsim.graph.ge.layout import lay_out
 from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.mindspore import passes as mindspore
 from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.settings import Settings
+from dumpsim.graph.parallel.shard import shard
+from dumpsim.graph.parallel.virtual import drop_virtual, with_virtual
 from dumpsim.graph.program import Program
 
 __all__ = ["PASSES", "PIPELINES", "WHOLE_GRAPH", "compile_graph", "mindspore_pipeline", "passes_of", "run"]
 
 WHOLE_GRAPH = "whole-graph"
+
+
+def _shard(state: Compilation) -> None:
+    """Split the network over devices, where the parallel mode says so."""
+    if state.parallel is not None:
+        state.sharding = shard(state.captured, state.parallel, state.find)
+        state.find = with_virtual(state.find)  # gradients of what the pass inserts
+
+
+def _drop_virtual(state: Compilation) -> None:
+    if state.sharding is not None:
+        drop_virtual(state.captured)
 
 
 def _private_formats(state: Compilation) -> None:
@@ -46,13 +61,22 @@ def _private_formats(state: Compilation) -> None:
 PASSES: Mapping[str, Pass] = MappingProxyType(
     {
         one.name: one
-        for one in (*neutral.PASSES, *mindspore.PASSES, *ge.PASSES, Pass("private-formats", _private_formats))
+        for one in (
+            *neutral.PASSES,
+            *mindspore.PASSES,
+            *ge.PASSES,
+            Pass("shard", _shard),
+            Pass("drop-virtual", _drop_virtual),
+            Pass("private-formats", _private_formats),
+        )
     }
 )
 
 _KERNEL_GRAPHS = (
     "save-captured",
+    "shard",
     "expand-gradients",
+    "drop-virtual",
     "drop-custom-gradients",
     "count-functions",
     "drop-dead",
@@ -137,7 +161,13 @@ def run(state: Compilation, passes: Iterable[Pass]) -> Compilation:
 
 
 def compile_graph(
-    captured: Graph, numbers: Numbers, find: Find, options: CompileOptions, saved: Saver | None = None
+    captured: Graph,
+    numbers: Numbers,
+    find: Find,
+    options: CompileOptions,
+    saved: Saver | None = None,
+    *,
+    parallel: Settings | None = None,
 ) -> Program:
     """Compile a network by the pipeline of the options.
 
@@ -152,6 +182,8 @@ def compile_graph(
     options : CompileOptions
     saved : callable, optional
         ``saved(stage, documents)`` is called with the IR text at each stage.
+    parallel : Settings, optional
+        Split the network over devices.
     """
-    state = Compilation(captured=captured, numbers=numbers, find=find, options=options, saved=saved)
+    state = Compilation(captured=captured, numbers=numbers, find=find, options=options, saved=saved, parallel=parallel)
     return run(state, passes_of(options.pipeline)).program()

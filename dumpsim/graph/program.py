@@ -6,10 +6,14 @@ graph and one `Run`. Gradients of loops go back through the rounds: the loop kee
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter
+
+if TYPE_CHECKING:
+    from dumpsim.graph.parallel.sharding import Sharding
 
 __all__ = [
     "Branch",
@@ -181,6 +185,8 @@ class Program:
         Number of stacks, which are empty when a call begins.
     name : str
         Name of the network for messages.
+    sharding : Sharding or None
+        Layouts, where the network is split over devices.
     """
 
     kernel_graphs: tuple[KernelGraph, ...]
@@ -190,3 +196,4 @@ class Program:
     slots: int
     stacks: int = 0
     name: str = ""
+    sharding: "Sharding | None" = None

@@ -29,6 +29,7 @@ from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.task import Task
 from dumpsim.graph.compilation import Saver
 from dumpsim.graph.graph import Graph
+from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph, mindspore_pipeline
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
@@ -356,7 +357,14 @@ class Session:
             self._find = partial(_found, self._own, self._find)
         self._own[definition.name] = definition
 
-    def build(self, captured: Graph, options: CompileOptions | None = None, saved: Saver | None = None) -> Program:
+    def build(
+        self,
+        captured: Graph,
+        options: CompileOptions | None = None,
+        saved: Saver | None = None,
+        *,
+        parallel: Settings | None = None,
+    ) -> Program:
         """Compile a captured network; ranks that capture equal networks get one program.
 
         Parameters
@@ -367,10 +375,12 @@ class Session:
             By default `options()`.
         saved : callable, optional
             ``saved(stage, documents)`` is called with the IR text at each stage.
+        parallel : Settings, optional
+            Split the network over devices; each rank has a program of its own then.
         """
         options = self.options() if options is None else options
-        if self._world.ranks == 1:
-            return compile_graph(captured, self.ids, self._find, options, saved)
+        if self._world.ranks == 1 or parallel is not None:
+            return compile_graph(captured, self.ids, self._find, options, saved, parallel=parallel)
         program, storages = self._world.get(Programs).build(captured, self.ids, self._find, options, saved)
         self._storages[id(program)] = program, storages
         return program

@@ -257,15 +257,3 @@ def test_a_model_trains_on_shards(sink):
 
     ((expected),) = launch(main, 1, args=[1], settings=SETTINGS)
     assert launch(main, 2, args=[2], settings=SETTINGS) == [expected] * 2
-
-
-@pytest.mark.parametrize("mode", ["semi_auto_parallel", "auto_parallel"])
-def test_modes_that_would_split_the_network_are_refused(mode):
-    def main():
-        ms.set_context(mode=ms.GRAPH_MODE)
-        init()
-        ms.set_auto_parallel_context(parallel_mode=mode)
-        with pytest.raises(NotImplementedError, match=f"parallel_mode: {mode} over 2 devices is not emulated"):
-            Small(1)(Tensor(ONES))
-
-    launch(main, 2, settings=SETTINGS)

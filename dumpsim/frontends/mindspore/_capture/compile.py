@@ -18,8 +18,14 @@ from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
 from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.frontends.mindspore._session import current_session, graph_saver, with_class_names
-from dumpsim.frontends.mindspore.parallel._context import refuse_sharding
+from dumpsim.frontends.mindspore.parallel._settings import (
+    join_groups,
+    parallel_settings,
+    slice_weights,
+    with_weights,
+)
 from dumpsim.graph.graph import Graph
+from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.program import Program
 from dumpsim.runtime.session import Session
 
@@ -226,7 +232,14 @@ def _warn_of_open(name: str, problem: Exception) -> None:
 def _settings(session: Session) -> tuple[Any, ...]:
     """What decides the graph beside its arguments; a reference is no other's, while an identity comes back."""
     options = session.options()
-    return (session.target, weakref.ref(session), options.jit_level, options.exec_order, listener.neutral())
+    return (
+        parallel_settings(session.target),
+        session.target,
+        weakref.ref(session),
+        options.jit_level,
+        options.exec_order,
+        listener.neutral(),
+    )
 
 
 def _modes(cell: Any) -> tuple[Any, ...]:
@@ -279,7 +292,7 @@ def _compile(
     constants: bool = False,
 ) -> Compiled:
     """Capture, lower and plan; `end` gives the graph its output and decides about a backward pass."""
-    refuse_sharding()
+    parallel = parallel_settings(session.target)
     tracer = Tracer(name)
     tracer.frame.definition = construct.definition
     tracer.frame.cell = cell
@@ -291,7 +304,11 @@ def _compile(
     hints = list(stated) if isinstance(stated, (tuple, list)) else []
     symbols = iter(
         [
-            tracer.argument(label, _argument_type(tensor, hints[i] if i < len(hints) else None), is_element=element)
+            tracer.argument(
+                label,
+                _whole(_argument_type(tensor, hints[i] if i < len(hints) else None), i, parallel),
+                is_element=element,
+            )
             for i, (label, tensor, element) in enumerate(labels)
         ]
     )
@@ -314,7 +331,12 @@ def _compile(
     saver = graph_saver(session)
     saved = saver.save if saver.active else None
     session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
-    program = session.build(tracer.graph, saved=saved)
+    if parallel is not None:
+        parallel = with_weights(parallel, tracer.graph)
+    program = session.build(tracer.graph, saved=saved, parallel=parallel)
+    if program.sharding is not None:
+        slice_weights(program.sharding)
+        join_groups(program.sharding)
     session.compile(program)
     held = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
     return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, held=held)
@@ -355,6 +377,14 @@ def _argument_type(tensor: Any, stated: Any) -> TensorType:
     if values.is_tensor(stated):
         shape = _dynamic(stated, shape)
     return TensorType(dtype=tensor._dtype, shape=shape)
+
+
+def _whole(kind: TensorType, number: int, parallel: Settings | None) -> TensorType:
+    """The type of the whole of an argument, of which each rank is fed a part."""
+    if parallel is None:
+        return kind
+    cuts = parallel.cuts(number, kind.shape)
+    return replace(kind, shape=tuple(extent * count for extent, count in zip(kind.shape, cuts, strict=True)))
 
 
 def _labels(

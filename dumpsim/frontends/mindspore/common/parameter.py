@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.tensorlayout import TensorLayout
 from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._initializers import initializer_of
@@ -81,6 +83,8 @@ class Parameter(Tensor):
 
     _made: Any = None  # the value in the rank that made the Parameter
     _maker: "weakref.ref[RankContext] | None" = None
+    _cloned_from: str = ""  # name of the Parameter that it was cloned from
+    _layout: TensorLayout | None = None  # over the devices, once a network that is split uses it
 
     def __init__(
         self,
@@ -124,6 +128,26 @@ class Parameter(Tensor):
             self._made = array
         else:
             rank.get(_Values).put(self, array)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; that of this rank's part, once the Parameter is split over devices."""
+        array = self._array if self._layout is not None and capturing() is None else None
+        return self._shape if array is None else tuple(array.shape)
+
+    def _slice(self, layout: TensorLayout, rank: int) -> None:
+        """Keep this rank's part of the value."""
+        if self._layout not in (None, layout):
+            raise UnsupportedError(
+                f"Parameter {self.name!r} is cut into {self._layout.cuts} by another network and into {layout.cuts} "
+                "by this one",
+                where="the layout of a Parameter",
+            )
+        self._layout = layout
+        array = self._array
+        if array is not None and tuple(array.shape) == layout.shape != layout.slice_shape:
+            self._array = np.ascontiguousarray(array[layout.region(rank)])
+            self.sliced = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
         twin = super().__deepcopy__(memo)
@@ -286,6 +310,7 @@ class Parameter(Tensor):
         twin._name = self._name
         twin.parallel_optimizer = self.parallel_optimizer
         twin._comm_fusion = self._comm_fusion
+        twin._cloned_from = self.name
         return twin
 
     def copy(self) -> "Parameter":

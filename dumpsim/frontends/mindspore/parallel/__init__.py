@@ -1,4 +1,4 @@
-"""``mindspore.parallel``: settings only; nothing is split over devices here."""
+"""``mindspore.parallel``: networks that are split over devices."""
 
 from typing import Any
 

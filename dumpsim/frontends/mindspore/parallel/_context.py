@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
 from dumpsim.world.context import current
 
 __all__ = [
     "ParallelMode",
     "get_auto_parallel_context",
     "is_set",
-    "refuse_sharding",
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
     "slices",
@@ -102,7 +101,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Change settings of parallel training; a network that they would split is refused when it is compiled.
+    """Change settings of parallel training.
 
     Raises
     ------
@@ -145,41 +144,6 @@ def slices() -> bool:
     False
     """
     return _state().values["parallel_mode"] in (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL)
-
-
-def refuse_sharding() -> None:
-    """Refuse to compile a network that the real system would split over devices.
-
-    Raises
-    ------
-    UnsupportedError
-        For semi_auto_parallel and auto_parallel over several devices, and for pipeline stages.
-
-    Examples
-    --------
-    >>> set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=8)
-    >>> refuse_sharding()
-    Traceback (most recent call last):
-        ...
-    dumpsim.core.errors.UnsupportedError: set_auto_parallel_context.parallel_mode: semi_auto_parallel over 8 devices \
-is not emulated; allowed: stand_alone, data_parallel, hybrid_parallel
-    >>> reset_auto_parallel_context()
-    """
-    values = _state().values
-    mode = values["parallel_mode"]
-    devices = max(values["device_num"], current().size)
-    if mode in (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL) and devices > 1:
-        raise UnsupportedError(
-            f"{mode} over {devices} devices is not emulated",
-            where="set_auto_parallel_context.parallel_mode",
-            allowed=(ParallelMode.STAND_ALONE, ParallelMode.DATA_PARALLEL, ParallelMode.HYBRID_PARALLEL),
-        )
-    if values["pipeline_stages"] > 1:
-        raise UnsupportedError(
-            f"{values['pipeline_stages']} stages are not emulated",
-            where="set_auto_parallel_context.pipeline_stages",
-            allowed=(1,),
-        )
 
 
 def reset_auto_parallel_context() -> None:

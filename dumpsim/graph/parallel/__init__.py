@@ -1,0 +1,1 @@
+"""Sharding: layouts of tensors over devices, and the pass that splits a captured network. [spec parallel 2]"""

@@ -1,0 +1,223 @@
+"""Nodes that sharding inserts: redistribution, forward communication, mirrors and virtual operators.
+
+Types are inferred later; `text` holds what the vendor prints besides the attributes of the operator.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import NoneType
+from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.group import group_name, hashed, ranks_text
+from dumpsim.graph.parallel.settings import Settings
+from dumpsim.graph.parallel.transfer import Cut, Exchange, Join, Reshape, Transfer, group_of, shape_after
+from dumpsim.graph.parallel.virtual import MICRO_STEP, VIRTUAL
+
+__all__ = ["Inserter", "instance_hash"]
+
+_KEPT = {"keep_value_node_input": True}
+_ENFORCED = {"order_enforce_skip": True}
+
+
+def instance_hash(full_name: str, index: int) -> int:
+    """The number in the instance name of an inserted node: a hash of the node beside it. [observed 2.10]
+
+    Examples
+    --------
+    >>> instance_hash("Default/MatMul-op0", 0)
+    13647664438919552339
+    """
+    return hashed(f"{full_name}_{index}")
+
+
+class Inserter:
+    """Makes nodes for one rank.
+
+    Parameters
+    ----------
+    settings : Settings
+    made : list of Node
+        Where the nodes are put, in the order of the program.
+
+    Attributes
+    ----------
+    groups : dict of str to tuple of int
+        The communication groups in use.
+    """
+
+    def __init__(self, settings: Settings, made: list[Node]) -> None:
+        self._settings = settings
+        self._made = made
+        self.groups: dict[str, tuple[int, ...]] = {}
+
+    def node(
+        self, op_type: str, operands: Sequence[Any], beside: Node, instance: str | None = None, **about: Any
+    ) -> Node:
+        """A node in the scope of another; `about`: ``attrs`` of the kernel, ``shown`` by the text besides."""
+        place = beside.text
+        text = NodeText(instance_name=instance, attrs=dict(about.get("shown", {})), given=tuple(about.get("attrs", ())))
+        if place is not None:
+            text.call_scope, text.block_scope = place.call_scope, place.block_scope
+        values = [value if isinstance(value, (Node, Parameter, Constant)) else constant(value) for value in operands]
+        made = Node(
+            op_type=op_type,
+            operands=values,
+            abstract=NoneType(),
+            attrs=dict(about.get("attrs", {})),
+            scope=beside.scope,
+            definition=VIRTUAL.get(op_type),
+            text=text,
+        )
+        self._made.append(made)
+        return made
+
+    def take_back(self, node: Node) -> None:
+        """Take the last node out of the program."""
+        assert self._made[-1] is node
+        self._made.pop()
+
+    def put(self, node: Node) -> None:
+        """Put a node into the program."""
+        self._made.append(node)
+
+    def group(self, ranks: Sequence[int]) -> dict[str, Any]:
+        """The attribute that names a group."""
+        name = group_name(ranks, self._settings.device_num, self._settings.target)
+        self.groups.setdefault(name, tuple(ranks))
+        return {"group": name}
+
+    def _shown(self, ranks: Sequence[int]) -> dict[str, Any]:
+        return {"group_ranks": ranks_text(ranks, self._settings.device_num)}
+
+    # -- redistribution
+
+    def redistribute(
+        self,
+        value: Value,
+        steps: Sequence[Transfer],
+        shape: tuple[int, ...],
+        beside: Node,
+        source: str,
+        *,
+        replaced: bool,
+    ) -> Value:
+        """The operators of a redistribution of parts of `shape`.
+
+        Parameters
+        ----------
+        beside : Node
+            The consumer, whose scope they take.
+        source : str
+            Full name of the operator that made the value.
+        replaced : bool
+            They take the place of the script's Reshape, and are named otherwise.
+        """
+        number = 0
+
+        def put(op_type: str, operands: Sequence[Any], **about: Any) -> Node:
+            nonlocal number
+            name = f"redistribution_op_{instance_hash(source, number)}"
+            number += 1
+            if not replaced:
+                name += f"{op_type}_"
+                about["shown"] = {**about.get("shown", {}), **_KEPT}
+            return self.node(op_type, operands, beside, name, **about)
+
+        for step in steps:
+            after = shape_after(step, shape)
+            match step:
+                case Reshape(shape=target):
+                    value = put("Reshape", [value, target])
+                case Cut(axis=axis, index=index):
+                    begin = tuple(index * n if at == axis else 0 for at, n in enumerate(after))
+                    end = tuple(first + n for first, n in zip(begin, after, strict=True))
+                    value = put("StridedSlice", [value, begin, end, (1,) * len(after), 0, 0, 0, 0, 0])
+                case Join(axis=axis, count=count):
+                    value = self._gathered(value, step, put)
+                    if axis:
+                        split = put("Split", [value, 0, count])
+                        items = [self.node("TupleGetItem", [split, at], beside) for at in range(count)]
+                        value = put("Concat", [self.node("MakeTuple", items, beside), axis])
+                case Exchange(cut=cut, joined=joined, count=count):
+                    ranks = group_of(step, self._settings.rank)
+                    value = put(
+                        "AlltoAll",
+                        [value],
+                        attrs={
+                            **self.group(ranks),
+                            "split_count": count,
+                            "split_dim": cut,
+                            "concat_dim": joined,
+                            "rank_size": count,
+                        },
+                        shown=self._shown(ranks),
+                    )
+            shape = after
+        return value
+
+    def _gathered(self, value: Value, step: Join, put: Any) -> Node:
+        ranks = group_of(step, self._settings.rank)
+        node: Node = put(
+            "AllGather",
+            [value],
+            attrs={**self.group(ranks), "rank_size": step.count},
+            shown=self._shown(ranks),
+        )
+        return node
+
+    # -- forward communication
+
+    def reduced(self, node: Node, kind: str, ranks: Sequence[int], name: str, dtype: Any) -> Node:
+        """The communication after an operator whose result is in parts on several ranks."""
+        instance = f"forward_op_{instance_hash(name, 0)}"
+        if kind == "scatter":
+            attrs = {"op": "sum", **self.group(ranks), "rank_size": len(ranks)}
+            return self.node("ReduceScatter", [node], node, instance, attrs=attrs, shown=self._shown(ranks))
+        attrs = {"op": "sum" if kind == "mean" else kind, **self.group(ranks)}
+        found = self.node("AllReduce", [node], node, instance, attrs=attrs, shown=self._shown(ranks))
+        if kind == "mean":
+            count = np.array(len(ranks), dtype)
+            found = self.node("RealDiv", [found, count], node, f"forward_op_{instance_hash(name, 1)}")
+        return found
+
+    # -- training
+
+    def mirror(self, value: Value, ranks: Sequence[int], weight: str, beside: Node, fusion: int) -> Node:
+        """The operator whose gradient sums the ranks' gradients by a weight."""
+        attrs = {
+            **self.group(ranks),
+            "fusion": fusion,
+            "mirror_user_id": weight,
+            "dev_num": len(ranks),
+            "mean_flag": self._settings.gradients_mean,
+        }
+        shown = {**_ENFORCED, **self._shown(ranks), **_KEPT}
+        return self.node("_MirrorOperator", [value], beside, "_MirrorOperator", attrs=attrs, shown=shown)
+
+    def optimizer_gather(self, value: Value, ranks: Sequence[int], weight: str, beside: Node) -> Node:
+        """The gathering of a weight that the parallel optimizer cut."""
+        attrs = {**self.group(ranks), "rank_size": len(ranks), "_mean": self._settings.gradients_mean}
+        shown = {**self._shown(ranks), "mirror_user_id": weight}
+        name = "parallel_optimizer_allgather_not_recompute"
+        return self.node(MICRO_STEP, [value], beside, name, attrs=attrs, shown=shown)
+
+    def virtual_div(self, value: Value, divisor: int, beside: Node, name: str) -> Node:
+        """The operator whose gradient is divided by the number of copies of the loss."""
+        return self.node(
+            "_VirtualDiv",
+            [value],
+            beside,
+            str(instance_hash(name, 0)),
+            attrs={"divisor": divisor},
+            shown={**_KEPT, **_ENFORCED},
+        )
+
+    def virtual_output(self, value: Value, beside: Node, row: tuple[int, ...]) -> Node:
+        """The marker of a result."""
+        return self.node(
+            "_VirtualOutput", [value], beside, "_VirtualOutput", shown={**_ENFORCED, "in_strategy": (row,)}
+        )

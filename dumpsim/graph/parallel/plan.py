@@ -1,0 +1,183 @@
+"""Which operators of a network are cut, and how: the layouts of all of them, before anything is inserted."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from dumpsim.core.abstract import TensorType, tensors_of
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.tensorlayout import TensorLayout
+from dumpsim.graph.graph import Constant, Graph, Node, Value, topological
+from dumpsim.graph.mindspore.gradient_node import GRADIENT, outputs_of
+from dumpsim.graph.parallel.rules import default_strategy, scheme_of
+from dumpsim.graph.parallel.scheme import (
+    Labels,
+    Layouts,
+    Operator,
+    Reduction,
+    Scheme,
+    Strategy,
+    layouts_of,
+    layouts_over,
+    names_of,
+    refused,
+)
+from dumpsim.graph.parallel.settings import Settings
+
+__all__ = ["Edge", "Plan", "edges_of", "forward_nodes", "is_cut", "plan_of", "source_of"]
+
+# nodes that order, bundle or pass values on: their values lie as their operands do
+_PASSING = frozenset(
+    {"MakeTuple", "TupleGetItem", "Load", "Depend", "UpdateState", "Return", "StopGradient", "TensorDump", "Print"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A tensor operand of an operator: operand `at` of `node`, which is the operator or the tuple that it takes."""
+
+    node: Node
+    at: int
+
+    @property
+    def value(self) -> Value:
+        """What the operand is."""
+        return self.node.operands[self.at]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """How one operator is cut.
+
+    Attributes
+    ----------
+    edges : tuple of Edge
+        Its tensor operands, in the order of `layouts.inputs`.
+    is_given : bool
+        The script gave the strategy.
+    """
+
+    node: Node
+    operator: Operator
+    scheme: Scheme
+    layouts: Layouts
+    edges: tuple[Edge, ...]
+    is_given: bool
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy."""
+        return self.operator.strategy
+
+
+def is_cut(node: Node) -> bool:
+    """Whether a node is an operator with a layout of its own; Reshape takes those of its neighbours."""
+    return node.op_type not in _PASSING and node.op_type not in ("Reshape", GRADIENT, "_VirtualDataset")
+
+
+def forward_nodes(graph: Graph) -> list[Node]:
+    """The nodes of the forward pass in the order of the program; all of them where no gradient is taken.
+
+    Raises
+    ------
+    UnsupportedError
+        Control flow lies among them.
+    """
+    gradients = [node for node in graph.trail if node.op_type == GRADIENT]
+    if gradients:
+        wanted = {id(node) for node in topological(outputs_of(node) for node in gradients)}
+        found = [node for node in graph.trail if id(node) in wanted]
+    else:
+        found = list(graph.trail)
+    for node in found:
+        if node.blocks:
+            raise UnsupportedError(
+                "control flow on tensors in a network that is split over devices is not emulated", where=graph.name
+            )
+    return found
+
+
+def edges_of(node: Node) -> Iterator[Edge]:
+    """The tensor operands of an operator, tuples flattened."""
+    for at, value in enumerate(node.operands):
+        if isinstance(value.abstract, TensorType):
+            yield Edge(node, at)
+        elif isinstance(value, Node) and value.op_type == "MakeTuple" and tensors_of(value.abstract):
+            yield from edges_of(value)
+
+
+def source_of(value: Value) -> tuple[Value, int]:
+    """The operator, argument, weight or constant that a value comes from, and which of its outputs it is."""
+    index = 0
+    while isinstance(value, Node) and value.op_type in _PASSING:
+        if value.op_type == "TupleGetItem":
+            place = value.operands[1]
+            assert isinstance(place, Constant)
+            index = int(place.value)
+            if isinstance(value.operands[0], Node) and value.operands[0].op_type == "MakeTuple":
+                value, index = value.operands[0].operands[index], 0
+                continue
+        elif value.op_type == "MakeTuple":
+            break
+        value = value.operands[0]
+    return value, index
+
+
+def plan_of(node: Node, settings: Settings, attrs: Mapping[str, Any], generated: Strategy | None = None) -> Plan:
+    """The plan of an operator with the strategy that the script gave, or a generated one.
+
+    Raises
+    ------
+    StrategyError
+    """
+    edges = tuple(edges_of(node))
+    operator = Operator(
+        op_type=node.op_type,
+        shapes=tuple(_shape(edge.value) for edge in edges),
+        outputs=tuple(tensor.shape for tensor in tensors_of(node.abstract)),
+        constants={at: value.value for at, value in enumerate(node.operands) if isinstance(value, Constant)},
+        attrs=node.attrs,
+        strategy=(),
+        devices=settings.device_num,
+    )
+    given = attrs.get("in_strategy")
+    over: tuple[TensorLayout, ...] | None = None
+    if given is None:
+        strategy = generated or default_strategy(operator)
+    elif any(isinstance(row, TensorLayout) for row in given):
+        over = tuple(given)
+        strategy = tuple(row.cuts for row in over)
+    else:
+        strategy = tuple(tuple(row) for row in given)
+    operator = replace(operator, strategy=strategy)
+    scheme = scheme_of(operator)
+    if attrs.get("out_strategy") is not None:
+        scheme = _with_output(operator, scheme, attrs["out_strategy"])
+    layouts = (
+        layouts_of(operator, scheme, settings.rank)
+        if over is None
+        else layouts_over(operator, scheme, over, settings.rank)
+    )
+    return Plan(node=node, operator=operator, scheme=scheme, layouts=layouts, edges=edges, is_given=given is not None)
+
+
+def _with_output(operator: Operator, scheme: Scheme, wanted: Any) -> Scheme:
+    """A product of matrices whose parts are scattered: the strategy of the output names more parts of axis 0."""
+    row = tuple(wanted[0])
+    counts = dict(scheme.matrix)
+    plain = tuple(prod(counts[name] for name in names_of(label)) for label in scheme.outputs[0])
+    if row == plain:
+        return scheme
+    if scheme.reduction is None or operator.op_type not in ("MatMul", "Gather"):
+        raise refused(operator, f"the output cannot be cut into {row}")
+    (label,) = scheme.reduction.labels
+    if row != (plain[0] * counts[label], *plain[1:]):
+        raise refused(operator, f"the output cannot be cut into {row}")
+    output: Labels = [(*names_of(scheme.outputs[0][0]), label), *scheme.outputs[0][1:]]
+    return replace(scheme, outputs=[output], reduction=Reduction("scatter", (label,)))
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    assert isinstance(value.abstract, TensorType)
+    return value.abstract.shape

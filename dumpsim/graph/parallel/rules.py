@@ -1,0 +1,415 @@
+"""How each operator is cut by its strategy. [spec parallel 2.3]
+
+A rule takes an `Operator` and gives its `Scheme`; the device dimensions are named ``0``, ``1`` ... after the axes that
+they cut, or ``m``, ``k``, ``n`` in products of matrices.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from types import MappingProxyType
+
+from dumpsim.graph.parallel.scheme import Labels, Operator, Reduction, Scheme, refused
+
+__all__ = ["RULES", "default_strategy", "scheme_of"]
+
+Rule = Callable[[Operator], Scheme]
+
+
+def _axes(count: int) -> list[str]:
+    return [str(axis) for axis in range(count)]
+
+
+def _matrix(cuts: Sequence[int]) -> list[tuple[str, int]]:
+    return list(zip(_axes(len(cuts)), cuts, strict=True))
+
+
+def _elementwise(op: Operator) -> Scheme:
+    """Operands that broadcast: a device dimension for each axis of the result. An operand is whole along an axis of 1.
+
+    Where one operand is not cut along an axis, the others must have extent 1 there or be whole too.
+    """
+    rank = max(map(len, op.shapes))
+    columns = list(zip_longest(*(tuple(reversed(row)) for row in op.strategy), fillvalue=1))
+    extents = list(zip_longest(*(tuple(reversed(shape)) for shape in op.shapes), fillvalue=1))
+    cuts = [max(column) for column in columns][::-1]
+    for column, row in zip(columns, extents, strict=True):
+        for count, extent in zip(column, row, strict=True):
+            if count != max(column) and extent != 1:
+                raise refused(op, "the cuts of operands that broadcast must be equal")
+    labels = _axes(rank)
+    inputs = []
+    for row in op.strategy:
+        own = labels[rank - len(row) :]
+        inputs.append([None if count == 1 else label for label, count in zip(own, row, strict=True)])
+    return Scheme(matrix=_matrix(cuts), inputs=inputs, outputs=[labels] * len(op.outputs))
+
+
+def _alike(op: Operator) -> Scheme:
+    """Operands and outputs that are all cut as the first operand."""
+    return _keeping(op, ())
+
+
+def _keeping(op: Operator, whole: Sequence[int]) -> Scheme:
+    """Cut as the first operand; some axes must stay whole, and outputs may have extent 1 along them."""
+    cuts = op.strategy[0]
+    for axis in whole:
+        if cuts[axis] != 1:
+            raise refused(op, f"axis {axis % len(cuts)} must not be cut")
+    labels = _axes(len(cuts))
+    inputs: list[Labels] = []
+    for row in op.strategy:
+        own = labels[len(labels) - len(row) :]
+        inputs.append([None if count == 1 else label for label, count in zip(own, row, strict=True)])
+    outputs = [_kept(labels, op.shapes[0], shape, whole) for shape in op.outputs]
+    return Scheme(matrix=_matrix(cuts), inputs=inputs, outputs=outputs)
+
+
+def _kept(labels: list[str], shape: Sequence[int], output: Sequence[int], whole: Sequence[int]) -> Labels:
+    if len(output) == len(shape):
+        return labels
+    gone = {axis % len(shape) for axis in whole}
+    return [label for axis, label in enumerate(labels) if axis not in gone][: len(output)]
+
+
+def _last_whole(op: Operator) -> Scheme:
+    return _keeping(op, (-1,))
+
+
+def _softmax(op: Operator) -> Scheme:
+    axes = op.constants.get(1, -1)
+    return _keeping(op, axes if isinstance(axes, tuple) else (axes,))
+
+
+def _along_axis(op: Operator) -> Scheme:
+    """The axis of operand 1 must stay whole; outputs may drop it."""
+    axis = op.constants.get(1, op.attrs.get("axis", -1))
+    assert isinstance(axis, int)
+    return _keeping(op, (axis,))
+
+
+def _layer_norm(op: Operator) -> Scheme:
+    begin = op.constants[3]
+    assert isinstance(begin, int)
+    count = len(op.strategy[0])
+    return _keeping(op, range(begin % count, count))
+
+
+def _matmul(op: Operator) -> Scheme:
+    """Products of matrices: ``m``, ``k`` and ``n`` are device dimensions; batch axes are cut as those of operands."""
+    (a, b), (first, second) = op.strategy[:2], op.shapes[:2]
+    flags = [bool(op.constants.get(at, False)) for at in (2, 3)]
+    rows = a[-2:][::-1] if flags[0] else a[-2:]
+    columns = b[-2:][::-1] if flags[1] else b[-2:]
+    if rows[1] != columns[0]:
+        raise refused(op, "both operands must be cut alike along the axis that is summed")
+    batch = max(len(first), len(second)) - 2
+    cuts: list[int] = []
+    labels = _axes(batch)
+    batches: list[Labels] = []
+    for row, shape in ((a, first), (b, second)):
+        own = labels[batch - len(shape) + 2 :]
+        batches.append([None if count == 1 else label for label, count in zip(own, row, strict=False)])
+    for one, two in zip_longest(reversed(a[:-2]), reversed(b[:-2]), fillvalue=1):
+        cuts.insert(0, max(one, two))
+    left = ["k", "m"] if flags[0] else ["m", "k"]
+    right = ["n", "k"] if flags[1] else ["k", "n"]
+    return Scheme(
+        matrix=[*zip(labels, cuts, strict=True), ("m", rows[0]), ("k", rows[1]), ("n", columns[1])],
+        inputs=[[*batches[0], *left], [*batches[1], *right]],
+        outputs=[[*labels, "m", "n"]],
+        reduction=Reduction("sum", ("k",)) if rows[1] > 1 else None,
+    )
+
+
+def _bias_add(op: Operator) -> Scheme:
+    cuts, channel = op.strategy[0], op.strategy[1][0]
+    if cuts[1] != channel:
+        raise refused(op, "the bias must be cut as the axis of channels")
+    labels = _axes(len(cuts))
+    return Scheme(matrix=_matrix(cuts), inputs=[labels, [labels[1]]], outputs=[labels])
+
+
+_REDUCTIONS = MappingProxyType(
+    {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod"}
+)
+
+
+def _reduce(op: Operator) -> Scheme:
+    cuts, keep = op.strategy[0], bool(op.constants.get(2, op.attrs.get("keep_dims", False)))
+    axes = op.constants.get(1, ())
+    listed = axes if isinstance(axes, (tuple, list)) else (axes,)
+    gone = {int(axis) % len(cuts) for axis in listed} or set(range(len(cuts)))
+    labels = _axes(len(cuts))
+    output = [None if axis in gone else label for axis, label in enumerate(labels) if keep or axis not in gone]
+    summed = tuple(labels[axis] for axis in sorted(gone) if cuts[axis] > 1)
+    kind = _REDUCTIONS[op.op_type]
+    return Scheme(
+        matrix=_matrix(cuts), inputs=[labels], outputs=[output], reduction=Reduction(kind, summed) if summed else None
+    )
+
+
+def _transpose(op: Operator) -> Scheme:
+    cuts, order = op.strategy[0], op.constants[1]
+    assert isinstance(order, tuple)
+    labels = _axes(len(cuts))
+    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=[[labels[axis] for axis in order]])
+
+
+def _expand_dims(op: Operator) -> Scheme:
+    axis = op.constants[1]
+    assert isinstance(axis, int)
+    labels: list[str | None] = list(_axes(len(op.strategy[0])))
+    at = axis % (len(labels) + 1)
+    return Scheme(matrix=_matrix(op.strategy[0]), inputs=[labels], outputs=[[*labels[:at], None, *labels[at:]]])
+
+
+def _squeeze(op: Operator) -> Scheme:
+    listed = op.attrs.get("axis", op.constants.get(1, ()))
+    axes = listed if isinstance(listed, (tuple, list)) else (listed,)
+    shape, labels = op.shapes[0], _axes(len(op.shapes[0]))
+    gone = {int(a) % len(shape) for a in axes} or {a for a, n in enumerate(shape) if n == 1}
+    return Scheme(
+        matrix=_matrix(op.strategy[0]),
+        inputs=[labels],
+        outputs=[[label for axis, label in enumerate(labels) if axis not in gone]],
+    )
+
+
+def _one_hot(op: Operator) -> Scheme:
+    """The indices and, with a longer row, the classes are cut; the classes here stay whole."""
+    row = op.strategy[0]
+    rank = len(op.shapes[0])
+    if any(count != 1 for count in row[rank:]):
+        raise refused(op, "the axis of classes must not be cut")
+    labels: list[str | None] = list(_axes(rank))
+    axis = op.constants.get(4, -1)
+    at = rank if axis == -1 else int(axis)
+    return Scheme(
+        matrix=_matrix(row[:rank]),
+        inputs=[labels, *([] for _ in op.shapes[1:])],
+        outputs=[[*labels[:at], None, *labels[at:]]],
+    )
+
+
+def _concat(op: Operator) -> Scheme:
+    axis = op.constants.get(1, 0)
+    assert isinstance(axis, int)
+    if any(row != op.strategy[0] for row in op.strategy):
+        raise refused(op, "all operands must be cut alike")
+    return _keeping(op, (axis,))
+
+
+def _split(op: Operator) -> Scheme:
+    axis = op.constants.get(1, 0)
+    assert isinstance(axis, int)
+    return _keeping(op, (axis,))
+
+
+def _strided_slice(op: Operator) -> Scheme:
+    """An axis may be cut where the slice takes the whole of it."""
+    cuts, shape = op.strategy[0], op.shapes[0]
+    begin, end, steps = (tuple(op.constants[at]) for at in (1, 2, 3))
+    local = list(end)
+    for axis, count in enumerate(cuts):
+        if count == 1:
+            continue
+        if axis >= len(begin):
+            continue
+        if (begin[axis], end[axis], steps[axis]) != (0, shape[axis], 1):
+            raise refused(op, f"axis {axis} is not taken whole and must not be cut")
+        local[axis] = shape[axis] // count
+    labels = _axes(len(cuts))
+    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=[labels], local={2: tuple(local)})
+
+
+def _gather(op: Operator) -> Scheme:
+    """Rows by their numbers: the numbers and the columns may be cut; so may the rows, see `lookup`."""
+    table, ids = op.strategy[0], op.strategy[1]
+    if op.constants.get(2, 0) != 0:
+        raise refused(op, "only rows can be gathered")
+    rows = ["p"] if table[0] > 1 else []
+    labels = [f"i{axis}" for axis in range(len(ids))]
+    columns = [f"c{axis}" for axis in range(1, len(table))]
+    matrix = [
+        *((label, table[0]) for label in rows),
+        *zip(labels, ids, strict=True),
+        *zip(columns, table[1:], strict=True),
+    ]
+    scheme = Scheme(
+        matrix=matrix,
+        inputs=[[rows[0] if rows else None, *columns], labels],
+        outputs=[[*labels, *columns]],
+        reduction=Reduction("sum", ("p",)) if rows else None,
+    )
+    count = op.shapes[1][0] if op.shapes[1] else 1
+    if rows and table[0] == op.devices and count % table[0] == 0:  # every rank keeps its part of the sum
+        return replace(scheme, outputs=[["p", *scheme.outputs[0][1:]]], reduction=Reduction("scatter", ("p",)))
+    return scheme
+
+
+def _conv(op: Operator) -> Scheme:
+    """Batch and channels are cut; height and width stay whole."""
+    (n, ci, *place), (co, other, *window) = op.strategy[:2]
+    if ci != other or any(count != 1 for count in (*place, *window)):
+        raise refused(op, "the operands must be cut alike along the input channels, and nowhere along height and width")
+    rest: list[str | None] = [None] * len(place)
+    return Scheme(
+        matrix=[("n", n), ("i", ci), ("o", co)],
+        inputs=[["n", "i", *rest], ["o", "i", *rest]],
+        outputs=[["n", "o", *rest]],
+        reduction=Reduction("sum", ("i",)) if ci > 1 else None,
+    )
+
+
+def _logits(op: Operator) -> Scheme:
+    """Losses over classes: the classes stay whole; what comes out per row drops them."""
+    row = op.strategy[0]
+    if row[-1] != 1:
+        raise refused(op, "the axis of classes must not be cut")
+    labels = _axes(len(row))
+    outputs = [labels if len(shape) == len(row) else labels[: len(shape)] for shape in op.outputs]
+    return Scheme(matrix=_matrix(row), inputs=[labels[: len(shape)] for shape in op.shapes], outputs=outputs)
+
+
+def _tile(op: Operator) -> Scheme:
+    """Axes that are repeated stay whole."""
+    times = op.constants[1]
+    assert isinstance(times, tuple)
+    front = len(op.outputs[0]) - len(op.shapes[0])
+    if front:
+        raise refused(op, "new axes cannot be made")
+    return _keeping(op, [axis for axis, count in enumerate(times) if count != 1])
+
+
+def _broadcast_to(op: Operator) -> Scheme:
+    shape, target, row = op.shapes[0], op.outputs[0], op.strategy[0]
+    labels: list[str | None] = list(_axes(len(row)))
+    front: list[str | None] = [None] * (len(target) - len(shape))
+    local = list(target[: len(front)])
+    local += [n // count if m == n else n for m, n, count in zip(shape, target[len(front) :], row, strict=True)]
+    return Scheme(matrix=_matrix(row), inputs=[labels], outputs=[[*front, *labels]], local={1: tuple(local)})
+
+
+_SAME = (
+    "ReLU ReLU6 GeLU FastGeLU SiLU Sigmoid Tanh Neg Abs Square Sign Floor Ceil Rint Round Sqrt Rsqrt Reciprocal Inv "
+    "Exp Expm1 Log Log1p Sin Cos Tan ACos Asin Atan Sinh Cosh Asinh Acosh Atanh Erf Erfc Elu SeLU Softplus Softsign "
+    "HSwish HSigmoid Mish Cast LogicalNot IsNan IsInf IsFinite ZerosLike OnesLike Dropout StopGradient "
+    "Muls Divs AddScalar SubScalar PowTensorScalar ClampScalar HShrink SoftShrink Trunc"
+)
+_BROADCAST = (
+    "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 SquaredDifference Xdivy Xlogy "
+    "MulNoNan Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr BitwiseAnd BitwiseOr BitwiseXor "
+    "Select AddN"
+)
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        **dict.fromkeys(_SAME.split(), _alike),
+        **dict.fromkeys(_BROADCAST.split(), _elementwise),
+        **dict.fromkeys(_REDUCTIONS, _reduce),
+        "MatMul": _matmul,
+        "BatchMatMul": _matmul,
+        "BiasAdd": _bias_add,
+        "Softmax": _softmax,
+        "LogSoftmax": _softmax,
+        "LayerNorm": _layer_norm,
+        "RmsNorm": _last_whole,
+        "CumSum": _along_axis,
+        "ArgMaxWithValue": _along_axis,
+        "ArgMinWithValue": _along_axis,
+        "Argmax": _along_axis,
+        "Argmin": _along_axis,
+        "TopK": _last_whole,
+        "SoftmaxCrossEntropyWithLogits": _logits,
+        "Transpose": _transpose,
+        "ExpandDims": _expand_dims,
+        "Squeeze": _squeeze,
+        "OneHot": _one_hot,
+        "Concat": _concat,
+        "Split": _split,
+        "StridedSlice": _strided_slice,
+        "Gather": _gather,
+        "Conv2D": _conv,
+        "Tile": _tile,
+        "BroadcastTo": _broadcast_to,
+    }
+)
+_FIRST_ONLY = frozenset({"MatMul", "LayerNorm", "RmsNorm", "BiasAdd", "Conv2D", "OneHot"})  # the others are weights
+
+
+def scheme_of(op: Operator) -> Scheme:
+    """The scheme of an operator.
+
+    Raises
+    ------
+    StrategyError
+        For a strategy that does not fit, and for an operator without a rule that is to be cut.
+    """
+    _check(op)
+    rule = RULES.get(op.op_type)
+    if rule is None:
+        if any(count != 1 for row in op.strategy for count in row):
+            raise refused(op, "no rule says how it is cut")
+        whole: list[Labels] = [[None] * len(shape) for shape in op.shapes]
+        return Scheme(matrix=[], inputs=whole, outputs=[[None] * len(shape) for shape in op.outputs])
+    return rule(op)
+
+
+def _check(op: Operator) -> None:
+    if len(op.strategy) != len(op.shapes):
+        raise refused(op, f"it has {len(op.strategy)} rows for {len(op.shapes)} operands")
+    for row, shape in zip(op.strategy, op.shapes, strict=True):
+        longer = len(shape) + (op.op_type == "OneHot")
+        if not len(shape) <= len(row) <= longer:
+            raise refused(op, f"{row} has another length than {shape}")
+        for count, extent in zip(row, shape, strict=False):
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise refused(op, f"{count!r} is no number of parts")
+            if extent % count:
+                raise refused(op, f"{extent} cannot be cut into {count} parts")
+
+
+def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:
+    """The strategy of an operator without one: axis 0 is cut, as often as its extent and the devices allow.
+
+    [observed 2.10]
+    """
+    rows = [[1] * len(shape) for shape in op.shapes]
+    if op.op_type not in RULES:
+        return tuple(map(tuple, rows))
+    if op.op_type == "Gather":
+        batch = [1]
+    elif op.op_type in _FIRST_ONLY:
+        batch = [0]
+    else:
+        longest = max(map(len, op.shapes), default=0)
+        batch = [at for at, shape in enumerate(op.shapes) if len(shape) == longest and shape and shape[0] > 1]
+    counts = [_divisor(op.shapes[at][0], op.devices) for at in batch if op.shapes[at]]
+    for at in batch:
+        if op.shapes[at]:
+            rows[at][0] = min(counts)
+    whole = op.constants.get(1) if op.op_type in ("Concat", "Split", "Softmax", "CumSum") else None
+    if op.op_type == "Concat" and whole is None:
+        whole = 0
+    first = len(op.shapes[0]) if op.shapes else 0
+    if (
+        whole is not None
+        and first
+        and 0 in [axis % first for axis in (whole if isinstance(whole, tuple) else (whole,))]
+    ):
+        rows = [[1] * len(shape) for shape in op.shapes]
+    return tuple(map(tuple, rows))
+
+
+def _divisor(extent: int, devices: int) -> int:
+    """The largest number of devices that divides an extent.
+
+    Examples
+    --------
+    >>> _divisor(4, 8), _divisor(6, 4), _divisor(5, 4)
+    (4, 2, 1)
+    """
+    count = devices
+    while extent % count or devices % count:
+        count -= 1
+    return count

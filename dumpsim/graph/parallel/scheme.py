@@ -1,0 +1,194 @@
+"""How one operator is cut: device dimensions with names, and which of them cut the axes of its operands and outputs.
+
+The rules of operators (`dumpsim.graph.parallel.rules`) make schemes; a scheme makes layouts. [spec parallel 2.1, 2.3]
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from dumpsim.core.errors import DumpsimError
+from dumpsim.core.tensorlayout import WHOLE, Axis, TensorLayout, dims_of
+
+__all__ = [
+    "Labels",
+    "Layouts",
+    "Operator",
+    "Reduction",
+    "Scheme",
+    "Strategy",
+    "StrategyError",
+    "layouts_of",
+    "layouts_over",
+    "names_of",
+    "refused",
+]
+
+Labels = Sequence[str | tuple[str, ...] | None]  # for each axis the device dimension (or several) that cuts it
+Strategy = tuple[tuple[int, ...], ...]
+
+
+class StrategyError(DumpsimError, ValueError):
+    """A strategy that does not fit its operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """What a rule knows of an operator call.
+
+    Attributes
+    ----------
+    op_type : str
+    shapes : tuple
+        Shapes of the tensor operands, tuples flattened.
+    outputs : tuple
+        Shapes of the outputs.
+    constants : mapping of int to object
+        Values of the other operands, by their place in the call.
+    attrs : mapping
+    strategy : tuple of tuple of int
+        One row for each tensor operand.
+    devices : int
+    """
+
+    op_type: str
+    shapes: tuple[tuple[int, ...], ...]
+    outputs: tuple[tuple[int, ...], ...]
+    constants: Mapping[int, Any]
+    attrs: Mapping[str, Any]
+    strategy: Strategy
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Forward communication: the ranks that differ in `labels` bring their results together.
+
+    `kind` is ``sum``, ``max``, ``min`` or ``prod`` of an AllReduce, ``mean`` with a division after it, or ``scatter``
+    for a ReduceScatter along axis 0.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """How an operator is cut.
+
+    Attributes
+    ----------
+    matrix : sequence of (str, int)
+        Device dimensions from left to right; those of repeated calculation are not here.
+    inputs, outputs : sequence of sequence of (str or None)
+        For each axis the device dimension that cuts it.
+    reduction : Reduction, optional
+    local : mapping of int to object
+        Operands whose values are others for the part of one rank, by their place in the call.
+    """
+
+    matrix: Sequence[tuple[str, int]]
+    inputs: Sequence[Labels]
+    outputs: Sequence[Labels]
+    reduction: Reduction | None = None
+    local: Mapping[int, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layouts:
+    """The layouts of an operator call, and the ranks that reduce its result."""
+
+    inputs: tuple[TensorLayout, ...]
+    outputs: tuple[TensorLayout, ...]
+    group: tuple[int, ...] = ()
+
+
+def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
+    """The layouts of a scheme over all devices; what it does not use is repeated calculation, on the right.
+
+    Raises
+    ------
+    StrategyError
+        The devices do not suffice, or an axis cannot be cut that often.
+    """
+    matrix = [count for _, count in scheme.matrix]
+    used = prod(matrix)
+    if used > operator.devices or operator.devices % used:
+        raise refused(operator, f"it needs {used} of {operator.devices} devices")
+    repeats = operator.devices // used
+    if repeats > 1:
+        matrix.append(repeats)
+    place = {label: at for at, (label, _) in enumerate(scheme.matrix)}
+    last = len(matrix) - 1
+
+    def layout(labels: Labels, shape: tuple[int, ...]) -> TensorLayout:
+        dims = [tuple(last - place[name] for name in names_of(label)) for label in labels]
+        found = TensorLayout(tuple(matrix), tuple(map(as_axis, dims)), shape)
+        if not found.fits():
+            raise refused(operator, f"the shape {shape} cannot be cut into {found.cuts}")
+        return found
+
+    inputs = tuple(layout(*pair) for pair in zip(scheme.inputs, operator.shapes, strict=True))
+    outputs = tuple(layout(*pair).squeezed() for pair in zip(scheme.outputs, operator.outputs, strict=True))
+    group: tuple[int, ...] = ()
+    if scheme.reduction is not None:
+        whole = TensorLayout(tuple(matrix), (), ())
+        group = whole.group([last - place[label] for label in scheme.reduction.labels], rank)
+    return Layouts(inputs=tuple(one.squeezed() for one in inputs), outputs=outputs, group=group)
+
+
+def layouts_over(operator: Operator, scheme: Scheme, given: Sequence[TensorLayout], rank: int) -> Layouts:
+    """The layouts of a scheme where the script names the device dimensions of each operand.
+
+    Raises
+    ------
+    StrategyError
+        The device matrices differ, or one dimension cuts two axes that are not the same to the operator.
+    """
+    matrix = given[0].device_matrix
+    if prod(matrix) != operator.devices or any(row.device_matrix != matrix for row in given):
+        raise refused(operator, f"the device matrix {matrix} is not that of {operator.devices} devices")
+    dims: dict[str, tuple[int, ...]] = {}
+    for labels, row in zip(scheme.inputs, given, strict=True):
+        for label, axis in zip(labels, row.tensor_map, strict=True):
+            for name in names_of(label):
+                if dims.setdefault(name, dims_of(axis)) != dims_of(axis):
+                    raise refused(operator, "axes that belong together must be cut by the same device dimensions")
+
+    def layout(labels: Labels, shape: tuple[int, ...]) -> TensorLayout:
+        axes = [tuple(dim for name in names_of(label) for dim in dims.get(name, ())) for label in labels]
+        found = TensorLayout(matrix, tuple(map(as_axis, axes)), shape)
+        if not found.fits():
+            raise refused(operator, f"the shape {shape} cannot be cut into {found.cuts}")
+        return found.squeezed()
+
+    group: tuple[int, ...] = ()
+    if scheme.reduction is not None:
+        summed = [dim for label in scheme.reduction.labels for dim in dims.get(label, ())]
+        group = TensorLayout(matrix, (), ()).group(summed, rank)
+    return Layouts(
+        inputs=tuple(layout(*pair) for pair in zip(scheme.inputs, operator.shapes, strict=True)),
+        outputs=tuple(layout(*pair) for pair in zip(scheme.outputs, operator.outputs, strict=True)),
+        group=group,
+    )
+
+
+def names_of(label: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """The device dimensions that a label names."""
+    if label is None:
+        return ()
+    return label if isinstance(label, tuple) else (label,)
+
+
+def as_axis(dims: tuple[int, ...]) -> Axis:
+    """The entry of a tensor map for an axis that these dimensions cut."""
+    return WHOLE if not dims else dims[0] if len(dims) == 1 else dims
+
+
+def refused(operator: Operator, why: str) -> StrategyError:
+    """The error of an illegal strategy, with the vendor's words. [spec parallel 2.3]"""
+    return StrategyError(
+        f"Failure:operator {operator.op_type} init failed: {why}, strategy {operator.strategy}, "
+        f"shapes {operator.shapes}"
+    )

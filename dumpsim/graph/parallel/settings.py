@@ -1,0 +1,62 @@
+"""What the parallel context says of a compile."""
+
+from dataclasses import dataclass
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one rank.
+
+    Attributes
+    ----------
+    device_num, rank : int
+        Devices of the stage, and this rank's place among them.
+    mode : str
+        ``semi_auto_parallel`` or ``auto_parallel``, which propagates the strategies that the script gives.
+    dataset_strategy : str or tuple of tuple of int
+        ``full_batch``: every rank is fed the whole batch; ``data_parallel``: a part; else the cuts of each argument.
+    target : str
+        The device, which names the group of all ranks.
+    is_training : bool
+        Mirrors are inserted and the loss is divided, even where the network itself takes no gradient.
+    enable_alltoall, gradients_mean, loss_repeated_mean, enable_parallel_optimizer : bool
+        As in the parallel context.
+    grad_accumulation_step : int
+    clones : frozenset of (str, str)
+        Weights that the optimizer cloned, and what they were cloned from: they are cut alike.
+    frozen : frozenset of str
+        Weights that are not trained, and get no mirror.
+    alone : frozenset of str
+        Weights that the parallel optimizer leaves alone.
+    """
+
+    device_num: int
+    rank: int
+    mode: str = "semi_auto_parallel"
+    dataset_strategy: str | tuple[tuple[int, ...], ...] = "data_parallel"
+    target: str = "Ascend"
+    is_training: bool = False
+    enable_alltoall: bool = False
+    gradients_mean: bool = False
+    loss_repeated_mean: bool = True
+    enable_parallel_optimizer: bool = False
+    grad_accumulation_step: int = 1
+    clones: frozenset[tuple[str, str]] = frozenset()
+    frozen: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
+
+    def cuts(self, number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The cuts of argument `number`.
+
+        Examples
+        --------
+        >>> Settings(device_num=4, rank=0).cuts(0, (16, 32))
+        (4, 1)
+        """
+        if isinstance(self.dataset_strategy, tuple):
+            return self.dataset_strategy[number]
+        if self.dataset_strategy == "full_batch" or not shape:
+            return (1,) * len(shape)
+        return (self.device_num, *(1 for _ in shape[1:]))
