@@ -2,13 +2,15 @@
 
 import json
 import math
-import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import compress
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
+
+from dumpsim.cli.table import Table
 
 __all__ = ["echo", "human_bytes", "plain", "print_json", "print_rows", "progress"]
 
@@ -95,7 +97,7 @@ def print_rows(
         for count, row in enumerate(rows, 1):  # noqa: B007
             print_json(row)
         return count
-    widths = [len(name) for name in columns]
+    table = Table(columns)
     used = [name not in optional for name in columns]
     terminal = sys.stdout.isatty()
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
@@ -104,22 +106,18 @@ def print_rows(
             cells = [_cell(value) for value in values]
             used = [known or value is not None for known, value in zip(used, values, strict=True)]
             if terminal:
-                widths = [max(width, len(cell)) for width, cell in zip(widths, cells, strict=True)]
+                table.measure(cells)
             spool.write("\t".join(cells) + "\n")
         spool.seek(0)
-        head = _line(columns, used, widths if terminal else None)
-        print(f"\x1b[1m{head}\x1b[0m" if terminal and not os.environ.get("NO_COLOR") else head)
-        for line in spool:
-            print(_line(line[:-1].split("\t"), used, widths if terminal else None))
+        lines = (line[:-1].split("\t") for line in spool)
+        if terminal:
+            for text in table.lines(lines, used, shutil.get_terminal_size().columns):
+                print(text)
+        else:
+            print("\t".join(compress(columns, used)))
+            for cells in lines:
+                print("\t".join(compress(cells, used)))
     return count
-
-
-def _line(cells: Sequence[str], used: Sequence[bool], widths: Sequence[int] | None) -> str:
-    """The cells of the columns that are used, padded on a terminal."""
-    if widths is None:
-        return "\t".join(compress(cells, used))
-    # rich's tables take a millisecond a row
-    return "  ".join(map(str.ljust, compress(cells, used), compress(widths, used))).rstrip()
 
 
 def _cell(value: Any) -> str:

@@ -159,7 +159,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, command):
 def test_a_table_on_a_terminal_is_aligned_and_bold(tree):
     main, other = pty.openpty()
     with open(main, "rb", buffering=0) as terminal:
-        environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+        environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"COLUMNS": "250"}
         command = [sys.executable, "-m", "dumpsim", "ls", str(tree), "--type", "Conv2D"]
         process = subprocess.Popen(command, stdout=other, stderr=subprocess.DEVNULL, env=environment)
         os.close(other)

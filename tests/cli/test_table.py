@@ -1,0 +1,78 @@
+"""Tables on a terminal."""
+
+import re
+
+import numpy as np
+import pytest
+
+from dumpsim.cli.table import Table, middle
+
+COLUMNS = ("rank", "iteration", "op_type", "op_name", "io", "dtype", "max", "note")
+
+
+def shown(rows, screen):
+    table = Table(COLUMNS)
+    for row in rows:
+        table.measure(row)
+    return [re.sub(r"\x1b\[\d+m", "", line) for line in table.lines(iter(rows), [True] * len(COLUMNS), screen)]
+
+
+def drawn(seed):
+    random = np.random.default_rng(seed)
+    words = ["network-WithLossCell", "_backbone-Net", "layer", "conv1-Conv2d", "x"]
+    scope = "/".join(["Default", *random.choice(words, random.integers(0, 4))])
+    rows = []
+    for n in range(random.integers(1, 9)):
+        name = "/".join([scope, *random.choice(words, random.integers(0, 3)), f"Add-op{n}"])
+        rank, note = str(random.integers(0, 2)), " ".join(random.choice(words, random.integers(0, 4)))
+        rows.append([rank, "7", "Add", name, "output", "float32", f"{random.normal():.6g}", note])
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_lines_fit_and_nothing_but_the_middle_of_names_is_lost(seed):
+    rows = drawn(seed)
+    wide = shown(rows, 1000)
+    assert wide[0].split() == list(COLUMNS)
+    assert [line.split() for line in wide[1:]] == [" ".join(row).split() for row in rows]
+    for screen in (90, 110, 140):
+        lines = shown(rows, screen)
+        told = lines.pop(0).removeprefix("in all rows: ") if lines[0].startswith("in all rows: ") else ""
+        assert max(map(len, lines)) <= screen
+        head = lines.pop(0)
+        common = dict(part.rsplit(" ", 1) for part in told.split(", ") if part)
+        scope = common.pop("op_name below", "")
+        for line, row in zip(lines, rows, strict=True):
+            for name, cell in zip(COLUMNS, row, strict=True):
+                if name in common:
+                    assert common[name] == cell
+                    continue
+                begin = head.index(name)
+                text = re.split(r"  +", line[begin:])[0] if cell else ""
+                text = scope + text if name == "op_name" else text
+                left, _, right = text.partition("…")
+                assert cell.startswith(left)
+                assert cell.endswith(right)
+                assert name in ("op_name", "note") or "…" not in text
+
+
+def test_rows_that_are_bad_are_red_and_no_color_is_respected(monkeypatch):
+    rows = [["0", "0", "Log", "Default/Log-op0", "output", "float32", value, ""] for value in ("1", "nan", "-inf")]
+    table = Table(COLUMNS)
+    for row in rows:
+        table.measure(row)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    lines = list(table.lines(rows, [True] * 8, 200))
+    assert ["\x1b[31m" in line for line in lines] == [False, False, True, True]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not any("\x1b" in line for line in table.lines(rows, [True] * 8, 200))
+
+
+@pytest.mark.parametrize("width", range(2, 40))
+def test_the_end_of_a_name_stays_longest(width):
+    text = "abcdefghijklmnopqrstuvwxyz"
+    short = middle(text, width)
+    assert len(short) == min(width, len(text))
+    left, mark, right = short.partition("…")
+    assert (text.startswith(left), text.endswith(right), bool(mark)) == (True, True, width < 26)
+    assert not mark or len(left) <= len(right) + 1
