@@ -15,7 +15,7 @@ from dumpsim.archive.naming import escape
 from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 from dumpsim.core.irdoc import SourceLine
 
-__all__ = ["Choice", "absent", "missing", "named"]
+__all__ = ["Choice", "absent", "missing", "named", "ranges"]
 
 _SHOWN = 5  # names or values that a message lists
 _WILD = re.compile(r"[*?\[]")

@@ -1,22 +1,26 @@
 """`dumpsim.open`: any dump as records, lazily, its tensors memory-mapped."""
 
+import operator
 import stat
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from dumpsim.analysis.choice import Choice, absent
+from dumpsim.analysis.choice import Choice, absent, ranges
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.frame import frames
 from dumpsim.analysis.graphindex import GraphIndex
 from dumpsim.analysis.listing import entries
+from dumpsim.analysis.notebook import html_table
 from dumpsim.analysis.overflow import Overflow, overflows
 from dumpsim.analysis.place import API_INFO, Place, place_of, places
 from dumpsim.archive.naming import is_dump_file
 from dumpsim.codecs.binfile import BinFile
-from dumpsim.core.errors import MissingFileError, UnreadableError
+from dumpsim.core.errors import DumpsimError, MissingFileError, UnreadableError
 from dumpsim.core.regular import open_regular
 from dumpsim.core.statistic import NAMES, REAL
 
@@ -79,6 +83,7 @@ def open(path: "str | Path") -> "DumpSet":
 
 Test = Callable[[Entry], bool]
 Broken = Callable[[UnreadableError], None]
+_COUNTED = 10_000  # tensors that repr() counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,8 +325,73 @@ class DumpSet:
             else:
                 yield row
 
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    @overload
+    def __getitem__(self, index: str) -> "DumpSet": ...
+
+    def __getitem__(self, index: "int | slice | str") -> "Entry | list[Entry] | DumpSet":
+        """Tensors by number, in the order of iteration, or by name, as ``filter(op=...)``.
+
+        Raises
+        ------
+        IndexError
+            There are not so many.
+        KeyError
+            No operator is called so.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np
+        >>> from pathlib import Path
+        >>> place = Path(tempfile.mkdtemp())
+        >>> for stamp, io in ((1, "input"), (2, "output")):
+        ...     np.save(place / f"ReLU.Default_ReLU-op0.0.0.170000000000000{stamp}.{io}.0.DefaultFormat.npy", 1)
+        >>> dump = open(place)
+        >>> dump[0].io, dump[-1].io, len(dump[:]), len(dump["relu"])
+        ('input', 'output', 2, 2)
+        """
+        if isinstance(index, str):
+            found = self.filter(op=index)
+            if next(iter(found), None) is None:
+                raise KeyError("; ".join(found.absent()) or index)
+            return found
+        if isinstance(index, slice):
+            if min(index.start or 0, index.stop or 0) < 0 or (index.step or 1) < 0:
+                return list(self)[index]
+            return list(islice(self, index.start, index.stop, index.step))
+        at = operator.index(index)
+        rest = deque(self, maxlen=-at) if at < 0 else deque(islice(self, at, at + 1), maxlen=1)
+        if len(rest) < (-at if at < 0 else 1):
+            raise IndexError(f"tensor {at} of a dump of {len(self)}")
+        return rest[0]
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
     def __repr__(self) -> str:
-        return f"<DumpSet {self.root}{' (filtered)' if self.choices or self.near else ''}>"
+        """Path and contents; no more than 10,000 tensors are counted, and none is read."""
+        names: set[str] = set()
+        iterations: set[int] = set()
+        ranks: set[int] = set()
+        count = 0
+        try:
+            for count, entry in enumerate(islice(self, _COUNTED + 1), 1):  # noqa: B007
+                names.add(entry.op_name)
+                iterations.update([entry.iteration] if entry.iteration is not None else ())
+                ranks.update([entry.rank] if entry.rank is not None else ())
+        except (DumpsimError, OSError):
+            return f"<DumpSet {self.root}: damaged>"
+        more = count > _COUNTED
+        said = [f"{'more than ' if more else ''}{min(count, _COUNTED)} tensors of {len(names)} operators"]
+        said += [f"{word} {ranges(found)}" for word, found in (("rank", ranks), ("iteration", iterations)) if found]
+        return f"<DumpSet {self.root}: {', '.join(said)}{' (filtered)' if self.choices or self.near else ''}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first tensors with statistics, and a line over the steps of each."""
+        return html_table(repr(self)[1:-1], self.lenient(lambda error: None))
 
 
 def _row(entry: Entry, statistics: Sequence[str]) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import OPDEBUG
 from dumpsim.codecs import npy, opdebug
 from dumpsim.core.dtype import from_numpy
-from dumpsim.core.errors import UnreadableError
+from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 from dumpsim.core.irdoc import SourceLine, script_line
 from dumpsim.core.record import Record
+from dumpsim.core.statistic import NAMES
 from dumpsim.tensor.stats import Statistics, statistics
 
 __all__ = ["Entry"]
@@ -178,9 +179,17 @@ class Entry:
         return statistics(self.array())
 
     def statistic(self, field: str) -> Any:
-        """One statistic: from the row that was dumped with it, else computed."""
+        """One statistic: from the row that was dumped with it, else computed; None for types that have none.
+
+        Raises
+        ------
+        BadInputError
+            For a name that is none; a ValueError too.
+        """
         if field in self.row:
             return self.row[field]
+        if field not in NAMES:
+            raise BadInputError(f"{field!r} is not a statistic", allowed=NAMES, nearest=nearest(field, NAMES))
         return getattr(self.statistics, field) if self.measurable else None
 
     @property
