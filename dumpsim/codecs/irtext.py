@@ -30,7 +30,10 @@ def render(doc: IrDoc, form: str = "new") -> str:
         out += ["# Attrs:", *(f"{key}: {value}" for key, value in doc.attrs), ""]
     out += [f"# Total params: {len(doc.params)}"]
     if doc.params:
-        out += ["# Params:", *(_param(index, param) for index, param in enumerate(doc.params, 1))]
+        out += [
+            "# Params:",
+            *(_param(index, param, is_stage=doc.is_stage) for index, param in enumerate(doc.params, 1)),
+        ]
     out += [
         "",
         "Node counting information:",
@@ -51,14 +54,12 @@ def render(doc: IrDoc, form: str = "new") -> str:
     return "\n".join(out) + "\n\n\n"
 
 
-def _param(index: int, param: IrParam) -> str:
+def _param(index: int, param: IrParam, *, is_stage: bool) -> str:
     hint = f" : {_shape(param.abstract)}" if param.shape_hint else ""
     devices = ", ".join(f"<{_kernel_io(io)}>" for io in (param.device, *param.more_devices))
     default = "  :  has_default" if param.has_default else ""
-    weight = str(param.is_weight).lower()
-    return (
-        f"%para{index}_{param.label}: {type_text(param.abstract)}{hint}{default}  :  {devices}  :  IsWeight: {weight}"
-    )
+    text = f"%para{index}_{param.label}: {type_text(param.abstract)}{hint}{default}"
+    return text if is_stage else f"{text}  :  {devices}  :  IsWeight: {str(param.is_weight).lower()}"
 
 
 def _shape(abstract: Abstract) -> str:
@@ -99,20 +100,28 @@ def _node(doc: IrDoc, node: IrNode, *, old: bool) -> Iterator[str]:
         if attrs:
             parts.append(f"{title}: {{{', '.join(f'{key}: {attr_text(value)}' for key, value in attrs)}}}")
     yield " ".join(parts)
-    types = ", ".join(map(type_text, node.operand_types))
-    yield f"{_PAD}: ({types})" + (f" -> ({type_text(node.output)})" if node.output is not None else "")
+    types = ", ".join(_type(o, kind) for o, kind in zip(node.operands, node.operand_types, strict=True))
+    output = "" if node.output is None else f" -> ({_type(None, node.output)})"
+    yield f"{_PAD}: ({types}){output}"
     if node.kernel_in is not None and node.kernel_out is not None:
         ins, outs = (", ".join(f"<{_kernel_io(io)}>" for io in ios) for ios in (node.kernel_in, node.kernel_out))
         yield f"{_PAD}: ({ins}) -> ({outs})"
     if node.object_in is not None and node.object_out is not None:
         yield f"{_PAD}: ({', '.join(node.object_in)}) -> ({node.object_out})"
-    yield f"{_PAD}{': full_name_with_scope' if old else '# Fullname with scope'}: ({node.full_name})"
+    title = "# Scope" if doc.is_stage else ": full_name_with_scope" if old else "# Fullname with scope"
+    yield f"{_PAD}{title}: ({node.full_name})"
     for kind, sources in ((node.candidate, node.sources), *node.more_sources):
         if kind:
             yield f"{_PAD}# Corresponding {kind} candidate:"
         for source in sources:
             place = f"{source.path}({source.line})/{source.code}/" if old else source_text(source)
             yield f"{_PAD}# In file {place}"
+
+
+def _type(operand: Operand | None, abstract: Abstract) -> str:
+    """A type; that of a node which was inserted and not yet inferred is null."""
+    unknown = isinstance(abstract, NoneType) and not isinstance(operand, ConstRef)
+    return "<null>" if unknown else type_text(abstract)
 
 
 def source_text(source: SourceLine) -> str:

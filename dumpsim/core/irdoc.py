@@ -133,6 +133,7 @@ class IrDoc:
     total_cnodes: int = 0
     instance: str = "0x0"
     order: tuple[str, ...] = ()
+    is_stage: bool = False  # a graph of the front end, which has no kernels: other lines of nodes and parameters
 
     def kernels(self) -> Iterator[IrNode]:
         """Nodes that a device runs."""

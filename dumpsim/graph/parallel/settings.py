@@ -24,6 +24,8 @@ class Settings:
     enable_alltoall, gradients_mean, loss_repeated_mean, enable_parallel_optimizer : bool
         As in the parallel context.
     grad_accumulation_step : int
+    tensordump : str
+        The generation of TensorDump. [spec parallel 1.1]
     clones : frozenset of (str, str)
         Weights that the optimizer cloned, and what they were cloned from: they are cut alike.
     frozen : frozenset of str
@@ -43,6 +45,7 @@ class Settings:
     loss_repeated_mean: bool = True
     enable_parallel_optimizer: bool = False
     grad_accumulation_step: int = 1
+    tensordump: str = "A"
     clones: frozenset[tuple[str, str]] = frozenset()
     frozen: frozenset[str] = frozenset()
     alone: frozenset[str] = frozenset()

@@ -3,8 +3,9 @@
 It takes the graph before gradients are expanded, so that the backward pass follows from the operators that it inserts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from dumpsim.graph.parallel.redistribution import redistribution
 from dumpsim.graph.parallel.scheme import StrategyError
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.sharding import Sharding
+from dumpsim.graph.parallel.stagetext import NodeNames, name_early, stage_document
+from dumpsim.graph.parallel.tensordumps import name_by_number, place_tensordumps
 from dumpsim.graph.parallel.virtual import with_virtual
 
 __all__ = ["shard"]
@@ -39,7 +42,14 @@ class _Source:
     name: str  # full name of the operator that made it
 
 
-def shard(graph: Graph, settings: Settings, find: Find) -> Sharding:
+def shard(
+    graph: Graph,
+    settings: Settings,
+    find: Find,
+    *,
+    number: Callable[[], int] | None = None,
+    is_printed: bool = False,
+) -> Sharding:
     """Split a network over devices: the graph is changed into what rank `settings.rank` runs.
 
     Parameters
@@ -49,6 +59,10 @@ def shard(graph: Graph, settings: Settings, find: Find) -> Sharding:
     settings : Settings
     find : callable
         The definition of an operator type.
+    number : callable, optional
+        The next number of a node that is printed; by default from 1 on.
+    is_printed : bool
+        Make the texts of the graph before and after, which number its nodes.
 
     Raises
     ------
@@ -57,13 +71,25 @@ def shard(graph: Graph, settings: Settings, find: Find) -> Sharding:
     UnsupportedError
         Control flow on tensors.
     """
-    sharder = _Sharder(graph, settings, with_virtual(find))
+    find = with_virtual(find)
+    names = NodeNames(number=number or count(1).__next__)
+    if is_printed:
+        name_early(graph, find, names)
+    sharder = _Sharder(graph, settings, find)
     sharder.begin()
-    begin = copied(graph)
+    before: dict[int, Value] = {}
+    begin = copied(graph, before)
+    names.copies(before, graph)
     sharder.run()
+    placed = place_tensordumps(graph, generation=settings.tensordump, rank=settings.rank)
+    texts = [("step_parallel_begin", stage_document(begin, find, names, graph.name))] if is_printed else []
+    name_by_number(placed, names.name)
     known: dict[int, Value] = {}
     end = copied(graph, known)
-    found = Sharding(settings=settings, begin=begin, end=end)
+    names.copies(known, graph)
+    if is_printed:
+        texts.append(("step_parallel_end", stage_document(end, find, names, graph.name)))
+    found = Sharding(settings=settings, begin=begin, end=end, texts=tuple(texts))
     sharder.finish()
     for plan in sharder.plans:
         for node in (plan.node, known.get(id(plan.node), plan.node)):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.tensorlayout import TensorLayout
 from dumpsim.graph.graph import Graph, Node, Parameter
 from dumpsim.graph.parallel.scheme import Strategy
@@ -33,6 +34,8 @@ class Sharding:
         These weights.
     groups : dict of str to tuple of int
         The ranks of the communication groups that the pass uses, in the order of their first use.
+    texts : tuple of (str, IrDoc)
+        The stages that are printed, where somebody asked for them.
     """
 
     settings: Settings
@@ -45,3 +48,4 @@ class Sharding:
     parameters: dict[str, TensorLayout] = field(default_factory=dict)
     weights: list[Parameter] = field(default_factory=list)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    texts: tuple[tuple[str, IrDoc], ...] = ()

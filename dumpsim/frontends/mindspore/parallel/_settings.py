@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.dump.tensordump import profile_of
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.communication._state import communication_state
 from dumpsim.frontends.mindspore.communication.management import create_group, get_group_size, get_rank
@@ -10,6 +11,7 @@ from dumpsim.frontends.mindspore.parallel._context import ParallelMode, get_auto
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.sharding import Sharding
+from dumpsim.runtime.session import Session
 
 __all__ = ["join_groups", "parallel_settings", "slice_weights", "with_weights"]
 
@@ -60,7 +62,14 @@ def parallel_settings(target: str) -> Settings | None:
         loss_repeated_mean=get_auto_parallel_context("loss_repeated_mean"),
         enable_parallel_optimizer=get_auto_parallel_context("enable_parallel_optimizer"),
         grad_accumulation_step=get_auto_parallel_context("grad_accumulation_step"),
+        tensordump=_tensordump(target),
     )
+
+
+def _tensordump(target: str) -> str:
+    """The generation of TensorDump that the session follows."""
+    settings = Session.current().settings
+    return profile_of(settings.mindspore, target, settings.overrides).tensordump
 
 
 def with_weights(settings: Settings, graph: Graph) -> Settings:

@@ -1,0 +1,254 @@
+"""Where TensorDump saves a tensor of a network that is split: in front of a redistribution, after it, or both.
+
+Redistributions and the communication after an operator are told by the instance names that sharding gives their nodes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dumpsim.core.abstract import NoneType
+from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import Constant, Graph, Node, Value, text_of
+from dumpsim.graph.nodetext import NodeText
+
+__all__ = ["Placed", "name_by_number", "place_tensordumps"]
+
+DUMP = "TensorDump"
+_REDISTRIBUTION, _FORWARD = "redistribution_op_", "forward_op_"
+_BUNDLING = frozenset({"TupleGetItem", "MakeTuple"})  # inside a redistribution these have no name
+_NO_OPERATOR = frozenset({DUMP, "Depend", "MakeTuple", "TupleGetItem", "UpdateState", "Return", "Gradient"})
+_NUMBERED = "\0"  # stands for the number of a node until it is known
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """An operand of an operator: `chain` leads from `source` to it, first node first; empty without redistribution."""
+
+    source: Value
+    chain: tuple[Node, ...]
+    user: Node
+    at: int
+
+    @property
+    def last(self) -> Value:
+        return self.chain[-1] if self.chain else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A TensorDump that was made: the node, and the one of the script that it stands for."""
+
+    node: Node
+    original: Node
+
+
+def place_tensordumps(graph: Graph, *, generation: str, rank: int) -> list[Placed]:
+    """Move the TensorDump nodes of a graph that sharding has just changed, and make further ones, by their modes.
+
+    Parameters
+    ----------
+    graph : Graph
+        With the markers of its outputs, and without monads; it is changed.
+    generation : str
+        ``A``, ``B`` or ``C``. [spec parallel 1.1]
+    rank : int
+        Becomes part of names, in generation A.
+
+    Returns
+    -------
+    list of Placed
+        The nodes that were made, in the order of their making. In generation A their file names lack the number of the
+        node until `name_by_number` was called.
+    """
+    dumps = [node for node in graph.trail if node.op_type == DUMP]
+    if not dumps:
+        return []
+    _follow_outputs(graph, dumps)
+    if generation == "C":
+        return _by_consumer(graph, dumps)
+    return _by_redistribution(graph, dumps, rank, is_numbered=generation == "A")
+
+
+def name_by_number(placed: Sequence[Placed], number: Callable[[Node], str]) -> None:
+    """Put the printed names of nodes, ``CNode_64``, into the names of their files. [seed 000] [spec parallel 1.3]"""
+    for one in placed:
+        file = one.node.operands[0]
+        assert isinstance(file, Constant)
+        if _NUMBERED in file.value:
+            one.node.operands[0] = constant(file.value.replace(_NUMBERED, number(one.node)))
+
+
+# -- generations A and B: the first dump of an edge with a redistribution [spec parallel 1.3]
+
+
+def _by_redistribution(graph: Graph, dumps: list[Node], rank: int, *, is_numbered: bool) -> list[Placed]:
+    placed: list[Placed] = []
+    removed: set[int] = set()
+    for edge in _edges(graph):
+        if not edge.chain:
+            continue
+        first = next((n for n in dumps if n.operands[1] is edge.source and id(n) not in removed), None)
+        if first is None or (mode := _mode(first)) == "out":
+            continue
+        stem = _file(first).removesuffix(".npy")
+        file = f"{stem}_{_NUMBERED}_{mode}_rank_{rank}" if is_numbered else f"{stem}_in.npy"
+        placed.append(Placed(_insert(graph, first, file, edge), first))
+        if mode == "in":
+            removed.add(id(first))
+    graph.trail = [node for node in graph.trail if id(node) not in removed]
+    if not is_numbered:
+        _decorate([node for node in dumps if id(node) not in removed])
+    return placed
+
+
+# -- generation C: every consumer has dumps of its own [spec parallel 1.4] [observed 2.10]
+
+
+def _by_consumer(graph: Graph, dumps: list[Node]) -> list[Placed]:
+    placed: list[Placed] = []
+    moved: set[int] = set()
+    for edge in _edges(graph):
+        wanted = [node for node in dumps if node.operands[1] is edge.source and _mode(node) == "in"]
+        # quirk: a dump stays where the redistribution takes a tensor apart [observed 2.10]
+        if not wanted or any(node.op_type in ("Split", "Concat") for node in edge.chain):
+            continue
+        # the first one comes first, and the others in reverse order [observed 2.10]
+        for node in (wanted[0], *reversed(wanted[1:])):
+            made = _insert(graph, node, _file(node).removesuffix(".npy") + "_in.npy", edge)
+            placed.append(Placed(made, node))
+            moved.add(id(node))
+    graph.trail = [node for node in graph.trail if id(node) not in moved]
+    _decorate([node for node in dumps if id(node) not in moved])
+    for node in dumps:
+        if _mode(node) == "out":
+            node.operands[1] = _raw(node.operands[1])
+    return placed
+
+
+def _raw(value: Value) -> Value:
+    """The operator's own result, in front of the communication after it: a term of a sum, perhaps."""
+    while isinstance(value, Node) and _instance(value).startswith(_FORWARD):
+        value = value.operands[0]
+    return value
+
+
+def _decorate(dumps: Sequence[Node]) -> None:
+    """The names of dumps that stay where they are say their mode, too."""
+    for node in dumps:
+        if _mode(node) == "in":
+            node.operands[0] = constant(_file(node).removesuffix(".npy") + "_in.npy")
+
+
+# -- graphs
+
+
+def _insert(graph: Graph, original: Node, file: str, edge: _Edge) -> Node:
+    """A dump of what an operator takes, for which the operator waits."""
+    last, before = edge.last, edge.user.operands[edge.at]  # which waits for the dumps that are there
+    place = last if isinstance(last, Node) else edge.user
+    text = text_of(original)
+    made = Node(
+        op_type=DUMP,
+        operands=[constant(file), last],
+        abstract=NoneType(),
+        attrs=dict(original.attrs),
+        scope=place.scope,
+        definition=original.definition,
+        text=NodeText(
+            instance_name=f"{text.instance_name or ''}_new_generate",
+            attrs={**text.attrs, "side_effect_hidden": True},
+            given=text.given,
+            call_scope=text_of(place).call_scope,
+            block_scope=text_of(place).block_scope,
+        ),
+    )
+    waits = Node(
+        op_type="Depend",
+        operands=[before, made],
+        abstract=NoneType(),
+        scope=place.scope,
+        text=NodeText(
+            attrs={"side_effect_propagate": 1},
+            call_scope=text_of(place).call_scope,
+            block_scope=text_of(place).block_scope,
+        ),
+    )
+    at = _index(graph.trail, before) + 1 if isinstance(before, Node) else _index(graph.trail, edge.user)
+    graph.trail[at:at] = [made, waits]
+    edge.user.operands[edge.at] = waits
+    return made
+
+
+def _index(trail: Sequence[Node], value: Value) -> int:
+    return next(at for at, node in enumerate(trail) if node is value)
+
+
+def _edges(graph: Graph) -> list[_Edge]:
+    """The operands of all operators, by the place of the value's maker in the program, then of the operator."""
+    place = {id(node): at for at, node in enumerate(graph.trail)}
+    found = []
+    for user in graph.trail:
+        name = _instance(user)
+        if (
+            user.op_type in _NO_OPERATOR
+            or name.startswith((_REDISTRIBUTION, _FORWARD))
+            or user.op_type == "_VirtualOutput"
+        ):
+            continue
+        for at, value in _operands(user):
+            source, chain = _traced(value)
+            if not isinstance(source, Constant):
+                found.append(_Edge(source, chain, user, at))
+    return sorted(found, key=lambda edge: place.get(id(edge.source), -1))
+
+
+def _operands(user: Node) -> Iterator[tuple[int, Value]]:
+    yield from enumerate(user.operands)
+
+
+def _traced(value: Value) -> tuple[Value, tuple[Node, ...]]:
+    """What a redistribution starts from, and its nodes along one line."""
+    chain: list[Node] = []
+    pending: list[Node] = []  # bundling nodes, which belong to the redistribution where one follows in front of them
+    while isinstance(value, Node):
+        if _instance(value).startswith(_REDISTRIBUTION):
+            chain += [*pending, value]
+            pending.clear()
+        elif value.op_type in _BUNDLING and chain:
+            pending.append(value)
+        else:
+            break
+        value = value.operands[0]
+    if pending:
+        value = pending[0]
+    return value, tuple(reversed(chain))
+
+
+def _follow_outputs(graph: Graph, dumps: Sequence[Node]) -> None:
+    """Dumps of a result of the network take it as it is marked, whole where every rank has to return it. [1.4 (c)]"""
+    for marker in [node for node in graph.trail if node.op_type == "_VirtualOutput"]:
+        source, _ = _traced(marker.operands[0])
+        mine = [node for node in dumps if node.operands[1] is source]
+        if not mine:
+            continue
+        for node in mine:
+            node.operands[1] = marker
+        graph.trail = [node for node in graph.trail if node not in mine]
+        at = _index(graph.trail, marker) + 1
+        graph.trail[at:at] = mine
+
+
+def _instance(node: Node) -> str:
+    return (node.text.instance_name or "") if node.text is not None else ""
+
+
+def _mode(dump: Node) -> str:
+    mode: str = dump.attrs.get("input_output", "out")
+    return mode
+
+
+def _file(dump: Node) -> str:
+    file = dump.operands[0]
+    assert isinstance(file, Constant)
+    name: str = file.value
+    return name
