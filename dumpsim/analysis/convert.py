@@ -139,10 +139,10 @@ def convert(
     >>> np.load(f"{root}/npy/Add.Add_1.3.5.1700000000000000.output.0.ND.bfloat16.npy")
     array([ 1., -2.], dtype=float32)
     """
-    one = isinstance(paths, str | os.PathLike)
-    found = find([paths] if one else list(paths), out)  # type: ignore[arg-type, list-item]
+    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found = find(several, out)
     if not found:
-        raise BadInputError("no dump file there", where=", ".join(map(str, [paths] if one else paths)))  # type: ignore[arg-type]
+        raise BadInputError("no bin file there; npy files need no conversion", where=", ".join(map(str, several)))
     files = tensors = nbytes = 0
     failures: list[Failure] = []
     for result in convert_each(found, to=to, format=format, jobs=jobs, overwrite=overwrite):

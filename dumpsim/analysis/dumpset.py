@@ -451,9 +451,9 @@ def _sniff(path: Path) -> None:
     """Make sure that a file of any other name is a bin file."""
     try:
         BinFile.open(path)
-    except UnreadableError as error:
+    except UnreadableError:
         raise UnreadableError(
-            f"is not a file of a dump ({error.what})",
+            "is not a file of a dump",
             where=str(path),
             allowed=("*.npy", "statistic.csv", "bin files", "*_api_dump_info.pkl"),
             code="DS-ANA-004",

@@ -29,7 +29,7 @@ def convert(
 
     found = find(paths, out)
     if not found:
-        echo("no dump file there", err=True)
+        echo("no bin file there; npy files need no conversion", err=True)
         raise typer.Exit(1)
     tensors = nbytes = 0
     failures: list[Failure] = []

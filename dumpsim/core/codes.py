@@ -182,6 +182,7 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ANA-007": _M("A bin file holds a type whose values cannot be told from the bytes; raw() gives the bytes."),
     "DS-ANA-008": _M("A bin file of Opdebug has another number of outputs than one.", "", "spec mindspore 5.2"),
     "DS-ANA-010": _M("A comparison on several machines needs Dask.", "pip install dumpsim[dask]"),
+    "DS-ANA-020": _M("A manifest cannot be read.", "It lies beside the dump and is written whole at the end of a run."),
     "DS-ARC-003": _M(
         "A dump that a run should continue holds a time stamp after which there is no room for another.",
         "Look at the named file: such a stamp is forged or damaged.",

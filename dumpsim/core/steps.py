@@ -29,6 +29,8 @@ class Steps:
         Inclusive bounds; a pair whose low end is above its high end matches nothing, as on the real system.
     oversized : tuple of str
         Numbers beyond 64 bits: their tokens never match, and the vendor logs an error at each check.
+    idle : tuple of str
+        Tokens that match no iteration: ``8-5``, ``1-``.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Steps:
     every: bool = False
     ranges: tuple[tuple[int, int], ...] = ()
     oversized: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -83,9 +86,11 @@ class Steps:
             )
         ranges: list[tuple[int, int]] = []
         oversized: list[str] = []
+        idle: list[str] = []
         for token in bare.split("|"):
             sides = token.split("-")
             if len(sides) > 2 or not all(sides):
+                idle.append(token)
                 continue  # accepted, never matches
             large = [
                 side
@@ -94,9 +99,12 @@ class Steps:
             ]
             if large:
                 oversized += large
-            else:
-                ranges.append((int(sides[0][-_ULONG_DIGITS:]), int(sides[-1][-_ULONG_DIGITS:])))
-        return cls(text=text, ranges=tuple(ranges), oversized=tuple(oversized))
+                continue
+            low, high = int(sides[0][-_ULONG_DIGITS:]), int(sides[-1][-_ULONG_DIGITS:])
+            ranges.append((low, high))
+            if low > high:
+                idle.append(token)
+        return cls(text=text, ranges=tuple(ranges), oversized=tuple(oversized), idle=tuple(idle))
 
     def __contains__(self, iteration: object) -> bool:
         """Whether the iteration is asked for."""

@@ -38,6 +38,7 @@ __all__ = [
     "STATISTICS_IN_DEBUG_MODE",
     "STATISTIC_CATEGORY",
     "STATISTIC_CATEGORY_IN_VAIN",
+    "STEPS_IN_VAIN",
 ]
 
 _NO_E2E = lacks_section(E2E)
@@ -305,6 +306,13 @@ STATISTIC_CATEGORY: Row = Field(
     about="Statistics to save, in the order of their columns.",
 )
 
+STEPS_IN_VAIN = Effect(
+    COMMON,
+    "iteration",
+    lambda draft: bool(draft.values["iteration"].idle),
+    "{part} matches no iteration; a range goes up, as 5-8",
+    part=lambda draft: ", ".join(map(repr, draft.values["iteration"].idle)),
+)
 KERNELS_IN_VAIN = Effect(
     COMMON,
     "kernels",

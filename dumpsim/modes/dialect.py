@@ -324,13 +324,14 @@ class Examines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A field that changes nothing under a condition."""
+    """A field, or a part of one, that changes nothing under a condition."""
 
     section: str
     name: str
     when: Test
     why: str
     reads: tuple[str, ...] = ()  # fields that `when` looks at
+    part: Callable[[Draft], str] | None = None  # what stands for ``{part}`` in `why`
 
 
 def walk(rows: Iterable[Examines], draft: Draft) -> Iterator[Finding]:
@@ -362,7 +363,8 @@ def without_effect(rows: "tuple[Row, ...]", effects: tuple[Effect, ...], draft: 
         present = isinstance(found, dict) and effect.name in found
         if present and draft.good(effect.name, *effect.reads) and effect.when(draft):
             where = f"$.{effect.section}.{effect.name}"
-            yield Finding(level="no effect", code="DS-CFG-090", where=where, what=f"no effect: {effect.why}")
+            why = effect.why if effect.part is None else effect.why.format(part=effect.part(draft))
+            yield Finding(level="no effect", code="DS-CFG-090", where=where, what=f"no effect: {why}")
     known: dict[str, set[str]] = {}
     for row in (*rows, *effects):
         if isinstance(row, Field | Effect):

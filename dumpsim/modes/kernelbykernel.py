@@ -16,6 +16,7 @@ from dumpsim.modes.commonsettings import (
     STATISTIC_CATEGORY,
     STATISTIC_CATEGORY_IN_VAIN,
     STATISTICS_IN_DEBUG_MODE,
+    STEPS_IN_VAIN,
 )
 from dumpsim.modes.conditions import (
     COMMON,
@@ -264,6 +265,7 @@ ROWS: tuple[Row, ...] = (
 EFFECTS: tuple[Effect, ...] = (
     Effect(COMMON, "file_format", always, "kernel-by-kernel dump always writes npy"),
     KERNELS_IN_VAIN,
+    STEPS_IN_VAIN,
     Effect(
         COMMON,
         "input_output",

@@ -32,7 +32,9 @@ def read_path(value: str, draft: Draft) -> str:
     if value == "":
         base = draft.environment.get(PATH_VARIABLE, "")
         if not base:
-            raise DumpConfigError("no path", where=source, vendor=_EMPTY_PATH, code="DS-CFG-012")
+            raise DumpConfigError(
+                f"no path, and {PATH_VARIABLE} is not set", where=source, vendor=_EMPTY_PATH, code="DS-CFG-012"
+            )
         value, source = f"{base}/debug_dump", PATH_VARIABLE
     if not _WORD.union("/").issuperset(value):
         raise DumpConfigError(

@@ -17,6 +17,7 @@ from dumpsim.modes.commonsettings import (
     STATISTIC_CATEGORY,
     STATISTIC_CATEGORY_IN_VAIN,
     STATISTICS_IN_DEBUG_MODE,
+    STEPS_IN_VAIN,
 )
 from dumpsim.modes.conditions import (
     COMMON,
@@ -124,6 +125,7 @@ ROWS: tuple[Row, ...] = (
 # fields that a config may set in vain
 EFFECTS: tuple[Effect, ...] = (
     KERNELS_IN_VAIN,
+    STEPS_IN_VAIN,
     STATISTIC_CATEGORY_IN_VAIN,
     Effect(COMMON, "net_name", has(COMMON, "net_name"), "directories have the names of models"),
     Effect(

@@ -407,3 +407,13 @@ def assert_wrong(text, depth, profile):
         assert any(finding.level == "error" for finding in check_all(data, {}, profile))
         with pytest.raises(DumpConfigError):
             load(data, {}, profile)
+
+
+@pytest.mark.parametrize(("text", "idle"), [("8-5|2", "'8-5'"), ("1-|-3|4", "'1-', '-3'"), ("0-1-2", "'0-1-2'")])
+@pytest.mark.parametrize("profile", ["ascend_o0", "ascend_o2", "cpu"])
+def test_ranges_that_match_nothing_are_told(profile, text, idle):
+    config = json.dumps(document({f"{COMMON}.iteration": text, f"{COMMON}.path": "/tmp/dump"}))
+    findings = check_all(config.encode(), {}, find("seed", profile), file="dump.json")
+    (found,) = (one for one in findings if one.where.endswith(".iteration"))
+    assert found.level == "no effect"
+    assert found.what == f"no effect: {idle} matches no iteration; a range goes up, as 5-8"
