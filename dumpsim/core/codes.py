@@ -95,6 +95,27 @@ MEANINGS: dict[str, Meaning] = {
     "DS-ACL-010": _M("An ACL config holds an item that does not exist; it is ignored."),
     "DS-ACL-011": _M("The file of an ACL config cannot be read."),
     "DS-ACL-012": _M("An ACL config was set on a device that is no Ascend.", "Use dumpsim run --device ascend."),
+    # TorchAir's configuration
+    "DS-TAR-001": _M("An option of CompilerConfig has a value that it does not take."),
+    "DS-TAR-002": _M("CompilerConfig has no such option.", "", "", ("_DataDumpConfig has no option",)),
+    "DS-TAR-003": _M(
+        "A graph is compiled with other options of the process than the first graph.",
+        "GE is initialised once: give all models of a process the same CompilerConfig, or use another process.",
+        "spec aten 9.10",
+        ("Unsupport twice initialtion",),
+    ),
+    "DS-TAR-004": _M(
+        "ACL refuses the file that dump_config_path names.",
+        "dumpsim check FILE --dialect acl shows everything that is wrong with it.",
+        "spec ge 1.3",
+        ("Fail in acl set dump",),
+    ),
+    "DS-TAR-005": _M(
+        "A block of torchair.scope begins in one graph and ends in another.",
+        "Move what breaks the graph out of the block.",
+        "spec ge 1.6",
+        ("After you call the torch.ops.air",),
+    ),
     # reading dumps
     "DS-ANA-001": _M(
         "Values were asked of a tensor of which only statistics were dumped.",

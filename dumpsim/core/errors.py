@@ -22,6 +22,7 @@ __all__ = [
     "MissingFileError",
     "OutOfMemoryError",
     "PeerError",
+    "ScriptFileError",
     "ScriptRuntimeError",
     "ScriptTypeError",
     "ScriptValueError",
@@ -165,6 +166,10 @@ class ScriptTypeError(DumpsimError, TypeError):
 
 class ScriptValueError(DumpsimError, ValueError):
     """The ValueError that the vendor raises for a script's mistake."""
+
+
+class ScriptFileError(DumpsimError, FileNotFoundError):
+    """The FileNotFoundError that the vendor raises for a script's mistake."""
 
 
 class ScriptRuntimeError(DumpsimError, RuntimeError):

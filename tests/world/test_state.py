@@ -20,7 +20,7 @@ def name_of(path):
 
 
 def needs(path):
-    return [pytest.mark.torch] if {"pytorch", "torch.py"} & set(path.parts) else []
+    return [pytest.mark.torch] if {"pytorch", "torchair", "torch.py"} & set(path.parts) else []
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, marks=needs(path), id=name_of(path)) for path in FILES])

@@ -1,0 +1,152 @@
+"""What a compilation tells GE: options of the process, and the dump of each graph. [spec ge 1.3] [spec aten 9.10]
+
+GE is initialised when the first graph of a process is made, and its options are final then. Each graph that is dumped
+adds an entry to a JSON file which ACL's dump reads.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dumpsim.core.errors import DumpsimError, ScriptRuntimeError, ScriptValueError
+from dumpsim.frontends.acl.dump import set_dump
+from dumpsim.frontends.torchair.configs.dump_config import world
+from dumpsim.modes.gesteps import check_ge_steps
+from dumpsim.world.context import current
+
+__all__ = ["MARK", "initialise", "load"]
+
+MARK = "torchair_enable_data_dump"  # attribute of nodes that were made in `scope.data_dump()`
+_JSON = "ge_dump_with_acl_config"
+_PRECISION = MappingProxyType({"ge.exec.staticMemoryPolicy": "2", "ge.opSelectImplmode": "high_precision"})
+
+
+@dataclass(slots=True)
+class _Engine:
+    """GE as a process has initialised it.
+
+    Attributes
+    ----------
+    options : dict or None
+        Options of the process; None before the first graph.
+    root : dict or None
+        The document of the options file; its path, mode and form are those of the first graph.
+    """
+
+    options: dict[str, Any] | None = None
+    root: dict[str, Any] | None = None
+    said: set[str] = field(default_factory=set)
+
+
+def initialise(config: Any) -> dict[str, Any]:
+    """Initialise GE for a graph that is about to be made; returns the options that it gets.
+
+    Parameters
+    ----------
+    config : CompilerConfig
+
+    Raises
+    ------
+    ScriptValueError
+        For options that differ from those of the process's first graph.
+    ScriptRuntimeError
+        For a JSON file of the dump that ACL refuses.
+    DumpConfigError
+        For steps that GE does not take.
+    """
+    engine = current().get(_Engine)
+    _, wanted = config.as_dict()
+    wanted = {**wanted, **_PRECISION}
+    if engine.options is None:
+        if "ge.exec.dumpStep" in wanted:
+            check_ge_steps(wanted["ge.exec.dumpStep"])
+        engine.options = wanted
+        if _JSON in wanted:
+            _by_file(engine, wanted)
+    for key, value in wanted.items():
+        if engine.options.get(key) != value:
+            raise ScriptValueError(
+                f"{key} is {value!r}, and GE was initialised "
+                + (f"with {engine.options[key]!r}" if key in engine.options else "without it"),
+                where="CompilerConfig",
+                allowed=("the options of the first graph of the process",),
+                vendor=f"Unsupport twice initialtion with different options, new option key {key} value {value}, and "
+                f"all recorded options are {engine.options}. Please check your compile config for torch.compile()",
+                code="DS-TAR-003",
+            )
+    return {**engine.options, "ge.exec.deviceId": "0", "ge_run_with_torch_npu": "1"}
+
+
+def _by_file(engine: _Engine, options: Mapping[str, Any]) -> None:
+    """Start the dump of ``dump_config_path``; with other options of a dump the file has no effect. [decisions]"""
+    path = options[_JSON]
+    if any(key.startswith(("ge.exec.enableDump", "aclgraph.enableDump")) for key in options):
+        _say(engine, f"dump_config_path {path} has no effect: other options of dump_config are set, too")
+        return
+    try:
+        set_dump(path)
+    except DumpsimError as error:
+        raise ScriptRuntimeError(
+            f"ACL refuses {path}: {error.explain()}",
+            where="config.dump_config.dump_config_path",
+            vendor=f"Fail in acl set dump, return 100009\n{error}",
+            code="DS-TAR-004",
+        ) from error
+
+
+def load(config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Path | None:
+    """Ask for the dump of a graph, just before GE loads it.
+
+    Parameters
+    ----------
+    config : CompilerConfig
+    graph_name : str
+    nodes : iterable of (str, mapping)
+        Type and attributes of each node of GE's graph.
+
+    Returns
+    -------
+    Path or None
+        The options file; None where the graph is not dumped.
+    """
+    options, mode = config.dump_config, config.mode.value
+    if not options.enable_dump or mode != "max-autotune":
+        return None
+    engine = current().get(_Engine)
+    entry: dict[str, Any] = {"model_name": graph_name}
+    named = [name for name in options.dump_layer.value.split(" ") if name]
+    marked = [kind for kind, attrs in nodes if attrs.get(MARK) == "True"]
+    layers = list(dict.fromkeys([*named, *marked]))
+    if layers:
+        entry["layer"] = layers
+    if engine.root is None:
+        engine.root = {
+            "dump_path": options.full_path(),
+            "dump_mode": options.dump_mode.value,
+            "dump_data": options.dump_data.value,
+            **({"dump_step": options.dump_step.value} if options.dump_step.value else {}),
+            "quant_dumpable": options.quant_dumpable.value,
+            "dump_list": [],
+        }
+    engine.root["dump_list"].append(entry)
+    size, rank = world()
+    path = Path("ge_dump_data_json").absolute() / f"dump_options_worldsize{size}_rank{rank}_pid{os.getpid()}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"dump": engine.root}, indent=4))
+    try:
+        set_dump(path)
+    except DumpsimError as error:  # the vendor logs it
+        _say(engine, f"nothing is dumped: {error}")
+    return path
+
+
+def _say(engine: _Engine, text: str) -> None:
+    """Print a warning once."""
+    if text not in engine.said:
+        engine.said.add(text)
+        print(f"[WARNING] TORCHAIR({os.getpid()},python): {text}", file=sys.stderr, flush=True)

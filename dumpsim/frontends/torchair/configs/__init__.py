@@ -1,0 +1,1 @@
+"""``torchair.configs``: the options of a compilation."""
