@@ -13,6 +13,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.acl.dump import dump_of, finalize_dump
 from dumpsim.frontends.torchair._dumping import MARK, initialise, load
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
+from dumpsim.frontends.torchair.configs.npugraph_ex import configured
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import RankContext, use
 
@@ -234,3 +235,15 @@ def test_configurations_are_equal_by_their_options(process):
     assert made() == made()
     assert made() != made(dump_mode="input")
     assert made(dump_mode="input").dump_config.changed() == ["dump_mode"]
+
+
+def test_options_of_npugraph_ex(process):
+    config = configured({"dump_tensor_data": True, "data_dump_stage": "original", "data_dump_dir": "dumps"})
+    assert config.as_dict()[1] | {"aclgraph.dumpPath": "dumps/worldsize1_global_rank0"} == config.as_dict()[1]
+    assert (config.dump_config.data_dump_stage.value, config.mode.value) == ("original", "npugraph_ex")
+    assert (process / "dumps" / "worldsize1_global_rank0").is_dir()
+    with pytest.raises(ValueError, match="Invalid option 'dump_tensors', allowed options:") as caught:
+        configured({"dump_tensors": True})
+    assert "did you mean 'dump_tensor_data'" in caught.value.__notes__[0]
+    with pytest.raises(FileNotFoundError, match="Please set legal dir path, nowhere"):
+        configured({"data_dump_dir": "nowhere"})
