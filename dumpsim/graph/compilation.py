@@ -11,6 +11,7 @@ from dumpsim.graph.program import KernelGraph, Launch, Program, Step
 from dumpsim.ops.opdef import OpDef
 
 if TYPE_CHECKING:
+    from dumpsim.graph.mindspore.functions import FuncForm
     from dumpsim.graph.parallel.settings import Settings
     from dumpsim.graph.parallel.sharding import Sharding
 
@@ -117,6 +118,8 @@ class Compilation:
     steps, outputs, slots, stacks
         As of `Program`.
     functions : Functions
+    form : FuncForm or None
+        The functions of the network, once they are made.
     text_numbers : OperatorNumbers
         Of IR text.
     parallel : Settings, optional
@@ -136,6 +139,7 @@ class Compilation:
     slots: int = 0
     stacks: int = 0
     functions: Functions = Functions()
+    form: "FuncForm | None" = None
     text_numbers: OperatorNumbers = field(default_factory=OperatorNumbers)
     parallel: "Settings | None" = None
     sharding: "Sharding | None" = None

@@ -9,7 +9,12 @@ __all__ = ["flat_operands", "is_kernel", "listed", "parameter_order", "plain_ord
 
 Operands = Callable[[Node], Sequence[Value]]
 # nodes that no device runs
-_VIRTUAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return", "If", "While", "Unwind"})
+_VIRTUAL = frozenset(
+    {
+        *("MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return"),
+        *("If", "While", "Unwind", "Call", "Partial", "Switch"),
+    }
+)
 
 
 def is_kernel(node: Node) -> bool:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from dumpsim.graph.graph import Graph, Node, Parameter, topological, uses
-from dumpsim.graph.mindspore.users import Users, settle
+from dumpsim.graph.graph import Node, Parameter, topological
+from dumpsim.graph.mindspore.users import Body, Users, settle
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["TENSOR_MOVE", "enforce_order"]
@@ -13,20 +13,17 @@ _PASSES_ON = frozenset({"ExpandDims", "BatchNormGrad", "Reshape"})  # whose user
 TENSOR_MOVE = OpDef(name="TensorMove", operands=("x",), infer=lambda abstracts, attrs: abstracts[0], kernel=lambda x: x)
 
 
-def enforce_order(graph: Graph) -> Graph:
+def enforce_order(graph: Body) -> None:
     """Let the tokens that effects take wait for the readers; copy a weight that is read at several times."""
-    for node in graph.trail:
-        for block in node.blocks:
-            enforce_order(block)
     _Enforcer(graph).run()
-    return settle(graph)
+    settle(graph)
 
 
 class _Enforcer:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Body) -> None:
         self.graph = graph
         self.users = Users(graph)
-        self.nodes = topological([graph.output, *graph.trail], uses)
+        self.nodes = topological([graph.output, *graph.trail])
         self.place = {id(node): at for at, node in enumerate(self.nodes)}
         self.done: set[int] = set()
 
@@ -92,7 +89,7 @@ class _Enforcer:
             node = pending.pop()
             if node is state:
                 return True
-            for operand in uses(node):
+            for operand in node.operands:
                 if isinstance(operand, Node) and id(operand) not in seen and self.place.get(id(operand), -1) >= limit:
                     seen.add(id(operand))
                     pending.append(operand)
@@ -101,7 +98,7 @@ class _Enforcer:
     def _copy(self) -> None:
         """A weight that several Loads read is copied after each; so is one that is a result as it is."""
         loads: dict[int, list[Node]] = {}
-        for node in topological([self.graph.output, *self.graph.trail], uses):
+        for node in topological([self.graph.output, *self.graph.trail]):
             if node.op_type == "Load" and not self._is_inplace(node):
                 loads.setdefault(id(node.operands[0]), []).append(node)
         copied = {id(load): load for group in loads.values() if len(group) > 1 for load in group}

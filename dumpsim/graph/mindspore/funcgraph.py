@@ -36,6 +36,12 @@ class FuncGraph:
         The formal parameters.
     result : Node
         The ``Return``, whose operand is what a call gives.
+    trail : list of Node
+        The nodes in the order of the program.
+    is_tied : bool
+        The output waits for the loads; that of a backward pass does not. [observed 2.10]
+    differentiates_weights : bool
+        A gradient by weights was expanded in it.
     """
 
     kind: str
@@ -43,6 +49,9 @@ class FuncGraph:
     result: Node
     number: int = 0
     parameters: list[Parameter] = field(default_factory=list)
+    trail: list[Node] = field(default_factory=list)
+    is_tied: bool = True
+    differentiates_weights: bool = False
 
     @property
     def name(self) -> str:
@@ -53,6 +62,10 @@ class FuncGraph:
     def output(self) -> Value:
         """What a call of the function gives."""
         return self.result.operands[0]
+
+    @output.setter
+    def output(self, value: Value) -> None:
+        self.result.operands[:1] = [value]
 
 
 def as_constant(function: FuncGraph) -> Constant:

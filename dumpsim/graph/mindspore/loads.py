@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from dumpsim.core.abstract import MonadType, TupleType
 from dumpsim.graph.effects import STRUCTURAL
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, topological, uses
-from dumpsim.graph.mindspore.users import Users, settle
+from dumpsim.graph.graph import Constant, Node, Parameter, topological
+from dumpsim.graph.mindspore.funcgraph import function_of
+from dumpsim.graph.mindspore.users import Body, Users, settle
 
 __all__ = ["merge_loads"]
 
@@ -14,11 +15,8 @@ _FIRST = Constant(value="U", abstract=MonadType(kind="U"))
 _LONELY = 2  # users of a token that only one Load and the next token take
 
 
-def merge_loads(graph: Graph) -> Graph:
-    """Merge the Loads of each weight and let those that nothing delays take the first token, in blocks too."""
-    for node in graph.trail:
-        for block in node.blocks:
-            merge_loads(block)
+def merge_loads(graph: Body) -> None:
+    """Merge the Loads of each weight and let those that nothing delays take the first token."""
     users = Users(graph)
     found = _groups(graph, users)
     for key, group in found.loads.items():
@@ -30,7 +28,7 @@ def merge_loads(graph: Graph) -> Graph:
         token = load.operands[1]
         if isinstance(token, Node) and len(users.of(token)) != _LONELY and not _follows_call(token):
             users.move(load, 1, _FIRST)
-    return settle(graph)
+    settle(graph)
 
 
 @dataclass(slots=True)
@@ -47,13 +45,13 @@ class _Found:
         return bool(self.calls) and self.calls[-1] > place
 
 
-def _groups(graph: Graph, users: Users) -> _Found:
+def _groups(graph: Body, users: Users) -> _Found:
     found = _Found()
-    # no token leads from a block that writes to the Loads after it: the order of the program keeps them apart
-    writes = any(node.control is not None and node.control.writes for node in graph.trail)
-    order = graph.trail if writes else topological([graph.output, *graph.trail], uses)
-    for place, node in enumerate(order):
-        if node.blocks:
+    own = {id(node) for node in graph.trail}
+    for place, node in enumerate(topological([graph.output, *graph.trail])):
+        if id(node) not in own:  # of a function around this one
+            continue
+        if node.op_type == "Switch" or (node.op_type == "Call" and function_of(node.operands[0]) is not None):
             found.calls.append(place)
         elif node.op_type == "Load":
             weight, token = node.operands
@@ -105,7 +103,7 @@ def _forget(users: Users, load: Node) -> None:
 def _follows_call(token: Node) -> bool:
     """Whether a call stands between the first token and this one."""
     while True:
-        if any(isinstance(o, Node) and (o.blocks or o.op_type == "Call") for o in token.operands[1:]):
+        if any(isinstance(o, Node) and o.op_type == "Call" for o in token.operands[1:]):
             return True
         before = token.operands[0]
         if not isinstance(before, Node) or before.op_type not in STRUCTURAL:

@@ -6,12 +6,14 @@ updatestate_eliminate.cc]
 What a later pass does to the whole chain stands in `loads` and `enforce`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType
-from dumpsim.graph.effects import has_effect, live_nodes, written_weights
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
+from dumpsim.core.abstract import MonadType, TensorType, TupleType
+from dumpsim.graph.effects import has_effect, written_weights
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
+from dumpsim.graph.mindspore.funcgraph import FuncGraph
+from dumpsim.graph.mindspore.functions import FuncForm
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 
@@ -41,10 +43,11 @@ class _Reads:
 
 
 class _Weaver:
-    def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
-        self.graph = graph
+    def __init__(self, function: FuncGraph, find: Callable[[str], OpDef], calls: Container[int]) -> None:
+        self.function = function
         self.find = find
-        self.token: Value = Constant(value="U", abstract=_U)
+        self.calls = calls  # ids of the calls with effects
+        self.token: Value = Constant(value="U", abstract=_U)  # stands for the formal parameter, too
         self.loads: dict[int, Node] = {}  # live load of each weight
         self.taken: set[int] = set()  # weights that effects take as they are
         self.reads = _Reads()
@@ -52,38 +55,44 @@ class _Weaver:
         self.is_inner = False
         self.zeros = False  # the gradients' zeros read their weights once more; all such Loads are dead in the end
 
-    def weave(self) -> Graph:
-        nodes = live_nodes(self.graph, self.find)
-        effects = [node for node in nodes if has_effect(node, self.find)]
+    def weave(self, *, takes_token: bool) -> None:
+        function = self.function
+        nodes = function.trail
+        effects = [node for node in nodes if id(node) in self.calls or has_effect(node, self.find)]
+        if self._is_plain_call(effects):
+            effects[0].operands.append(self.token)
+            return
         last = effects[-1] if effects else None
         first = next((at for at, node in enumerate(nodes) if is_gradient(node)), -1)
         for at, node in enumerate(nodes):
             self.is_inner = at < first
             if at == first:
-                self.zeros = self.graph.differentiates_weights
-            if node.blocks:
-                self._control(node)
-            if has_effect(node, self.find) and not node.blocks:
+                self.zeros = function.differentiates_weights
+            if id(node) in self.calls:
+                self._read(node)
+                self._collect()
+                self.loads.clear()
+                self._effect(node)
+            elif has_effect(node, self.find):
+                self._collect()
+                for weight in written_weights(node, self.find):
+                    self.loads.pop(id(weight), None)
                 self._effect(node)
             else:
                 self._read(node)
                 self.new.append(node)
-        output = self.graph.output
+        output = function.output
         if isinstance(output, Node) and all(output is not node for node in self.new):
             self._read(output)
         self._finish(last)
-        self.graph.trail = self.new
-        return self.graph
+        if takes_token and isinstance(function.output, Node) and isinstance(self.token, Constant):
+            self._tie(NodeText())  # [observed 2.10]
+        function.trail = self.new
 
-    def _control(self, node: Node) -> None:
-        """Weave the blocks of a control node; what they write is loaded anew after it."""
-        written = written_weights(node, self.find)
-        for weight in written:
-            self.loads.pop(id(weight), None)
-        if written:
-            control_of(node).writes = True  # nothing that reads or writes memory may move in front of it
-        for block in node.blocks:
-            add_monads(block, self.find)
+    def _is_plain_call(self, effects: Sequence[Node]) -> bool:
+        """Whether the only effect of the function is a call that gives its result. [source auto_monad.cc]"""
+        reads = [n for n in self.function.trail if n not in effects and _weights(n)]
+        return len(effects) == 1 and not reads and self.function.output is effects[0] and id(effects[0]) in self.calls
 
     def _read(self, user: Node) -> None:
         """Give a node the Loads of the weights that it reads. [source auto_monad.cc: InsertLoads]"""
@@ -117,9 +126,6 @@ class _Weaver:
         return load
 
     def _effect(self, node: Node) -> None:
-        self._collect()
-        for weight in written_weights(node, self.find):
-            self.loads.pop(id(weight), None)
         self.taken |= {id(operand) for operand in node.operands}
         node.operands.append(self.token)
         self.new.append(node)
@@ -150,12 +156,12 @@ class _Weaver:
 
     def _finish(self, last: Node | None) -> None:
         """Tie the output to the last token. [source auto_monad.cc: AttachMonadToOutput]"""
-        output = self.graph.output
+        output = self.function.output
         if isinstance(output, Parameter) and output.is_weight:  # a network that returns a weight as it is
             end = Node(op_type="Return", operands=[output], abstract=output.abstract)
             self._read(end)
             (output,) = end.operands
-        if not self.graph.is_tied and last is None:
+        if not self.function.is_tied and last is None:
             return
         owner = self.reads.last() if self.reads else last
         self._collect()
@@ -163,16 +169,21 @@ class _Weaver:
             return
         if isinstance(output, Node) and all(output is not node for node in self.new):
             self.new.append(output)
-        text = text_of(owner) if owner is not None else NodeText()
-        abstract: Abstract = output.abstract
-        self.graph.output = Node(
+        self._tie(text_of(owner) if owner is not None else NodeText())
+
+    def _tie(self, text: NodeText) -> None:
+        """Let the result wait for the last token."""
+        output = self.function.output
+        called = isinstance(output, Node) and output.op_type == "Call"  # which has no variable
+        tie = Node(
             op_type="Depend",
             operands=[output, self.token],
-            abstract=abstract,
+            abstract=output.abstract,
             scope=text.call_scope or "Default",
-            text=NodeText(variable=text.call_variable, attrs={"side_effect_propagate": 1}),
+            text=NodeText(variable="" if called else text.call_variable, attrs={"side_effect_propagate": 1}),
         )
-        self.new.append(self.graph.output)
+        self.function.output = tie
+        self.new.append(tie)
 
 
 def _once(loads: Sequence[Node]) -> list[Node]:
@@ -205,6 +216,41 @@ def joined(reads: Sequence[Sequence[Node]]) -> list[Node]:
     return order
 
 
-def add_monads(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
-    """Make reads of weights and side effects explicit."""
-    return _Weaver(graph, find).weave()
+def add_monads(form: FuncForm, find: Callable[[str], OpDef]) -> None:
+    """Make reads of weights and side effects explicit, function by function."""
+    calls, sides = _calls_with_effects(form, find)
+    for function in form.functions:
+        _Weaver(function, find, calls).weave(takes_token=id(function) in sides)
+
+
+def _calls_with_effects(form: FuncForm, find: Callable[[str], OpDef]) -> tuple[set[int], set[int]]:
+    """Ids of the calls of functions that read or write weights, and of the sides of branches that take a token.
+
+    At that stage the sides of a branch still call what follows it, so that effects there count; and a branch in a side
+    that takes a token takes one, too. [source auto_monad.cc: SideEffectFinder; the latter fitted: h_if, h_forif]
+    """
+    own = {
+        id(n) for f in form.functions for n in f.trail if has_effect(n, find) or (n.op_type != "Call" and _weights(n))
+    }
+    calls: set[int] = set()
+    sides: set[int] = set()
+    while True:
+        before = len(calls), len(sides)
+        busy = {id(f) for f in form.functions if any(id(n) in own or id(n) in calls for n in f.trail)}
+        for function in form.functions:
+            late = False
+            for node in reversed(function.trail):
+                if node.op_type == "Call":
+                    effect = any(id(called) in busy for called in form.called_by(node))
+                    if id(node) in form.branches:
+                        effect = effect or late or id(function) in sides
+                        sides.update(id(side) for side in form.called_by(node) if effect)
+                    if effect:
+                        calls.add(id(node))
+                late = late or id(node) in own or id(node) in calls
+        if (len(calls), len(sides)) == before:
+            return calls, sides
+
+
+def _weights(node: Node) -> list[Parameter]:
+    return [value for value in node.operands if isinstance(value, Parameter) and value.is_weight]

@@ -1,17 +1,19 @@
 """MindSpore's passes by name: from a captured network to kernel graphs with names and IR documents."""
 
-from dataclasses import replace
+from collections.abc import Callable
 
 from dumpsim.graph.compilation import Compilation, Draft, OperatorNumbers, Pass
-from dumpsim.graph.graph import Node, text_of
+from dumpsim.graph.graph import Graph, Node, text_of
 from dumpsim.graph.mindspore.actors import MOST_ACTORS, launch_order
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
+from dumpsim.graph.mindspore.closures import lift_closures
 from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
 from dumpsim.graph.mindspore.expand_gradients import expand_gradients
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
+from dumpsim.graph.mindspore.functions import FuncForm, made_functions, number_functions
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
@@ -28,16 +30,29 @@ def _count_functions(state: Compilation) -> None:
     state.functions = function_numbers(state.captured)
 
 
+def _make_functions(state: Compilation) -> None:
+    state.form = made_functions(state.captured)
+
+
+def _form(state: Compilation) -> FuncForm:
+    assert state.form is not None, "the pass make-functions comes first"
+    return state.form
+
+
+def _each(state: Compilation, change: Callable[[FuncGraph], None]) -> None:
+    for function in _form(state).functions:
+        change(function)
+
+
 def _cut(state: Compilation) -> None:
-    pieces = cut(state.captured)
+    pieces = cut(_form(state))
     state.drafts = [Draft(graph=graph, is_own=at in pieces.roots) for at, graph in enumerate(pieces.graphs)]
     state.steps, state.outputs = pieces.steps, pieces.outputs
     state.slots, state.stacks = pieces.slots, pieces.stacks
-    state.functions = replace(state.functions, count=pieces.functions)
 
 
 def _name_for_text(state: Compilation) -> None:
-    """Name the nodes as the front end leaves them; a network with control flow waits for its kernel graphs.
+    """Name the nodes as the front end leaves them.
 
     The forward and backward graphs that PYNATIVE makes of a ``jit`` function are no compiles of a script: they count
     on, and the forward graph, a second copy of the function's, was named once before. [spec vendor 4.1; observed 2.10]
@@ -45,19 +60,19 @@ def _name_for_text(state: Compilation) -> None:
     if not state.captured.is_continued:
         state.numbers.texts.clear()
     state.text_numbers = OperatorNumbers(state.numbers.texts)
-    output = state.captured.output
-    if output is None or any(node.blocks for node in state.captured.trail):
-        return
-    end = Node(op_type="Return", operands=[output], abstract=output.abstract)
     for _ in range(2 if state.captured.is_named_before else 1):
-        name_for_text(FuncGraph(kind="root", label=state.captured.name, result=end), state.text_numbers)
+        name_for_text(_form(state).root, state.text_numbers)
+
+
+def _expand(state: Compilation) -> None:
+    for draft in state.drafts:
+        draft.graph.trail = draft.graph.nodes()
+        expand_composites(draft.graph, state.find)
 
 
 def _name_nodes(state: Compilation) -> None:
     """Name the nodes in IR text and in files; the release ``seed`` has one name for both. [decisions]"""
     graphs = [draft.graph for draft in state.drafts]
-    if any(node.blocks for node in state.captured.trail):
-        _name_by_graphs(state)
     for draft in state.drafts:
         draft.return_name = name_later(draft.graph, draft.order, state.text_numbers)
     name_for_files(graphs, state.numbers.full_name)
@@ -65,17 +80,6 @@ def _name_nodes(state: Compilation) -> None:
         for graph in graphs:
             for node in graph.nodes():
                 text_of(node).full_name = node.full_name
-
-
-def _name_by_graphs(state: Compilation) -> None:
-    """Name the front end's nodes kernel graph by kernel graph. [fitted: exact where no scope is shared]"""
-    for _ in range(state.functions.count):
-        state.text_numbers.full_name("Default", "Return")
-    for draft in state.drafts:
-        for node in draft.graph.nodes():
-            text = text_of(node)
-            if not text.is_backend and not text.full_name:
-                text.full_name = state.text_numbers.full_name(node.scope, node.op_type)
 
 
 def _order_kernels(state: Compilation) -> None:
@@ -110,6 +114,12 @@ def _save(state: Compilation, stage: str) -> None:
         state.saved(stage, outline(state.captured, state.find))
 
 
+def _save_functions(state: Compilation, stage: str) -> None:
+    if state.saved is not None:
+        graphs = [Graph(name=function.name, output=function.output) for function in _form(state).functions]
+        state.saved(stage, [document for graph in graphs for document in outline(graph, state.find)])
+
+
 def _save_kernel_graphs(state: Compilation) -> None:
     for draft in state.drafts if state.saved is not None else ():
         assert state.saved is not None
@@ -124,13 +134,16 @@ PASSES = (
     Pass("drop-dead", lambda state: drop_unused(state.captured, state.find)),
     Pass("simplify", lambda state: simplify(state.captured)),
     Pass("merge-equal", lambda state: merge_equal(state.captured, state.find)),
-    Pass("add-monads", lambda state: add_monads(state.captured, state.find)),
-    Pass("merge-loads", lambda state: merge_loads(state.captured)),
-    Pass("enforce-order", lambda state: enforce_order(state.captured)),
+    Pass("make-functions", _make_functions),
+    Pass("add-monads", lambda state: add_monads(_form(state), state.find)),
+    Pass("merge-loads", lambda state: _each(state, merge_loads)),
+    Pass("number-functions", lambda state: number_functions(_form(state))),
+    Pass("lift-closures", lambda state: lift_closures(_form(state))),
+    Pass("enforce-order", lambda state: _each(state, enforce_order)),
     Pass("name-for-text", _name_for_text),
-    Pass("expand-composites", lambda state: expand_composites(state.captured, state.find)),
-    Pass("save-validated", lambda state: _save(state, "21_validate")),
+    Pass("save-validated", lambda state: _save_functions(state, "21_validate")),
     Pass("cut", _cut),
+    Pass("expand-composites", _expand),
     Pass("adapt-to-kernels", lambda state: [adapt_to_kernels(draft.graph) for draft in state.drafts]),
     Pass("name-nodes", _name_nodes),
     Pass("order-kernels", _order_kernels),

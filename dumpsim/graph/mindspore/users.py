@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 
-from dumpsim.graph.graph import Graph, Node, Value, topological, uses
+from dumpsim.graph.graph import Graph, Node, Value, topological
+from dumpsim.graph.mindspore.funcgraph import FuncGraph
 
-__all__ = ["Users", "settle"]
+__all__ = ["Body", "Users", "settle"]
+
+Body = Graph | FuncGraph
 
 
 class Users:
@@ -13,7 +16,7 @@ class Users:
     A user stands in the list of an operand once for each slot, in the order of the edges' making.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Body) -> None:
         self.graph = graph
         self._users: dict[int, list[tuple[Node, int]]] = {}
         self._kept: list[Value] = []  # whose ids are keys
@@ -65,11 +68,10 @@ class Users:
             self._of(value).append((node, at))
 
 
-def settle(graph: Graph) -> Graph:
+def settle(graph: Body) -> None:
     """Order the trail anew where an operand stands after its user, and drop Loads and tokens that nobody needs."""
     states = ("Load", "UpdateState", "MakeTuple")
     roots = [node for node in graph.trail if node.op_type not in states]
-    order = topological([*roots, graph.output], uses)
+    order = topological([*roots, graph.output])
     own = {id(node) for node in graph.trail}
     graph.trail = [node for node in order if id(node) in own]
-    return graph

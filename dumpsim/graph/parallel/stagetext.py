@@ -13,6 +13,7 @@ from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeR
 from dumpsim.graph.compilation import Find
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied, definition_of, text_of, topological
 from dumpsim.graph.mindspore.attrorder import printing_order
+from dumpsim.graph.mindspore.functions import made_functions
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.ops.printed import attributes
 
@@ -88,7 +89,9 @@ def stage_document(graph: Graph, find: Find, names: NodeNames, title: str) -> Ir
     known: dict[int, Value] = {}
     shown = copied(graph, known)
     names.copies(known, graph)
-    shown = add_monads(shown, find)
+    form = made_functions(shown)
+    add_monads(form, find)
+    shown = replace(shown, output=form.root.output, trail=form.root.trail)
     return _Writer(shown, find, names).write(title)
 
 

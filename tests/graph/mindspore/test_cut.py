@@ -5,10 +5,9 @@ import numpy as np
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant
-from dumpsim.graph.mindspore.cut import CALL_RESULT, cut
-from dumpsim.graph.mindspore.monads import add_monads
+from dumpsim.graph.mindspore.cut import CALL_RESULT
 from dumpsim.graph.program import Branch, Loop, Move, Run
-from dumpsim.ops.table import find
+from tests.graph.compiled import pieces_of
 
 
 def kernels(graph):
@@ -28,30 +27,29 @@ def parts(net):
 
 def test_a_straight_line_is_one_graph_and_one_run(net):
     net.give(net.op("Exp", net.input("x", (3,))))
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     (graph,) = pieces.graphs
     assert kernels(graph) == ["Exp"]
     assert pieces.steps == (Run(graph=0, arguments=(0,), results=(1,)),)
     assert (pieces.outputs, pieces.slots, pieces.stacks) == ((1,), 2, 0)
-    assert (pieces.functions, pieces.roots) == (1, {0})
+    assert pieces.roots == {0}
 
 
 def test_segments_of_a_function_come_before_its_branches(net):
-    pieces = cut(add_monads(parts(net), find))
+    pieces = pieces_of(parts(net))
     assert [kernels(graph) for graph in pieces.graphs] == [["Exp"], ["Add"], ["Tanh"], ["Neg"]]
     assert pieces.roots == {0, 1}
-    assert pieces.functions == 3
     first, branch, last = pieces.steps
     assert (first.graph, last.graph) == (0, 1)
     assert isinstance(branch, Branch)
     assert branch.condition == 1  # the second input
-    assert [[type(step) for step in side] for side in (branch.then, branch.otherwise)] == [[Run, Move]] * 2
-    assert [side[0].graph for side in (branch.then, branch.otherwise)] == [2, 3]
-    assert branch.then[1].target == branch.otherwise[1].target == last.arguments[0]
+    assert [[type(step) for step in side] for side in (branch.then, branch.otherwise)] == [[Move, Run, Move]] * 2
+    assert [side[1].graph for side in (branch.then, branch.otherwise)] == [2, 3]
+    assert branch.then[2].target == branch.otherwise[2].target == last.arguments[0]
 
 
 def test_the_result_of_a_branch_is_a_parameter_of_the_segment_after_it(net):
-    pieces = cut(add_monads(parts(net), find))
+    pieces = pieces_of(parts(net))
     assert [p.name for p in pieces.graphs[1].parameters] == [CALL_RESULT, "x"]
     assert [p.name for p in pieces.graphs[2].parameters] == [""]  # of the segment before
 
@@ -60,7 +58,7 @@ def test_a_side_without_nodes_is_a_move_of_what_it_gives(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     (middle,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [x])
     net.give(middle)
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     (branch,) = pieces.steps
     (move,) = branch.otherwise
     assert isinstance(move, Move)
@@ -76,7 +74,7 @@ def test_a_loop_runs_its_head_and_body_and_names_its_variables(net):
         lambda inside: {"y": net.op("Mul", inside["y"], np.float32(2))},
     )["y"]
     net.give(net.op("Neg", after))
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     assert [kernels(graph) for graph in pieces.graphs] == [["Exp"], ["ReduceSum", "Less"], ["Mul"], ["Neg"]]
     assert pieces.roots == {0}
     (loop,) = [step for step in pieces.steps if isinstance(step, Loop)]
@@ -94,7 +92,7 @@ def test_variables_that_change_places_are_read_before_they_are_written(net):
         lambda inside: {"a": inside["b"], "b": inside["a"]},
     )
     net.give(after["a"], after["b"])
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     (loop,) = [step for step in pieces.steps if isinstance(step, Loop)]
     values = {}
     for step in loop.body:
@@ -108,7 +106,7 @@ def test_a_constant_condition_is_put_into_a_slot(net):
     flag = Constant(value=np.array(True), abstract=TensorType(dtype=dtype("bool"), shape=(), constant=True))
     (middle,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [net.op("Neg", x)])
     net.give(middle)
-    move, branch = cut(add_monads(net.graph, find)).steps
+    move, branch = pieces_of(net.graph).steps
     assert isinstance(move, Move)
     assert move.source is flag
     assert branch.condition == move.target
@@ -122,7 +120,7 @@ def test_the_token_that_a_loop_takes_makes_graphs_without_kernels(net):
         lambda inside: {"y": net.op("Add", inside["y"], w)},
     )["y"]
     net.give(net.op("Neg", after))
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     found = [kernels(graph) for graph in pieces.graphs]
     assert found == [["Mul"], [], ["ReduceSum", "Less"], ["Add"], [], ["Neg"]]
     assert pieces.roots == {0, 1}
@@ -136,9 +134,8 @@ def test_what_follows_a_branch_in_a_loop_is_a_function_of_its_own(net):
         return {"y": net.op("Sin", middle)}
 
     net.give(net.loop({"y": x}, lambda inside: net.op("LogicalNot", flag), body)["y"])
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     assert [kernels(graph) for graph in pieces.graphs] == [["LogicalNot"], ["Sin"], ["Tanh"], ["Neg"]]
-    assert pieces.functions == 7
     assert pieces.roots == set()
 
 
@@ -148,7 +145,7 @@ def test_a_tuple_of_an_earlier_segment_comes_in_by_its_elements(net):
     first = net.op("Concat", pair, 0)
     (middle,) = net.branch(flag, lambda: [net.op("Tanh", first)], lambda: [net.op("Neg", first)])
     net.give(net.op("Add", middle, net.op("Concat", pair, 0)), pair)
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     for graph in pieces.graphs:
         inside = {id(node) for node in graph.nodes()}
         for node in graph.nodes():
@@ -162,7 +159,7 @@ def test_a_tuple_that_a_branch_takes_is_made_again_of_its_elements(net):
     pair = net.op("MakeTuple", net.op("Exp", x), net.op("Neg", x))
     (middle,) = net.branch(flag, lambda: [net.op("Concat", pair, 0)], lambda: [net.op("Concat", pair, -1)])
     net.give(middle)
-    first, *sides = cut(add_monads(net.graph, find)).graphs
+    first, *sides = pieces_of(net.graph).graphs
     assert kernels(first) == ["Exp", "Neg"]
     assert [kernels(side) for side in sides] == [["Concat"], ["Concat"]]
     for side in sides:

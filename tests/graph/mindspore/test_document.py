@@ -8,9 +8,9 @@ import pytest
 from dumpsim.core.irdoc import ConstRef, NodeRef, ParamRef
 from dumpsim.graph.graph import Graph, text_of
 from dumpsim.graph.mindspore.document import document, outline
-from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.table import find
+from tests.graph.compiled import root_of
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def shown(net):
 
     def shown(*outputs, root=True):
         net.give(*outputs)
-        graph = add_monads(net.graph, find)
+        graph = root_of(net.graph, woven_only=True)
         numbers = count(8)
         return document(graph, 3, "Default/Return-op1", find=find, number=lambda: next(numbers), root=root)
 

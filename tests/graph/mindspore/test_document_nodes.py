@@ -12,9 +12,9 @@ from dumpsim.core.irdoc import ConstRef, KernelIo, ParamRef, SourceLine
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, text_of
 from dumpsim.graph.mindspore.cut import CALL_RESULT
 from dumpsim.graph.mindspore.document import document, outline
-from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.table import find
+from tests.graph.compiled import root_of
 
 LINE = SourceLine(path="net.py", line=7, end_line=7, column=0, end_column=4, code="x")
 
@@ -23,7 +23,7 @@ LINE = SourceLine(path="net.py", line=7, end_line=7, column=0, end_column=4, cod
 def shown(net):
     def shown(*outputs, root=True, graph_id=3):
         net.give(*outputs)
-        graph = add_monads(net.graph, find)
+        graph = root_of(net.graph, woven_only=True)
         numbers = count(8)
         return document(graph, graph_id, "Default/Return-op1", find=find, number=lambda: next(numbers), root=root)
 

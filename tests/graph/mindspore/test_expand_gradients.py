@@ -240,5 +240,5 @@ def test_an_operator_without_a_gradient_is_named_with_the_place_in_the_script(ne
 def test_every_pipeline_expands_gradients_in_front_of_what_changes_nodes():
     for names in PIPELINES.values():
         at = names.index("expand-gradients")
-        assert set(names[:at]) <= {"save-captured"}
-        assert names[at + 1] == "drop-custom-gradients"
+        assert set(names[:at]) <= {"save-captured", "shard"}
+        assert "drop-custom-gradients" in names[at + 1 : at + 3]

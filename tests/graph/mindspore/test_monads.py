@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from dumpsim.graph.mindspore.enforce import enforce_order
-from dumpsim.graph.mindspore.loads import merge_loads
-from dumpsim.graph.mindspore.monads import add_monads, joined
-from dumpsim.ops.table import find
+from dumpsim.graph.mindspore.monads import joined
+from tests.graph.compiled import root_of
 
 
 def lines_of(graph):
@@ -23,9 +21,7 @@ def lines_of(graph):
 
 def compiled(net, output):
     net.graph.output = output
-    for passing in (lambda graph: add_monads(graph, find), merge_loads, enforce_order):
-        passing(net.graph)
-    return lines_of(net.graph)
+    return lines_of(root_of(net.graph))
 
 
 @pytest.fixture

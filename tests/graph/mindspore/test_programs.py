@@ -6,10 +6,9 @@ import pytest
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import reverse
 from dumpsim.graph.gradient_control import below
-from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
-from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.ops.table import find
+from tests.graph.compiled import pieces_of
 from tests.graph.described import lines_of, steps_of
 
 TWO = np.float32(2)
@@ -136,8 +135,8 @@ PROGRAMS = {
         _ x: %0 = Mul(_, x); %1 = Cos(%0); %2 = Add(%1, %1); %3 = MakeTuple(%2)
         ?: %0 = Sin(in0); %1 = Tanh(%0); %2 = MakeTuple(%1)
         ?: %0 = Neg(in0); %1 = MakeTuple(%0)
-        steps: 0(0) -> 3; if 1 [2(3) -> 4; 2 = 4] else [3(3) -> 5; 2 = 5]; 1(2,0) -> 6
-        outputs (6,), 7 slots, 0 stacks, 3 functions, roots [0, 1]
+        steps: 0(0) -> 2; if 1 [4 = 2; 2(4) -> 5; 3 = 5] else [6 = 2; 3(6) -> 7; 3 = 7]; 1(3,0) -> 8
+        outputs (8,), 9 slots, 0 stacks, roots [0, 1]
     """,
     two_branches: """
         _: %0 = Exp(_); %1 = Mul(%0, 2.0); %2 = MakeTuple(%0, %1)
@@ -145,18 +144,18 @@ PROGRAMS = {
         ?: %0 = Sin(in0); %1 = MakeTuple(%0)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
         x: %0 = Neg(x); %1 = MakeTuple(%0)
-        steps: if 1 [3(0) -> 4; 2 = 4] else [4(0) -> 5; 2 = 5]; 0(2) -> 6,7; if 1 [2(6) -> 8; 3 = 8] else [3 =
-          6]; 1(3,2,7) -> 9,10
-        outputs (9, 10), 11 slots, 0 stacks, 5 functions, roots [0, 1]
+        steps: if 1 [3(0) -> 3; 2 = 3] else [4(0) -> 4; 2 = 4]; 0(2) -> 5,6; if 1 [8 = 5; 2(8) -> 9; 7 = 9] else
+          [10 = 5; 7 = 10]; 1(7,2,6) -> 11,12
+        outputs (11, 12), 13 slots, 0 stacks, roots [0, 1]
     """,
     nested: """
         x: %0 = Sin(x); %1 = MakeTuple(%0)
         _: %0 = Cos(_); %1 = MakeTuple(%0)
         ?: %0 = Tanh(in0); %1 = MakeTuple(%0)
         ?: %0 = Neg(in0); %1 = MakeTuple(%0)
-        steps: if 1 [0(0) -> 4; if 1 [2(4) -> 5; 3 = 5] else [3(4) -> 6; 3 = 6]; 1(3) -> 7; 2 = 7] else [2 =
-          0]
-        outputs (2,), 8 slots, 0 stacks, 5 functions, roots []
+        steps: if 1 [0(0) -> 3; if 1 [5 = 3; 2(5) -> 6; 4 = 6] else [7 = 3; 3(7) -> 8; 4 = 8]; 1(4) -> 9; 2 = 9]
+          else [2 = 0]
+        outputs (2,), 10 slots, 0 stacks, roots []
     """,
     loop_twice: """
         x: %0 = Exp(x); %1 = MakeTuple(%0)
@@ -166,9 +165,10 @@ PROGRAMS = {
         y: %0 = ReduceSum(y, [], False, False); %1 = Less(%0, 9.0); %2 = MakeTuple(%1)
         y ?: %0 = Add(y, in1); %1 = MakeTuple(%0)
         y ?: %0 = Cos(y); %1 = MakeTuple(%0, in1); %2 = MakeTuple(%1)
-        steps: 0(0) -> 2; 1 = 2; while [1(1) -> 3] 3 [2(1) -> 4; 1 = 4]; 3(0,1) -> 6,7; 5 = 6; while [4(5) ->
-          8] 8 [5(5,7) -> 9; 5 = 9]; 6(5,7) -> 10,11
-        outputs (10, 11), 12 slots, 0 stacks, 7 functions, roots [0]
+        steps: 0(0) -> 1; 4 = 1; while [1(4) -> 5] 5 [6 = 4; 2(6) -> 7; 4 = 7]; 8 = 4; 3(0,8) -> 9,10; 13 = 10;
+          14 = 9; while [4(14) -> 15] 15 [16 = 14; 17 = 13; 5(16,17) -> 18; 13 = 17; 14 = 18]; 19 = 14; 20 = 13;
+          6(19,20) -> 21,22; 11 = 21; 12 = 22; 2 = 11; 3 = 12
+        outputs (2, 3), 23 slots, 0 stacks, roots [0]
     """,
     branch_in_loop: """
         x: %0 = Exp(x); %1 = MakeTuple(%0)
@@ -177,75 +177,80 @@ PROGRAMS = {
         y: %0 = Tanh(y); %1 = MakeTuple(%0)
         y: %0 = Neg(y); %1 = MakeTuple(%0)
         y z: %0 = Add(y, z); %1 = MakeTuple(%0)
-        steps: 0(0) -> 4; 2 = 4; 3 = 0; while [1(1) -> 5] 5 [if 1 [3(2) -> 7; 6 = 7] else [4(2) -> 8; 6 = 8];
-          2(6) -> 9; 10 = 2; 2 = 9; 3 = 10]; 5(2,3) -> 11
-        outputs (11,), 12 slots, 0 stacks, 7 functions, roots [0]
+        steps: 0(0) -> 2; 4 = 2; 5 = 0; while [1(1) -> 6] 6 [7 = 4; if 1 [9 = 7; 3(9) -> 10; 8 = 10] else [11 =
+          7; 4(11) -> 12; 8 = 12]; 13 = 8; 14 = 7; 2(13) -> 15; 4 = 15; 5 = 14]; 16 = 4; 17 = 5; 5(16,17) -> 18;
+          3 = 18
+        outputs (3,), 19 slots, 0 stacks, roots [0]
     """,
     write: """
-        w _: %0 = Load(w, U); %1 = Exp(%0); %2 = Add(_, %1); %3 = UpdateState(U, %0); %4 = Depend(%2, %3); %5
-          = MakeTuple(%4)
-        w x: %0 = Assign(w, x, U); %1 = MakeTuple(%0); %2 = UpdateState(U, %0); %3 = Depend(%1, %2); %4 =
-          MakeTuple(%3)
-        x: %0 = Neg(x); %1 = MakeTuple(%0)
+        _ w: %0 = UpdateState(U, _); %1 = Load(w, %0); %2 = Exp(%1); %3 = Add(_, %2); %4 = UpdateState(%0, %1);
+          %5 = Depend(%3, %4); %6 = MakeTuple(%5)
+        w x: %0 = Assign(w, x, U); %1 = UpdateState(U, %0); %2 = Depend(%0, %1); %3 = MakeTuple(%2)
+        x: %0 = Neg(x); %1 = Depend(%0, U); %2 = MakeTuple(%1)
         steps: if 1 [1(0) -> 3; 2 = 3] else [2(0) -> 4; 2 = 4]; 0(2) -> 5
-        outputs (5,), 6 slots, 0 stacks, 3 functions, roots [0]
+        outputs (5,), 6 slots, 0 stacks, roots [0]
     """,
     gradient: """
         x: %0 = ReduceSum(x, [], False, False); %1 = Greater(%0, 0.0); %2 = MakeTuple(%1)
         -: %0 = MakeTuple()
-        _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [3]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 =
-          MakeTuple(_, %3); %5 = MakeTuple(%4)
+        _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [3]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(_,
+          %3); %5 = MakeTuple(%4)
         x: %0 = Exp(x); %1 = MakeTuple(%0)
-        ? x: %0 = Mul(in0, x); %1 = MakeTuple(%0)
+        ? x: %0 = Mul(in0, x); %1 = MakeTuple(%0, in0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
         x ?: %0 = Mul(x, in1); %1 = MakeTuple(%0, in1); %2 = AddN(%1); %3 = MakeTuple(%2)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
-        -: %0 = MakeTuple()
+        ?: %0 = MakeTuple(in0, [0.0, 0.0, 0.0], in0); %1 = MakeTuple(%0)
         ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0)
-        steps: 0(0) -> 5; if 5 [3(0) -> 6; 4(6,0) -> 7; 1 = 7; 2 = 6; 3 = [0.0, 0.0, 0.0]] else [6(0) -> 8; 1
-          = 8; 2 = [0.0, 0.0, 0.0]; 3 = 8]; if 5 [5(0,2) -> 9; 4 = 9] else [8(3) -> 10; 4 = 10]; 2(4,1) ->
-          11,12
-        outputs (11, 12), 13 slots, 0 stacks, 5 functions, roots [0, 1, 2]
+        steps: 0(0) -> 1; if 1 [3(0) -> 5; 4(5,0) -> 6,7,8; 2 = 6; 3 = 7; 4 = 8] else [6(0) -> 9; 7(9) ->
+          10,11,12; 2 = 10; 3 = 11; 4 = 12]; if 1 [14 = 3; 5(0,14) -> 15; 13 = 15] else [16 = 4; 8(16) -> 17; 13
+          = 17]; 2(13,2) -> 18,19
+        outputs (18, 19), 20 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_weight: """
         x: %0 = ReduceSum(x, [], False, False); %1 = Greater(%0, 0.0); %2 = MakeTuple(%1)
-        -: %0 = MakeTuple()
+        _ _ _ _: %0 = MakeTuple(_, _, _, _); %1 = UpdateState(U, %0); %2 = MakeTuple(%1)
         _ _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [3]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 =
-          MakeTuple(_, %3, _); %5 = MakeTuple(%4)
-        w x: %0 = Exp(x); %1 = Load(w, U); %2 = TensorMove(%1); %3 = MakeTuple(%0, %2)
+          MakeTuple(_, %3, _); %5 = Depend(%4, 2); %6 = MakeTuple(%5)
+        w x: %0 = Exp(x); %1 = Load(w, U); %2 = MakeTuple(%0, %1)
         ? ?: %0 = Mul(in1, in0); %1 = MakeTuple(%0, in0, in1, [0.0, 0.0, 0.0]); %2 = UpdateState(U, in0); %3 =
           Depend(%1, %2); %4 = MakeTuple(%3)
-        ? ?: %0 = Mul(in0, in1); %1 = MakeTuple(%0)
+        ? ?: %0 = Mul(in0, in1); %1 = MakeTuple(%0, in1); %2 = MakeTuple(%1)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
-        -: %0 = MakeTuple()
-        ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0)
-        steps: 0(0) -> 7; if 7 [3(0) -> 8,9; 4(9,8) -> 10,11,12,13; 1 = 10; 2 = 11; 3 = 12; 4 = 13] else [6(0)
-          -> 14; 1 = 14; 2 = [0.0, 0.0, 0.0]; 3 = [0.0, 0.0, 0.0]; 4 = 14]; if 7 [5(2,3) -> 15; 5 = 15; 6 = 3]
-          else [8(4) -> 16; 5 = 16; 6 = [0.0, 0.0, 0.0]]; 2(5,1,6) -> 17,18,19
-        outputs (17, 18, 19), 20 slots, 0 stacks, 5 functions, roots [0, 1, 2]
+        ?: %0 = MakeTuple(in0, [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], in0); %1 = Depend(%0, U); %2 = MakeTuple(%1)
+        ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
+        steps: 0(0) -> 1; if 1 [3(0) -> 6,7; 4(7,6) -> 8,9,10,11; 2 = 8; 3 = 9; 4 = 10; 5 = 11] else [6(0) ->
+          12; 7(12) -> 13,14,15,16; 2 = 13; 3 = 14; 4 = 15; 5 = 16]; 1(2,3,4,5) -> ; if 1 [19 = 3; 20 = 4;
+          5(19,20) -> 21,22; 17 = 21; 18 = 22] else [23 = 5; 8(23) -> 24,25; 17 = 24; 18 = 25]; 2(17,2,18) ->
+          26,27,28
+        outputs (26, 27, 28), 29 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_loop: """
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)
         w x: %0 = Load(w, U); %1 = UpdateState(U, %0); %2 = Mul(x, %0); %3 = MakeTuple(%1, %2)
-        -: %0 = MakeTuple()
-        x _ _: %0 = MakeTuple(x, _, _); %1 = MakeTuple(%0)
-        w ? ? ?: %0 = Load(w, U); %1 = Mul(%0, in2); %2 = Mul(in1, in2); %3 = MakeTuple(in3, %2); %4 =
-          AddN(%3); %5 = MakeTuple(%1, %4); %6 = UpdateState(U, %0); %7 = Depend(%5, %6); %8 = MakeTuple(%7)
-        steps: 1 = 0; while [0(1) -> 2] 2 counted 0 [1(1) -> 3; keep 1 (1); 1 = 3]; 4 = [1.0, 1.0]; 5 = [0.0,
-          0.0]; repeat 0 [restore 1 (6); 4(6,4,5) -> 7,8; 4 = 7; 5 = 8]; 3(1,4,5) -> 9,10,11
-        outputs (9, 10, 11), 12 slots, 2 stacks, 5 functions, roots []
+        _ _ _: %0 = MakeTuple(_, _, _); %1 = UpdateState(2, %0); %2 = Depend(%0, %1); %3 = MakeTuple(%2)
+        _ _ x _ _: %0 = MakeTuple(x, _, _); %1 = MakeTuple(_, _); %2 = UpdateState(U, %1); %3 = Depend(%0, %2);
+          %4 = MakeTuple(%3)
+        w ? ? ?: %0 = Load(w, U); %1 = Mul(%0, in2); %2 = Mul(in1, in2); %3 = MakeTuple(in3, %2); %4 = AddN(%3);
+          %5 = MakeTuple(%1, %4); %6 = UpdateState(U, %0); %7 = Depend(%5, %6); %8 = MakeTuple(%7)
+        steps: 4 = 0; while [0(4) -> 5] 5 counted 0 [6 = 4; 1(6) -> 7; keep 1 (6); 4 = 7]; 11 = 4; 12 = [1.0,
+          1.0]; 13 = [0.0, 0.0]; repeat 0 [restore 1 (14); 4(14,12,13) -> 17,18; 15 = 17; 16 = 18; 12 = 15; 13 =
+          16]; 3(12,13,11,12,13) -> 19,20,21; 1 = 19; 2 = 20; 3 = 21
+        outputs (1, 2, 3), 22 slots, 2 stacks, roots []
     """,
     gradient_loop2: """
         x: %0 = Exp(x); %1 = MakeTuple(%0)
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)
         x w n: %0 = Add(n, x); %1 = Sin(x); %2 = Mul(%1, w); %3 = MakeTuple(%0, %1, %2)
-        _ ? _ x n _: %0 = Add(x, n); %1 = Mul(_, in1); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 =
-          MakeTuple(%0, %3, _); %5 = MakeTuple(%4)
-        ? w ? ? ? ?: %0 = Mul(in4, in2); %1 = MakeTuple(in5, %0); %2 = AddN(%1); %3 = Mul(w, in2); %4 =
-          Cos(in0); %5 = Mul(%3, %4); %6 = MakeTuple(%5, in3); %7 = AddN(%6); %8 = MakeTuple(%2, %7)
-        steps: 0(0) -> 4; 2 = 0; 3 = 4; while [1(2) -> 5] 5 counted 0 [2(2,1,3) -> 6,7,8; keep 1 (7,2); 2 = 8;
-          3 = 6]; 9 = [1.0, 1.0]; 10 = [1.0, 1.0]; 11 = [0.0, 0.0]; repeat 0 [restore 1 (12,13);
-          4(13,1,9,10,12,11) -> 14,15; 9 = 15; 11 = 14]; 3(10,4,9,2,3,11) -> 16,17,18
-        outputs (16, 17, 18), 19 slots, 2 stacks, 5 functions, roots [0]
+        _ ? _ x n _: %0 = Add(x, n); %1 = Mul(_, in1); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(%0,
+          %3, _); %5 = MakeTuple(%4)
+        ? ? ? ? w ?: %0 = Mul(w, in1); %1 = Cos(in3); %2 = Mul(%0, %1); %3 = MakeTuple(%2, in5); %4 = AddN(%3);
+          %5 = Mul(in0, in1); %6 = MakeTuple(in2, %5); %7 = AddN(%6); %8 = MakeTuple(%4, in5, %7); %9 =
+          MakeTuple(%8)
+        steps: 0(0) -> 2; 6 = 2; 7 = 0; 8 = 2; while [1(7) -> 9] 9 counted 0 [10 = 7; 11 = 8; 12 = 6; 2(10,1,11)
+          -> 13,14,15; keep 1 (14,10); 6 = 12; 7 = 15; 8 = 13]; 16 = 7; 17 = 8; 18 = 6; 19 = [1.0, 1.0]; 20 =
+          [1.0, 1.0]; 21 = [0.0, 0.0]; repeat 0 [restore 1 (22,23); 4(22,19,21,23,1,20) -> 27,28,29; 24 = 27; 25
+          = 28; 26 = 29; 19 = 24; 20 = 25; 21 = 26]; 3(20,18,19,16,17,21) -> 30,31,32; 3 = 30; 4 = 31; 5 = 32
+        outputs (3, 4, 5), 33 slots, 2 stacks, roots [0]
     """,
 }
 
@@ -253,14 +258,11 @@ PROGRAMS = {
 @pytest.mark.parametrize("build", PROGRAMS, ids=lambda build: build.__name__)
 def test_program(net, build):
     build(net)
-    pieces = cut(add_monads(net.graph, find))
+    pieces = pieces_of(net.graph)
     rows = [
         f"{' '.join(p.name or '?' for p in graph.parameters) or '-'}: {'; '.join(lines_of(graph))}"
         for graph in pieces.graphs
     ]
     rows.append(f"steps: {steps_of(pieces.steps)}")
-    rows.append(
-        f"outputs {pieces.outputs}, {pieces.slots} slots, {pieces.stacks} stacks, {pieces.functions} functions, "
-        f"roots {sorted(pieces.roots)}"
-    )
+    rows.append(f"outputs {pieces.outputs}, {pieces.slots} slots, {pieces.stacks} stacks, roots {sorted(pieces.roots)}")
     assert " ".join(rows).split() == PROGRAMS[build].split()
