@@ -34,6 +34,11 @@ def instance_hash(full_name: str, index: int) -> int:
     return hashed(f"{full_name}_{index}")
 
 
+def _count(step: Transfer) -> int:
+    """How many named operators a step takes."""
+    return 3 if isinstance(step, Join) and step.axis else 1
+
+
 class Inserter:
     """Makes nodes for one rank.
 
@@ -112,16 +117,18 @@ class Inserter:
         beside : Node
             The consumer, whose scope they take.
         source : str
-            Full name of the operator that made the value.
+            Full name of the operator that made the value, or of the Reshape that gives way.
         replaced : bool
-            They take the place of the script's Reshape, and are named otherwise.
+            They take the place of the script's Reshape, and are named from the last one on.
         """
-        number = 0
+        number, turn = 0, 1
+        if replaced:
+            number, turn = sum(_count(step) for step in steps) - 1, -1
 
         def put(op_type: str, operands: Sequence[Any], **about: Any) -> Node:
             nonlocal number
             name = f"redistribution_op_{instance_hash(source, number)}"
-            number += 1
+            number += turn
             if not replaced:
                 name += f"{op_type}_"
                 about["shown"] = {**about.get("shown", {}), **_KEPT}
@@ -173,7 +180,7 @@ class Inserter:
 
     def reduced(self, node: Node, kind: str, ranks: Sequence[int], name: str, dtype: Any) -> Node:
         """The communication after an operator whose result is in parts on several ranks."""
-        instance = f"forward_op_{instance_hash(name, 0)}"
+        instance = f"forward_op_{instance_hash(name, int(kind == 'mean'))}"  # numbered from the last one
         if kind == "scatter":
             attrs = {"op": "sum", **self.group(ranks), "rank_size": len(ranks)}
             return self.node("ReduceScatter", [node], node, instance, attrs=attrs, shown=self._shown(ranks))
@@ -181,7 +188,7 @@ class Inserter:
         found = self.node("AllReduce", [node], node, instance, attrs=attrs, shown=self._shown(ranks))
         if kind == "mean":
             count = np.array(len(ranks), dtype)
-            found = self.node("RealDiv", [found, count], node, f"forward_op_{instance_hash(name, 1)}")
+            found = self.node("RealDiv", [found, count], node, f"forward_op_{instance_hash(name, 0)}")
         return found
 
     # -- training

@@ -8,7 +8,7 @@ from typing import Any
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.tensorlayout import TensorLayout
-from dumpsim.graph.graph import Constant, Graph, Node, Value, topological
+from dumpsim.graph.graph import Constant, Graph, Node, Value, topological, uses
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, outputs_of
 from dumpsim.graph.parallel.rules import default_strategy, scheme_of
 from dumpsim.graph.parallel.scheme import (
@@ -79,6 +79,8 @@ def is_cut(node: Node) -> bool:
 def forward_nodes(graph: Graph) -> list[Node]:
     """The nodes of the forward pass in the order of the program; all of them where no gradient is taken.
 
+    What else follows from the arguments, before any gradient, belongs to it, too.
+
     Raises
     ------
     UnsupportedError
@@ -87,7 +89,15 @@ def forward_nodes(graph: Graph) -> list[Node]:
     gradients = [node for node in graph.trail if node.op_type == GRADIENT]
     if gradients:
         wanted = {id(node) for node in topological(outputs_of(node) for node in gradients)}
-        found = [node for node in graph.trail if id(node) in wanted]
+        arguments = {id(p) for p in graph.parameters if not p.is_weight}
+        behind: set[int] = set()  # gradients, and what follows from them
+        for node in graph.trail:
+            operands = {id(value) for value in uses(node)}
+            if node.op_type == GRADIENT or operands & behind:
+                behind.add(id(node))
+            elif operands & arguments:
+                arguments.add(id(node))
+        found = [node for node in graph.trail if id(node) in wanted or id(node) in arguments]
     else:
         found = list(graph.trail)
     for node in found:

@@ -242,8 +242,11 @@ def _gather(op: Operator) -> Scheme:
         outputs=[[*labels, *columns]],
         reduction=Reduction("sum", ("p",)) if rows else None,
     )
+    if not rows:
+        return scheme
+    scheme = replace(scheme, repeats_left=True)
     count = op.shapes[1][0] if op.shapes[1] else 1
-    if rows and table[0] == op.devices and count % table[0] == 0:  # every rank keeps its part of the sum
+    if all(cut == 1 for cut in (*ids, *table[1:])) and count % table[0] == 0:  # every rank keeps its part of the sum
         return replace(scheme, outputs=[["p", *scheme.outputs[0][1:]]], reduction=Reduction("scatter", ("p",)))
     return scheme
 

@@ -84,6 +84,8 @@ class Scheme:
     inputs, outputs : sequence of sequence of (str or None)
         For each axis the device dimension that cuts it.
     reduction : Reduction, optional
+    repeats_left : bool
+        Repeated calculation is on the left of the device matrix.
     local : mapping of int to object
         Operands whose values are others for the part of one rank, by their place in the call.
     """
@@ -92,6 +94,7 @@ class Scheme:
     inputs: Sequence[Labels]
     outputs: Sequence[Labels]
     reduction: Reduction | None = None
+    repeats_left: bool = False
     local: Mapping[int, Any] = field(default_factory=dict)
 
 
@@ -105,7 +108,7 @@ class Layouts:
 
 
 def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
-    """The layouts of a scheme over all devices; what it does not use is repeated calculation, on the right.
+    """The layouts of a scheme over all devices; what it does not use is repeated calculation.
 
     Raises
     ------
@@ -118,8 +121,9 @@ def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
         raise refused(operator, f"it needs {used} of {operator.devices} devices")
     repeats = operator.devices // used
     if repeats > 1:
-        matrix.append(repeats)
-    place = {label: at for at, (label, _) in enumerate(scheme.matrix)}
+        matrix.insert(0 if scheme.repeats_left else len(matrix), repeats)
+    front = int(repeats > 1 and scheme.repeats_left)
+    place = {label: at + front for at, (label, _) in enumerate(scheme.matrix)}
     last = len(matrix) - 1
 
     def layout(labels: Labels, shape: tuple[int, ...]) -> TensorLayout:

@@ -26,6 +26,7 @@ from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.sharding import Sharding
 from dumpsim.graph.parallel.stagetext import NodeNames, name_early, stage_document
 from dumpsim.graph.parallel.tensordumps import name_by_number, place_tensordumps
+from dumpsim.graph.parallel.transfer import Reshape, Transfer
 from dumpsim.graph.parallel.virtual import with_virtual
 
 __all__ = ["shard"]
@@ -119,13 +120,14 @@ class _Sharder:
         self._optimizer_cuts: dict[str, TensorLayout] = {}
         self._dataset: Node | None = None
         self._names: dict[int, str] = {}
+        self._numbers = OperatorNumbers()
         self._wanted: dict[tuple[int, int], TensorLayout] = {}  # by node and operand
         self._users: dict[int, list[Edge]] = {}
         self._replaced: dict[int, Value] = {}  # by node what stands in its place
         self._results: dict[int, tuple[TensorLayout, ...]] = {}  # layouts of the outputs of nodes
         self._types: dict[int, list[Abstract]] = {}  # of the operands of operators, before the pass
         self._pending: dict[int, _Source] = {}  # by Reshape: what the next one starts from
-        self._outputs: list[tuple[Edge | None, TensorLayout, tuple[int, ...]]] = []
+        self._outputs: list[tuple[Edge | None, Value, TensorLayout, tuple[int, ...]]] = []
         self._wanted_outputs: dict[tuple[int, int], TensorLayout] = {}
         self._made: list[Node] = []
         self._insert = Inserter(settings, self._made)
@@ -224,7 +226,7 @@ class _Sharder:
 
     def _name(self) -> None:
         """Name the operators: what the pass inserts is named after them."""
-        numbers = OperatorNumbers()
+        numbers = self._numbers
         roots: Sequence[Value | None] = self._losses or [self._graph.output]
         for node in [*topological(roots), *self._forward]:
             if id(node) not in self._names:
@@ -333,10 +335,13 @@ class _Sharder:
         return self._moved(source, wanted, node, replaced=False)
 
     def _moved(self, source: _Source, wanted: TensorLayout, node: Node, *, replaced: bool) -> Value:
-        steps = redistribution(source.layout, wanted, self._settings.rank, all_to_all=self._settings.enable_alltoall)
+        steps = self._steps(source, wanted)
         return self._insert.redistribute(
             self._now(source.value), steps, source.layout.slice_shape, node, source.name, replaced=replaced
         )
+
+    def _steps(self, source: _Source, wanted: TensorLayout) -> list[Transfer]:
+        return redistribution(source.layout, wanted, self._settings.rank, all_to_all=self._settings.enable_alltoall)
 
     def _sliced(self, value: Constant, wanted: TensorLayout) -> Value:
         if wanted.is_whole or not isinstance(value.abstract, TensorType):
@@ -390,6 +395,7 @@ class _Sharder:
         if node.op_type == "Gather" and reduction is not None:
             ids = self._types[id(node)][1]
             assert isinstance(ids, TensorType)
+            self._names[id(node)] = self._numbers.full_name(node.scope, node.op_type)  # it is made anew
             last = look_up(node, ids.dtype, plan, self._insert, self._settings.rank)
         if reduction is not None and len(plan.layouts.group) > 1:
             assert isinstance(node.abstract, TensorType)
@@ -416,13 +422,13 @@ class _Sharder:
         if wanted is None:
             wanted = TensorLayout.whole(node.abstract.shape, self._devices)
         self._results[id(node)] = (wanted,)
-        before = len(self._made)
-        value = self._moved(source, wanted, node, replaced=True)
-        self._replaced[id(node)] = value
-        if len(self._made) > before:
-            text, last = text_of(node), text_of(self._made[-1])
-            last.variable = last.variable or text.variable
-            last.call_variable = last.call_variable or text.call_variable
+        steps = self._steps(source, wanted)
+        if steps == [Reshape(node.abstract.shape)]:  # nothing is cut: it stays
+            node.operands = [self._now(source.value), constant(node.abstract.shape)]
+            self._made.append(node)
+            return
+        source = replace(source, name=self._names[id(node)])
+        self._replaced[id(node)] = self._moved(source, wanted, node, replaced=True)
 
     def _layout_after(self, node: Node) -> tuple[TensorLayout | None, bool]:
         """What the first user of a Reshape wants, behind nodes that pass it on; and whether another Reshape follows."""
@@ -465,7 +471,7 @@ class _Sharder:
                 continue
             cuts = self._output_cuts(value.abstract.shape)
             layout = self._dataset_layout(value.abstract.shape, cuts)
-            self._outputs.append((edge, layout, cuts))
+            self._outputs.append((edge, value, layout, cuts))
             self._wanted_outputs.setdefault((id(root), index), layout)
 
     def _output_cuts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -478,9 +484,7 @@ class _Sharder:
 
     def _mark_outputs(self) -> None:
         """Bring the results of an evaluation into their layouts and mark them."""
-        for edge, layout, cuts in self._outputs:
-            value = edge.value if edge is not None else self._graph.output
-            assert value is not None
+        for edge, value, layout, cuts in self._outputs:
             root, _ = source_of(value)
             source = self._source(value)
             if source is None or not isinstance(root, Node):

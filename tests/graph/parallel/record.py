@@ -1,12 +1,14 @@
 """Compile sharded nets with real MindSpore: ``python record.py --python PYTHON --into FOLDER NET.py...``.
 
-For each script, ``FOLDER/<net>/`` then holds ``net.py``, ``begin.ir``, ``end.ir`` and, where the compiler got that far,
-``validate.ir``; ``refused.txt`` holds the error instead, if sharding failed. MindSpore is imported once; each net
+For each script, ``FOLDER/<net>/`` then holds ``net.py``, ``begin.ir`` and ``end.ir``;
+``refused.txt`` holds the error instead, if sharding failed. MindSpore is imported once; each net
 compiles in a fork of that process.
 """
 
 import argparse
 import importlib
+import json
+import lzma
 import os
 import re
 import shutil
@@ -82,12 +84,29 @@ def _collect(folder: Path) -> str:
     return "refused"
 
 
+def pack(folder: Path) -> dict[str, dict[str, str]]:
+    """The recorded nets of a folder by name: script and both stages, without source lines."""
+    found = {}
+    for net in sorted(folder.iterdir()):
+        if (net / "end.ir").exists():
+            stages = {name: re.sub(r"\n *# In file [^\n]*", "", (net / f"{name}.ir").read_text()) for name in _STAGES}
+            found[net.name] = {"script": (net / "net.py").read_text(), **stages}
+    return found
+
+
+def store(nets: dict[str, dict[str, str]], path: Path) -> None:
+    """Write recorded nets into one compressed file."""
+    text = json.dumps(nets, separators=(",", ":"))
+    path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default="python")
     parser.add_argument("--into", type=Path)
     parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--pack", type=Path, help="a file for all recorded nets of the folder")
     parser.add_argument("scripts", nargs="*", type=Path)
     given = parser.parse_args()
     if given.serve:
@@ -113,6 +132,8 @@ def main() -> None:
                 pass
             print(f"{script.stem} {_collect(folder)} {time.monotonic() - begun:.1f} s", flush=True)
         server.stdin.close()
+    if given.pack is not None:
+        store(pack(given.into), given.pack)
 
 
 if __name__ == "__main__":
