@@ -12,6 +12,7 @@ __all__ = [
     "FILE",
     "ITEMS",
     "KERNEL_DATA",
+    "LISTS",
     "LIST_ITEMS",
     "STATISTICS",
     "WATCHER",
@@ -79,6 +80,19 @@ STATISTICS = MappingProxyType(
         "Nan": "nan",
         "Negative Inf": "negative_inf",
         "Positive Inf": "positive_inf",
+    }
+)
+# the items that are lists, and those of the members of dump_list
+LISTS = MappingProxyType(
+    {
+        "dump_stats": "Which statistics; needs dump_data stats.",
+        "dump_list": "Models, with what to dump of them; an empty list means every model.",
+        "model_name": "Of a member of dump_list: the model; without it any model.",
+        "layer": "Of a member of dump_list: names of operators; in watch mode those after which outputs are read.",
+        "watcher_nodes": "Of a member of dump_list, in watch mode: operators whose outputs are read.",
+        "optype_blacklist": "Of a member of dump_list: inputs and outputs that are left out, by operator type.",
+        "opname_blacklist": "Of a member of dump_list: inputs and outputs that are left out, by operator name.",
+        "opname_range": "Of a member of dump_list: first and last operator in execution order; needs dump_level op.",
     }
 )
 LIST_ITEMS = ("model_name", "layer", "watcher_nodes", "optype_blacklist", "opname_blacklist", "opname_range")

@@ -13,6 +13,7 @@ from typing import Any
 from dumpsim.core.codes import MEANINGS, RUNTIME_CODES
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.modes import kernelbykernel, wholegraph
+from dumpsim.modes.aclitems import ITEMS, LISTS
 from dumpsim.modes.dialect import Field, Row, Rule, Section
 from dumpsim.modes.profile import CHOICES, Profile, find, names
 
@@ -187,6 +188,7 @@ def _topics(word: str) -> Iterator[Topic]:
     for row in _rows():
         if isinstance(row, Field) and row.name == name:
             yield _field(row)
+    yield from _acl_item(name)
     if name in _profile_fields():
         yield _profile_field(name)
     if word.upper() in _VARIABLES:
@@ -204,6 +206,11 @@ def _topics(word: str) -> Iterator[Topic]:
     if code:
         yield from _code(code[0])
         return
+    vendor = re.search(r"\bEP\d{4}\b", word.upper())
+    for ours, meaning in MEANINGS.items() if vendor else ():
+        if vendor and vendor[0] in meaning.says:
+            yield from _code(ours)
+            return
     for number in re.findall(r"\b[1-5]0\d{4}\b", word):
         if int(number) in RUNTIME_CODES:
             text = RUNTIME_CODES[int(number)]
@@ -215,6 +222,18 @@ def _topics(word: str) -> Iterator[Topic]:
         yield from said or _mentioned(word)
 
 
+def _acl_item(name: str) -> Iterator[Topic]:
+    """An item of an ACL config."""
+    for item in ITEMS:
+        if item.name == name:
+            facts = [("allowed", ", ".join(item.allowed)), ("default", item.default)]
+            shown = tuple(fact for fact in facts if fact[1])
+            yield Topic(name=name, kind="item of an ACL config", text=item.about, facts=shown, source="spec ge 2.1")
+    if name in LISTS:
+        text = LISTS[name]
+        yield Topic(name=name, kind="item of an ACL config", text=text, source="spec ge 2.1, 2.6, 2.8")
+
+
 def _rows() -> tuple[Row, ...]:
     """The rows of all dialects; a row that two of them share once."""
     shared = set(map(id, kernelbykernel.ROWS))
@@ -223,6 +242,7 @@ def _rows() -> tuple[Row, ...]:
 
 def _known() -> list[str]:
     fields = [row.name for row in _rows() if isinstance(row, Field)]
+    fields += [*(item.name for item in ITEMS), *LISTS]
     return [*fields, *_profile_fields(), *_VARIABLES, *_SETTINGS, *_SUBJECTS, *MEANINGS, *(row.code for row in _rows())]
 
 

@@ -313,3 +313,20 @@ def test_the_command_shows_all_findings(directory):
     schema = CliRunner().invoke(app, ["check", "--schema", "config", "--dialect", "acl"])
     assert json.loads(schema.output)["properties"]["dump"]["properties"]["dump_mode"]["default"] == "output"
     assert CliRunner().invoke(app, ["check", "acl.json", "--dialect", "ackl"]).exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("dump_scene", "watch mode"),
+        ("opname_range", "execution order"),
+        ("EP0005", "exclude each other"),
+        ("dump_scnee", ""),
+    ],
+)
+def test_explain_knows_items_and_codes(word, text):
+    found = CliRunner().invoke(app, ["explain", word])
+    if text:
+        assert text in found.output
+    else:
+        assert "dump_scene" in str(found.exception)  # the nearest word
