@@ -218,6 +218,19 @@ def _scaled_softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> An
     return np.where(scaled > threshold, x, _softplus(scaled) / np.asanyarray(beta, x.dtype))
 
 
+def _grad_scaled_softplus(
+    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
+) -> Sequence[Any]:
+    x, beta, threshold = operands
+    return b.emit("SoftplusGradExt", dout, x, constant(beta), constant(threshold)), None, None
+
+
+@np.errstate(all="ignore")
+def _scaled_softplus_grad(dout: Array, x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    scaled = x * np.asanyarray(beta, x.dtype)
+    return np.where(scaled > threshold, dout, dout / (1 + np.exp(-scaled)))
+
+
 def _infer_softmax(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("Softmax", abstracts[0], "x", FLOATS)
     for axis in ints_of("Softmax", abstracts[1], "axis"):
@@ -301,6 +314,14 @@ OPS = (
         defaults=(1.0, 20.0),
         infer=_infer("SoftplusExt"),
         kernel=_scaled_softplus,
+        grad=_grad_scaled_softplus,
+        prim_func=True,
+    ),
+    OpDef(
+        name="SoftplusGradExt",
+        operands=("dout", "x", "beta", "threshold"),
+        infer=_infer("SoftplusGradExt"),
+        kernel=_scaled_softplus_grad,
         prim_func=True,
     ),
     OpDef(

@@ -274,6 +274,7 @@ OPS = (
     _scalar("RemainderTensorScalar", np.mod, _grad_plus),
     _scalar("LessScalar", np.less, None, stop=True, kind=dtype("bool")),
     _scalar("EqScalar", np.equal, None, stop=True, kind=dtype("bool")),
+    _scalar("GreaterEqualScalar", np.greater_equal, None, stop=True, kind=dtype("bool")),
     OpDef(
         name="RemainderScalarTensor",
         operands=("input", "other"),

@@ -181,6 +181,7 @@ OPS = (
         infer=_infer_fill_scalar,
         kernel=lambda size, value, kind=None: np.full(size, value, _fill_type(value, kind)),
         prim_func=True,
+        composite=True,
         stop=True,
     ),
     OpDef(

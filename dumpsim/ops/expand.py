@@ -250,6 +250,37 @@ def _logits_backward(b: GradBuilder, operands: Sequence[Any], result: Any) -> An
     return slope
 
 
+def _log_softmax(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("LogSoftmax", _cast(b, operands[0], result.dtype), constant(operands[1]))
+
+
+def _one_hot(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    tensor, depth, on, off, axis = operands
+    return b.emit("OneHot", tensor, constant(depth), on, off, constant(axis))
+
+
+def _embedding(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("Gather", operands[1], operands[0], 0, 0)
+
+
+def _padded(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    x, padding, value = operands
+    filler = np.asarray(constant(value))
+    return b.emit("PadV3", x, tuple(constant(padding)), b.emit("Cast", filler, result.dtype))
+
+
+def _ones_like(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return _cast(b, b.emit("OnesLike", operands[0]), result.dtype)
+
+
+def _filled(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("FillV2", constant(operands[0]), np.asarray(constant(operands[1]), result.dtype.numpy))
+
+
+def _power_of_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    return b.emit("Pow", _as_number(operands[0], result), _cast(b, operands[1], result.dtype))
+
+
 def _given(operand: Any) -> bool:
     return isinstance(getattr(operand, "abstract", None), TensorType)
 
@@ -263,6 +294,15 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "SubScalar": _with_alpha("Sub"),
     "LessScalar": _compared("Less"),
     "EqScalar": _compared("Equal"),
+    "GreaterEqualScalar": _compared("GreaterEqual"),
+    "PowScalarTensor": _power_of_number,
+    "FlattenExt": _view_as,
+    "LogSoftmaxExt": _log_softmax,
+    "OneHotExt": _one_hot,
+    "Embedding": _embedding,
+    "ConstantPadND": _padded,
+    "OnesLikeExt": _ones_like,
+    "FillScalar": _filled,
     "RemainderScalarTensor": _remainder_of_number,
     "InplaceAddExt": _inplace("Add", alpha=True),
     "InplaceAddsExt": _inplace("Add", alpha=True),

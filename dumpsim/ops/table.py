@@ -35,8 +35,8 @@ MODULES: dict[str, str] = {
     ),
     "activation": (
         "ReLU ReluGrad ReLU6 ReLU6Grad GeLU GeLUGrad FastGeLU FastGeLUGrad HSwish HSwishGrad HSigmoid HSigmoidGrad "
-        "Elu EluGrad SeLU Softplus SoftplusGrad Mish Softsign SoftplusExt PReLU PReLUGrad Softmax LogSoftmax "
-        "LogSoftmaxGrad"
+        "Elu EluGrad SeLU Softplus SoftplusGrad Mish Softsign SoftplusExt SoftplusGradExt PReLU PReLUGrad "
+        "Softmax LogSoftmax LogSoftmaxGrad"
     ),
     "arithmetic": "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 AddN AccumulateNV2",
     "assign": "Assign AssignAdd AssignSub",
@@ -52,7 +52,7 @@ MODULES: dict[str, str] = {
     ),
     "composite": (
         "Muls Divs AddScalar SubScalar PowTensorScalar RemainderTensorScalar LessScalar EqScalar "
-        "RemainderScalarTensor SumExt MeanExt ZerosLikeExt "
+        "RemainderScalarTensor SumExt MeanExt ZerosLikeExt GreaterEqualScalar "
         "SoftmaxBackward SiLU SiLUGrad ClampScalar RemainderTensorTensor DivMod SplitWithSize InplaceScatterSrc"
     ),
     "control": "Depend Load UpdateState MakeTuple TupleGetItem Return StopGradient",
@@ -112,6 +112,14 @@ MODULES: dict[str, str] = {
     "status": (
         "NPUAllocFloatStatus NPUGetFloatStatus NPUClearFloatStatus NPUGetFloatStatusV2 NPUClearFloatStatusV2 AllFinite "
         "FloatStatus"
+    ),
+    "strided": (
+        "TransposeView TransposeExtView ExpandDimsView NarrowView SelectExtView SplitTensorView ChunkView "
+        "UnstackExtView"
+    ),
+    "twin": (
+        "AddExt SubExt BatchMatMulExt MaxDim MinDim Scatter ScatterValue FlattenExt LogSoftmaxExt OneHotExt Embedding "
+        "ConstantPadND OnesLikeExt PowScalarTensor"
     ),
     "volume": "Conv3D Conv3DBackpropInput Conv3DBackpropFilter",
 }

@@ -10,6 +10,7 @@ from dumpsim.ops.table import find
 
 X = np.array([[1.5, -2.0, 7.0], [0.25, 3.0, -4.5]], np.float32)
 Y = np.array([[2.0, 4.0, -3.0], [0.5, 1.0, 2.0]], np.float32)
+PLACES = np.array([[2, 1], [0, 2]])
 MASK = np.array([[True, False, True], [False, True, False]])
 
 KERNELS = {
@@ -20,6 +21,26 @@ KERNELS = {
     "NewZeros": ((X, (2, 2), None), np.zeros((2, 2), np.float32)),
     "NewOnes": ((X, 4, dtype("int32")), np.ones(4, np.int32)),
     "ViewAs": ((X, np.zeros((3, 2))), X.reshape(3, 2)),
+    "AddExt": ((X, Y, 2), X + 2 * Y),
+    "SubExt": ((X, Y, 2), X - 2 * Y),
+    "BatchMatMulExt": ((X[None], Y.T[None]), (X @ Y.T)[None]),
+    "Scatter": ((X, 1, PLACES, Y), np.array([[1.5, 4, 2], [0.5, 3, 1]], np.float32)),
+    "ScatterValue": ((X, -1, PLACES, 9), np.array([[1.5, 9, 9], [9, 3, 9]], np.float32)),
+    "FlattenExt": ((X[None], 1, 2), X.reshape(1, 6)),
+    "LogSoftmaxExt": ((Y / 4, 1, None), Y / 4 - np.log(np.exp(Y / 4).sum(1, keepdims=True))),
+    "OneHotExt": ((PLACES, 3, np.int64(5), np.int64(0), 0), 5 * (np.arange(3)[:, None, None] == PLACES)),
+    "Embedding": ((PLACES, Y.T, None, None, 2.0, False), Y.T[PLACES]),
+    "ConstantPadND": ((X, (1, -1, 0, 1), 2), np.pad(X[:, :-1], ((0, 1), (1, 0)), constant_values=2)),
+    "OnesLikeExt": ((X, dtype("int32")), np.ones((2, 3), np.int32)),
+    "PowScalarTensor": ((2, Y), 2**Y),
+    "GreaterEqualScalar": ((X, 3), X >= 3),
+    "SoftplusExt": ((X, 2, 5), np.where(2 * X > 5, X, np.log1p(np.exp(2 * X)) / 2)),
+    "SoftplusGradExt": ((Y, X, 2, 5), np.where(2 * X > 5, Y, Y / (1 + np.exp(-2 * X)))),
+    "TransposeView": ((X, (1, 0)), X.T),
+    "TransposeExtView": ((X, 0, -1), X.T),
+    "ExpandDimsView": ((X, -1), X[:, :, None]),
+    "NarrowView": ((X, 1, 1, 2), X[:, 1:]),
+    "SelectExtView": ((X, 1, -1), X[:, 2]),
     "InplaceAddExt": ((X, Y, 2), X + Y * 2),
     "InplaceAddsExt": ((X, 3, 2), X + 6),
     "InplaceSubExt": ((X, Y, 1), X - Y),
@@ -41,6 +62,22 @@ def test_kernel(name):
     result = find(name).kernel(*operands)
     np.testing.assert_allclose(result, expected, rtol=1e-6)
     assert np.asarray(result).dtype == expected.dtype
+
+
+PIECES = {
+    "SplitTensorView": ((X, 2, 1), (X[:, :2], X[:, 2:])),
+    "ChunkView": ((X, 2, -1), (X[:, :2], X[:, 2:])),
+    "UnstackExtView": ((X, 1), (X[:, 0], X[:, 1], X[:, 2])),
+    "MaxDim": ((X, 1, False), (X.max(1), X.argmax(1))),
+    "MinDim": ((X, 0, True), (X.min(0)[None], X.argmin(0)[None])),
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_kernel_of_several_outputs(name):
+    operands, expected = PIECES[name]
+    results = find(name).kernel(*operands)
+    assert [result.tolist() for result in results] == [part.tolist() for part in expected]
 
 
 @pytest.mark.parametrize("unbiased", [False, True])

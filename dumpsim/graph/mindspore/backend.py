@@ -19,7 +19,7 @@ _WANTED: Mapping[str, Mapping[int, str]] = {"TopK": {1: "int32"}}
 # index tensors that kernels take as another number type [observed 2.10]
 _INDICES: Mapping[str, tuple[int, str, str]] = {"Gather": (1, "int64", "int32")}
 # what the backend makes anew each time [spec vendor 4.2; observed 2.10: all of 39, 7, 2 nodes of the corpus]
-_REMADE = frozenset({"Cast", "AdamWeightDecay", "StridedSliceGrad", "UnsortedSegmentSum"})
+_REMADE = frozenset({"Cast", "AdamWeightDecay", "StridedSliceGrad", "UnsortedSegmentSum", "AddExt", "SubExt"})
 # tuples that kernels take as constant tensors [observed 2.10]
 _AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
 

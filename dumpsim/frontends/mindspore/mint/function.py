@@ -5,36 +5,54 @@ from typing import Any
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, divs, equals, is_number, modulo, muls, promote
 
 __all__ = [
     "add",
     "arctan2",
+    "argmax",
     "argmin",
     "argsort",
     "atan2",
+    "bmm",
     "clone",
+    "div",
+    "eq",
+    "flatten",
+    "full",
     "full_like",
+    "ge",
+    "greater_equal",
     "linspace",
     "max",
     "mean",
     "meshgrid",
     "min",
+    "mul",
     "norm",
+    "ones_like",
+    "pow",
     "rand",
     "randn",
+    "remainder",
     "scatter",
-    "select",
     "sort",
     "sub",
     "t",
     "topk",
+    "zeros_like",
 ]
 
 
-def _scaled(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else ops.mul(other, alpha) if isinstance(other, Tensor) else other * alpha
+def _sum(tensors: str, numbers: str, input: Any, other: Any, alpha: Any) -> Tensor:
+    """AddExt or SubExt of tensors, AddScalar or SubScalar where the second operand is a number. [observed 2.10]"""
+    if is_number(other) and isinstance(input, Tensor):
+        return single(numbers, [input, other, alpha])
+    return single(tensors, [*promote(tensors, input, other), alpha])
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -45,8 +63,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> add(Tensor([1.0]), Tensor([2.0]), alpha=3).asnumpy()
     array([7.], dtype=float32)
     """
-    result: Tensor = ops.add(input, _scaled(other, alpha))
-    return result
+    return _sum("AddExt", "AddScalar", input, other, alpha)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -57,8 +74,139 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> sub(Tensor([5.0]), Tensor([2.0]), alpha=2).asnumpy()
     array([1.], dtype=float32)
     """
-    result: Tensor = ops.sub(input, _scaled(other, alpha))
+    return _sum("SubExt", "SubScalar", input, other, alpha)
+
+
+def mul(input: Any, other: Any) -> Tensor:
+    """Product; by a number it is Muls, as that of ``*``.
+
+    Examples
+    --------
+    >>> mul(Tensor([3.0]), 2).asnumpy()
+    array([6.], dtype=float32)
+    """
+    return muls(input, other)
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient, rounded "floor" or "trunc"; by a number it is Divs, as that of ``/``.
+
+    Examples
+    --------
+    >>> div(Tensor([3.0]), 2).asnumpy(), div(Tensor([3.0]), Tensor([2.0]), rounding_mode="floor").asnumpy()
+    (array([1.5], dtype=float32), array([1.], dtype=float32))
+    """
+    if rounding_mode is None:
+        return divs(input, other)
+    result: Tensor = ops.div(input, other, rounding_mode=rounding_mode)
     return result
+
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """What a quotient rounded down leaves, as ``%``.
+
+    Examples
+    --------
+    >>> remainder(Tensor([-7.0]), 2).asnumpy()
+    array([1.], dtype=float32)
+    """
+    return modulo(input, other)
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """Power; with a number it is PowTensorScalar or PowScalarTensor. [observed 2.10]
+
+    Examples
+    --------
+    >>> pow(2, Tensor([3.0])).asnumpy()
+    array([8.], dtype=float32)
+    """
+    if is_number(exponent) == is_number(input):
+        return binary("Pow", input, exponent)
+    return single("PowTensorScalar" if is_number(exponent) else "PowScalarTensor", [input, exponent])
+
+
+def eq(input: Any, other: Any) -> Tensor:
+    """Whether elements are equal, as ``==``.
+
+    Examples
+    --------
+    >>> eq(Tensor([1.0, 2.0]), 2).asnumpy()
+    array([False,  True])
+    """
+    return equals(input, other)
+
+
+def greater_equal(input: Any, other: Any) -> Tensor:
+    """Whether elements are greater or equal; than a number it is GreaterEqualScalar. [observed 2.10]
+
+    Examples
+    --------
+    >>> greater_equal(Tensor([1.0, 2.0]), 2).asnumpy()
+    array([False,  True])
+    """
+    if is_number(other) and isinstance(input, Tensor):
+        return single("GreaterEqualScalar", [input, other])
+    return binary("GreaterEqual", input, other)
+
+
+ge = greater_equal
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Products of two stacks of matrices.
+
+    Examples
+    --------
+    >>> bmm(Tensor([[[2.0]]]), Tensor([[[3.0]]])).asnumpy()
+    array([[[6.]]], dtype=float32)
+    """
+    return single("BatchMatMulExt", [input, mat2])
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Neighbouring axes joined.
+
+    Examples
+    --------
+    >>> flatten(Tensor([[[1.0], [2.0]]]), 1).shape
+    (1, 2)
+    """
+    return single("FlattenExt", [input, start_dim, end_dim])
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """One value everywhere; its type decides where `dtype` is None.
+
+    Examples
+    --------
+    >>> full((2,), 3.0).asnumpy()
+    array([3., 3.], dtype=float32)
+    """
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return single("FillScalar", [(size,) if isinstance(size, int) else tuple(size), value, dtype])
+
+
+def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+    """Zeros in the shape of a tensor.
+
+    Examples
+    --------
+    >>> zeros_like(Tensor([1.0, 2.0])).asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+    return single("ZerosLikeExt", [input, dtype])
+
+
+def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+    """Ones in the shape of a tensor.
+
+    Examples
+    --------
+    >>> ones_like(Tensor([1.0, 2.0])).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+    return single("OnesLikeExt", [input, dtype])
 
 
 def atan2(input: Tensor, other: Tensor) -> Tensor:
@@ -84,14 +232,13 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     >>> mean(Tensor([[1.0, 3.0]]), dim=1, keepdim=True).asnumpy()
     array([[2.]], dtype=float32)
     """
-    result: Tensor = ops.mean(input if dtype is None else ops.cast(input, dtype), dim, keepdim)
-    return result
+    return single("MeanExt", [input, dim, keepdim, dtype])
 
 
-def _extreme(function: Any, pairwise: Any, input: Tensor, dim: Any, keepdim: bool) -> Any:
+def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
     if isinstance(dim, Tensor):
-        return pairwise(input, dim)
-    return function(input)[0] if dim is None else function(input, dim, keepdim)
+        return (ops.maximum if name == "Max" else ops.minimum)(input, dim)
+    return call(name, [input]) if dim is None else call(f"{name}Dim", [input, dim, keepdim])
 
 
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
@@ -102,7 +249,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     >>> max(Tensor([[1.0, 5.0]])).item(), max(Tensor([[1.0, 5.0]]), 1)[1].item()
     (5.0, 1)
     """
-    return _extreme(ops.max, ops.maximum, input, dim, keepdim)
+    return _extreme("Max", input, dim, keepdim)
 
 
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
@@ -113,7 +260,18 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     >>> min(Tensor([[1.0, 5.0]])).item(), min(Tensor([[1.0, 5.0]]), 1)[1].item()
     (1.0, 0)
     """
-    return _extreme(ops.min, ops.minimum, input, dim, keepdim)
+    return _extreme("Min", input, dim, keepdim)
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Place of the largest element along an axis, of all elements where it is None.
+
+    Examples
+    --------
+    >>> argmax(Tensor([3.0, 1.0])).item()
+    0
+    """
+    return single("ArgMaxExt", [input, dim, keepdim])
 
 
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -247,18 +405,6 @@ def t(input: Tensor) -> Tensor:
     return result
 
 
-def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """One slice along an axis, without that axis.
-
-    Examples
-    --------
-    >>> select(Tensor([[1.0, 2.0], [3.0, 4.0]]), 1, -1).asnumpy()
-    array([2., 4.], dtype=float32)
-    """
-    result: Tensor = ops.squeeze(ops.narrow(input, dim, index % input.shape[dim], 1), dim)
-    return result
-
-
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
     """Elements put to places along an axis.
 
@@ -267,12 +413,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
     >>> scatter(Tensor([1.0, 2.0]), 0, Tensor([1]), Tensor([9.0])).asnumpy()
     array([1., 9.], dtype=float32)
     """
-    updates = src if isinstance(src, Tensor) else ops.full(index.shape, src, dtype=input.dtype)
-    for axis, length in enumerate(index.shape):  # a larger source is used from its beginning
-        if updates.shape[axis] > length:
-            updates = ops.narrow(updates, axis, 0, length)
-    result: Tensor = ops.tensor_scatter_elements(input, index, updates, dim)
-    return result
+    return single("Scatter" if isinstance(src, Tensor) else "ScatterValue", [input, dim, index, src, 0])
 
 
 def _size(size: Sequence[Any]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.mint._renamed import find
+from dumpsim.frontends.mindspore.ops.function._single import single
 
 __all__ = [
     "avg_pool2d",
@@ -27,7 +28,9 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
+    "pad",
     "softmax",
+    "softplus",
 ]
 
 _RENAMED = """
@@ -74,8 +77,8 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> 
     >>> log_softmax(Tensor([[0.0, 0.0]]), dim=1).asnumpy().round(4)
     array([[-0.6931, -0.6931]], dtype=float32)
     """
-    result: Tensor = ops.log_softmax(input if dtype is None else ops.cast(input, dtype), _implicit(input, dim))
-    return result
+    x = input if dtype is None else ops.cast(input, dtype)
+    return single("LogSoftmaxExt", [x, _implicit(input, dim), None])
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -100,8 +103,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     """
     if padding_idx is not None or max_norm is not None:
         raise UnsupportedError("padding_idx and max_norm", where="mint.nn.functional.embedding")
-    result: Tensor = ops.gather(weight, input, 0)
-    return result
+    return single("Embedding", [input, weight, None, None, 2.0, False])
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -114,8 +116,33 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     depth = int(tensor.asnumpy().max()) + 1 if num_classes == -1 else num_classes
     zero, one = Tensor(0, mstype.int64), Tensor(1, mstype.int64)
-    result: Tensor = ops.one_hot(tensor, depth, one, zero)
-    return result
+    return single("OneHotExt", [tensor, depth, one, zero, -1])
+
+
+def softplus(input: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
+    """A smooth maximum of an element and 0; the element itself above the threshold.
+
+    Examples
+    --------
+    >>> softplus(Tensor([0.0, 30.0])).asnumpy().round(4)
+    array([ 0.6931, 30.    ], dtype=float32)
+    """
+    return single("SoftplusExt", [input, beta, threshold])
+
+
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = 0) -> Tensor:
+    """Axes made longer by a constant, or in another `mode` of `ops.pad`: pairs of amounts, the last axis first.
+
+    Examples
+    --------
+    >>> import dumpsim.frontends.mindspore.mint.nn.functional as F
+    >>> F.pad(Tensor([1.0]), (1, 2)).asnumpy()
+    array([0., 1., 0., 0.], dtype=float32)
+    """
+    if mode != "constant" or len(pad) % 2 or len(pad) > 2 * input.ndim:
+        padded: Tensor = ops.pad(input, pad, mode, value)
+        return padded
+    return single("ConstantPadND", [input, tuple(pad), value])
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -1,0 +1,119 @@
+"""Views of `mint`: other strides over the same elements.
+
+A graph on a CPU runs each as a kernel of its own, with its settings as operands. [observed 2.10] Which operators their
+gradients become has not been recorded.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.ops.gradient import part_or_zeros, shape_of
+from dumpsim.ops.opdef import Grad, GradBuilder, OpDef
+from dumpsim.ops.rules import axis_of, constant, output, tensor_of, tuple_of, value_of
+
+__all__ = ["OPS"]
+
+Array = np.ndarray[Any, Any]
+Attrs = Mapping[str, Any]
+Kernel = Callable[..., Any]
+
+
+def _view(name: str, settings: tuple[str, ...], kernel: Kernel, grad: Grad, defaults: tuple[Any, ...] = ()) -> OpDef:
+    """A view: its shape is that of the kernel's result on an array without memory of its own."""
+
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x = tensor_of(name, abstracts[0], "input")
+        named = [value_of(name, abstract, each) for abstract, each in zip(abstracts[1:], settings, strict=True)]
+        for each, value in zip(settings, named, strict=True):
+            if each.startswith("dim"):
+                axis_of(name, value, len(x.shape), each, extra=int(name == "ExpandDimsView"))
+        result = kernel(np.broadcast_to(np.zeros((), np.bool_), x.shape), *named)
+        if isinstance(result, tuple):
+            return tuple_of(*(output(x.dtype, piece.shape) for piece in result))
+        return output(x.dtype, result.shape)
+
+    return OpDef(
+        name=name,
+        operands=("input", *settings),
+        defaults=defaults,
+        infer=infer,
+        kernel=kernel,
+        grad=grad,
+        prim_func=True,
+    )
+
+
+def _pieces(x: Array, size: int, dim: int) -> tuple[Array, ...]:
+    return tuple(np.split(x, range(size, x.shape[dim], size), dim))
+
+
+def _chunks(x: Array, chunks: int, dim: int) -> tuple[Array, ...]:
+    return _pieces(x, -(-x.shape[dim] // chunks), dim)
+
+
+def _narrowed(x: Array, dim: int, start: int, length: int) -> Array:
+    return np.moveaxis(np.moveaxis(x, dim, 0)[start : start + length], 0, dim)
+
+
+def _nothing(operands: Sequence[Any]) -> tuple[None, ...]:
+    return (None,) * (len(operands) - 1)
+
+
+def _grad_transpose(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    rank = len(shape_of(operands[0]))
+    order = [axis % rank for axis in constant(operands[1])]
+    return b.emit("Transpose", dout, tuple(order.index(axis) for axis in range(rank))), None
+
+
+def _grad_swap(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("TransposeExtView", dout, constant(operands[1]), constant(operands[2])), None, None
+
+
+def _grad_reshape(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("Reshape", dout, shape_of(operands[0])), None
+
+
+def _grad_narrow(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return _put_back(b, operands, dout, constant(operands[2])), *_nothing(operands)
+
+
+def _grad_select(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    dim = constant(operands[1])
+    return _put_back(b, operands, b.emit("ExpandDims", dout, dim), constant(operands[2])), *_nothing(operands)
+
+
+def _put_back(b: GradBuilder, operands: Sequence[Any], dout: Any, start: int) -> Any:
+    """The gradient of one range along an axis, zeros elsewhere."""
+    x, shape = operands[0], shape_of(operands[0])
+    axis = constant(operands[1]) % len(shape)
+    begin = tuple(start % shape[axis] if at == axis else 0 for at in range(len(shape)))
+    return b.emit("SliceGrad", dout, x, begin, shape_of(dout))
+
+
+def _grad_pieces(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    return b.emit("Concat", _parts(b, out, dout), constant(operands[2])), None, None
+
+
+def _grad_unstack(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    parts = _parts(b, out, dout)
+    return b.emit("Stack", parts, num=len(parts), axis=constant(operands[1])), None
+
+
+def _parts(b: GradBuilder, out: Any, dout: Any) -> tuple[Any, ...]:
+    items: Sequence[TensorType] = out.abstract.items
+    return tuple(part_or_zeros(b, dout, at, out) for at in range(len(items)))
+
+
+OPS = (
+    _view("TransposeView", ("input_perm",), lambda x, order: np.transpose(x, order), _grad_transpose),
+    _view("TransposeExtView", ("dim0", "dim1"), np.swapaxes, _grad_swap),
+    _view("ExpandDimsView", ("dim",), np.expand_dims, _grad_reshape),
+    _view("NarrowView", ("dim", "start", "length"), _narrowed, _grad_narrow),
+    _view("SelectExtView", ("dim", "index"), lambda x, dim, at: np.moveaxis(x, dim, 0)[at], _grad_select),
+    _view("SplitTensorView", ("split_size", "dim"), _pieces, _grad_pieces, (0,)),
+    _view("ChunkView", ("chunks", "dim"), _chunks, _grad_pieces, (0,)),
+    _view("UnstackExtView", ("dim",), lambda x, dim=0: tuple(np.moveaxis(x, dim, 0)), _grad_unstack, (0,)),
+)
