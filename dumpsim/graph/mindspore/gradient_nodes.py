@@ -10,15 +10,11 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.graph import Constant, Graph, Node, Value, copied, text_of
+from dumpsim.graph.mindspore.folding import folds, result_of
 from dumpsim.graph.mindspore.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
-from dumpsim.ops.rules import constant as host_value
 
 __all__ = ["NodeBuilder"]
-
-# operators that are constants where their operands are; the quotient of two constants is a kernel all the same
-# [observed 2.10: the gradients of MSELoss and CrossEntropyLoss]
-_FOLDED = frozenset({"Reshape", "Tile", "BroadcastTo", "ExpandDims", "Transpose", "Squeeze", "Cast", "Muls"})
 
 
 class NodeBuilder(NodeMaker):
@@ -162,18 +158,15 @@ class NodeBuilder(NodeMaker):
         if op_type == "Mul" and (factor := product_with_ones(inputs[0], inputs[1])) is not None:
             return factor
         late = any(inputs[0] is zeros for zeros in self._late)
-        if op_type in _FOLDED and not late and all(isinstance(v, Constant) for v in inputs):
+        if inputs and not late and folds(op_type, inputs):
             return self._folded(op_type, inputs, attrs)
         return super().emit(op_type, *inputs, **attrs)
 
     def _folded(self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Constant:
         definition = self.definition(op_type)
+        settings = {**definition.attrs, **attrs}
         missing = len(definition.operands) - len(inputs)
-        arguments = [host_value(v) for v in inputs] + list(definition.defaults[len(definition.defaults) - missing :])
-        kind = definition.infer(
-            [v.abstract for v in inputs] + [constant(d).abstract for d in arguments[len(inputs) :]],
-            {**definition.attrs, **attrs},
-        )
-        assert isinstance(kind, TensorType)
-        result = definition.kernel(*arguments, **{**definition.attrs, **attrs})
-        return constant(np.array(result, kind.dtype.numpy))
+        rest = [constant(value) for value in definition.defaults[len(definition.defaults) - missing :]]
+        arguments = [*inputs, *rest]
+        kind = definition.infer([value.abstract for value in arguments], settings)
+        return result_of(arguments, definition, settings, kind)

@@ -11,7 +11,7 @@ import pytest
 HERE = Path(__file__).parents[3] / "fixtures/frontends/mindspore/expressions"
 RECORDED = json.loads((HERE / "expressions.json").read_text())
 COMMAND = [sys.executable, "-m", "dumpsim", "run", "--mindspore", "2.10", "--device", "cpu", "-q", "--manifest", "none"]
-FLOORS = {"plain": 0.89, "gradient": 0.6}  # shares of equal lines
+FLOORS = {"plain": 0.89, "gradient": 0.79}  # shares of equal lines
 
 
 def _recorder():

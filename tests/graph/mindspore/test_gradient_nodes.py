@@ -7,6 +7,7 @@ from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Constant, Graph, Node, text_of
+from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.ops.table import find
 
@@ -106,9 +107,9 @@ def test_the_sum_for_a_weight_is_in_the_scope_of_its_load(net):
 
 def test_operators_of_constants_are_constants(net, builder):
     row = np.arange(6, dtype=np.float32).reshape(2, 3)
-    folded = builder.emit("Transpose", row, (1, 0))
+    folded = builder.emit("Neg", row)
     assert isinstance(folded, Constant)
-    np.testing.assert_array_equal(folded.value, row.T)
+    np.testing.assert_array_equal(folded.value, -row)
     cast = builder.emit("Cast", row, dtype("float16"))
     assert cast.value.dtype == np.float16
     assert builder.emit("Reshape", row, (3, 2)).abstract.shape == (3, 2)
@@ -116,15 +117,36 @@ def test_operators_of_constants_are_constants(net, builder):
 
 
 def test_what_a_caller_leaves_out_has_its_default(builder):
-    column = np.ones((3, 1), np.float32)
-    assert builder.emit("Squeeze", column).value.shape == (3,)
-    assert builder.emit("Squeeze", column, (1,)).value.shape == (3,)
+    square = np.ones((3, 2), np.float32)
+    assert builder.emit("SumExt", square).value == 6
+    assert builder.emit("SumExt", square, (1,), True).value.shape == (3, 1)
 
 
-def test_other_operators_of_constants_are_nodes(net, builder):
-    made = builder.emit("RealDiv", ONES, ONES)
-    assert isinstance(made, Node)
-    assert isinstance(builder.emit("Reshape", net.input("x", (3,)), (3, 1)), Node)
+@pytest.mark.parametrize(
+    ("op_type", "operands"),
+    [("Transpose", (np.ones((2, 3), np.float32), (1, 0))), ("ExpandDims", (ONES, 0)), ("Exp", (ONES,)),
+     ("Pow", (ONES, ONES)), ("RealDiv", (ONES, np.float32(3))), ("Add", (ONES, np.float32(3)))],
+)  # fmt: skip
+def test_other_operators_of_constants_are_nodes(builder, op_type, operands):
+    """As real 2.10 does with each of them on constant tensors; Add and its like fold where both shapes are equal."""
+    assert isinstance(builder.emit(op_type, *operands), Node)
+
+
+@pytest.mark.parametrize("op_type", ["Add", "Sub", "RealDiv", "Equal"])
+def test_operands_of_one_shape_are_folded_element_by_element(builder, op_type):
+    assert isinstance(builder.emit(op_type, ONES, ONES), Constant)
+
+
+def test_the_members_of_a_tuple_are_looked_at(net):
+    three = constant(np.ones(3, np.float32))
+    known = net.op("Concat", net.maker.emit("MakeTuple", three, three), 0)
+    assert is_foldable(known)
+    assert fold(known, find("Concat")).value.shape == (6,)
+    assert not is_foldable(net.op("Concat", net.maker.emit("MakeTuple", three, net.input("x", (3,))), 0))
+
+
+def test_a_condition_on_a_constant_stays_an_operator(net):
+    assert not is_foldable(net.op("LessScalar", constant(np.float32(1)), 4))
 
 
 def test_late_zeros_are_not_folded(builder):
