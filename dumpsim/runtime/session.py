@@ -30,6 +30,7 @@ from dumpsim.device.task import Task
 from dumpsim.graph.compilation import Saver
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.parallel.settings import Settings
+from dumpsim.graph.parallel.slices import TensorSlices, slices_of
 from dumpsim.graph.pipeline import WHOLE_GRAPH, compile_graph, mindspore_pipeline
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.opdef import OpDef
@@ -351,6 +352,11 @@ class Session:
         return None if self._injector is None else self._injector.disk
 
     # ------------------------------------------------------------- programs
+    @property
+    def find(self) -> Callable[[str], OpDef]:
+        """The definition of an operator type, the script's own among them."""
+        return self._find
+
     def define(self, definition: OpDef) -> None:
         """Let graphs hold an operator that the table does not have: a primitive of the script."""
         if not self._own:  # else the function stays the same object, by which ranks share their plans
@@ -576,6 +582,11 @@ class Session:
         """Life times of the tensors of all compiled programs, as of their last runs, for reports."""
         for executor in self._executors.values():
             yield from executor.lifetimes()
+
+    def slices(self) -> Iterator[TensorSlices]:
+        """How the tensors of all compiled programs lie on the ranks, for reports."""
+        for executor in self._executors.values():
+            yield from slices_of(executor.program)
 
     def executors(self) -> Iterable[Executor]:
         """Compiled programs in the order of their compilation."""

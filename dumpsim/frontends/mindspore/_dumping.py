@@ -132,6 +132,7 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
         control=_dumps().control,
         late_changes=LateChanges(environment) if asked.profile.release == "seed" else tuple,
         lifetimes=_lifetimes(ref(session)),
+        layouts=_layouts(ref(session)),
         log=_log,
     )
     service = DumpService(info, asked.profile, asked.request)
@@ -280,6 +281,16 @@ def _lifetimes(session: "ref[Session]") -> Callable[[], Iterable[object]]:
     def found() -> Iterable[object]:
         alive = session()
         return () if alive is None else alive.lifetimes()
+
+    return found
+
+
+def _layouts(session: "ref[Session]") -> Callable[[], Iterable[object]]:
+    """How a session's tensors lie on the ranks; the dump does not keep the session alive."""
+
+    def found() -> Iterable[object]:
+        alive = session()
+        return () if alive is None else alive.slices()
 
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 from dumpsim.core.abstract import TensorType, tensors_of
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.tensorlayout import TensorLayout
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Constant, Graph, Node, Value, topological, uses
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, outputs_of
 from dumpsim.graph.parallel.rules import default_strategy, scheme_of
@@ -31,6 +32,8 @@ __all__ = ["Edge", "Plan", "edges_of", "forward_nodes", "is_cut", "plan_of", "so
 _PASSING = frozenset(
     {"MakeTuple", "TupleGetItem", "Load", "Depend", "UpdateState", "Return", "StopGradient", "TensorDump", "Print"}
 )
+# operators without a layout; the vendor passes over a loss of this name, which scripts define [observed 2.10]
+_UNCUT = frozenset({"Reshape", GRADIENT, "_VirtualDataset", CUSTOM_GRADIENT, "VirtualLoss"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Plan:
 
 def is_cut(node: Node) -> bool:
     """Whether a node is an operator with a layout of its own; Reshape takes those of its neighbours."""
-    return node.op_type not in _PASSING and node.op_type not in ("Reshape", GRADIENT, "_VirtualDataset")
+    return node.op_type not in _PASSING and node.op_type not in _UNCUT
 
 
 def forward_nodes(graph: Graph) -> list[Node]:
@@ -125,7 +128,7 @@ def source_of(value: Value) -> tuple[Value, int]:
             place = value.operands[1]
             assert isinstance(place, Constant)
             index = int(place.value)
-            if isinstance(value.operands[0], Node) and value.operands[0].op_type == "MakeTuple":
+            if isinstance(value.operands[0], Node) and value.operands[0].op_type in ("MakeTuple", CUSTOM_GRADIENT):
                 value, index = value.operands[0].operands[index], 0
                 continue
         elif value.op_type == "MakeTuple":

@@ -21,7 +21,7 @@ from dumpsim.graph.parallel.localtype import infer_local, local_type
 from dumpsim.graph.parallel.lookup import look_up
 from dumpsim.graph.parallel.plan import Edge, Plan, forward_nodes, is_cut, plan_of, source_of
 from dumpsim.graph.parallel.redistribution import redistribution
-from dumpsim.graph.parallel.scheme import StrategyError
+from dumpsim.graph.parallel.scheme import Strategy, StrategyError
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.sharding import Sharding
 from dumpsim.graph.parallel.stagetext import NodeNames, name_early, stage_document
@@ -98,6 +98,9 @@ def shard(
             found.layouts[node] = plan.layouts.outputs
             found.inputs[node] = plan.layouts.inputs
             found.strategies[node] = plan.strategy
+        if plan.scheme.reduction is not None and len(plan.layouts.group) > 1:
+            found.reductions[plan.node] = plan.scheme.reduction.kind
+    found.strategies_by_name = sharder.strategies()
     found.arguments = sharder.arguments
     found.parameters = sharder.weights
     found.weights = [p for p in graph.parameters if p.is_weight and p.name in sharder.weights]
@@ -131,6 +134,14 @@ class _Sharder:
         self._wanted_outputs: dict[tuple[int, int], TensorLayout] = {}
         self._made: list[Node] = []
         self._insert = Inserter(settings, self._made)
+
+    def strategies(self) -> dict[str, Strategy]:
+        """The strategies by the names of the operators."""
+        found = {self._names[id(plan.node)]: plan.strategy for plan in self.plans}
+        if self._dataset is not None:
+            rows = text_of(self._dataset).attrs["in_strategy"]
+            found[self._names[id(self._dataset)]] = rows
+        return found
 
     @property
     def groups(self) -> dict[str, tuple[int, ...]]:

@@ -26,6 +26,10 @@ class Sharding:
         graph and by those of `end`.
     strategies : dict of Node to tuple
         The strategy of each of these operators, as the script gave it or as it was generated.
+    reductions : dict of Node to str
+        The kind of the communication after an operator whose results are terms: ``sum``, ``mean``, ``scatter`` ...
+    strategies_by_name : dict of str to tuple
+        The same by the full names of the operators, the virtual data set among them.
     arguments : dict of Parameter to TensorLayout
         Layouts of the network's arguments.
     parameters : dict of str to TensorLayout
@@ -44,6 +48,8 @@ class Sharding:
     layouts: dict[Node, tuple[TensorLayout, ...]] = field(default_factory=dict)
     inputs: dict[Node, tuple[TensorLayout, ...]] = field(default_factory=dict)
     strategies: dict[Node, Strategy] = field(default_factory=dict)
+    reductions: dict[Node, str] = field(default_factory=dict)
+    strategies_by_name: dict[str, Strategy] = field(default_factory=dict)
     arguments: dict[Parameter, TensorLayout] = field(default_factory=dict)
     parameters: dict[str, TensorLayout] = field(default_factory=dict)
     weights: list[Parameter] = field(default_factory=list)

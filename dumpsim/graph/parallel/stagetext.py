@@ -17,7 +17,7 @@ from dumpsim.graph.mindspore.functions import made_functions
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.ops.printed import attributes
 
-__all__ = ["NodeNames", "name_early", "stage_document"]
+__all__ = ["NodeNames", "name_early", "primitive_attributes", "stage_document", "with_monads"]
 
 _STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return", "Gradient"})
 
@@ -89,10 +89,14 @@ def stage_document(graph: Graph, find: Find, names: NodeNames, title: str) -> Ir
     known: dict[int, Value] = {}
     shown = copied(graph, known)
     names.copies(known, graph)
-    form = made_functions(shown)
+    return _Writer(with_monads(shown, find), find, names).write(title)
+
+
+def with_monads(graph: Graph, find: Find) -> Graph:
+    """The graph with explicit reads of weights and side effects; its nodes are changed."""
+    form = made_functions(graph)
     add_monads(form, find)
-    shown = replace(shown, output=form.root.output, trail=form.root.trail)
-    return _Writer(shown, find, names).write(title)
+    return replace(graph, output=form.root.output, trail=form.root.trail)
 
 
 class _Writer:
@@ -155,28 +159,28 @@ class _Writer:
             output=node.abstract,
             full_name=node.scope,
             instance_name=text.instance_name,
-            primitive_attrs=_ordered(self._attributes(node)),
+            primitive_attrs=_ordered(primitive_attributes(node, self._find)),
             node_attrs=(),
             sources=text.sources,
         )
 
-    def _attributes(self, node: Node) -> dict[str, Any]:
-        text = text_of(node)
-        if node.op_type in _STRUCTURAL:
-            return dict(text.attrs)
-        definition = definition_of(node, self._find)
-        operands = [v.abstract for v in node.operands if not isinstance(v.abstract, MonadType)]
-        found: dict[str, Any] = {**node.attrs}
-        if not definition.prim_func and not any(isinstance(kind, NoneType) for kind in (node.abstract, *operands)):
-            found = attributes(
-                definition, operands, node.abstract, {**definition.attrs, **node.attrs}, given=text.given
-            )
-        elif not definition.prim_func:  # the type is inferred later, and with it what depends on it
-            fixed = {name: value for name, value in definition.fixed.items() if not callable(value)}
-            found = {**fixed, **definition.attrs, **node.attrs}
-        if definition.side_effect is not None:
-            found[f"side_effect_{definition.side_effect}"] = True
-        return {name: value for name, value in {**found, **text.attrs}.items() if not name.startswith("_")}
+
+def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
+    """The primitive attributes of a node, by name."""
+    text = text_of(node)
+    if node.op_type in _STRUCTURAL:
+        return dict(text.attrs)
+    definition = definition_of(node, find)
+    operands = [v.abstract for v in node.operands if not isinstance(v.abstract, MonadType)]
+    found: dict[str, Any] = {**node.attrs}
+    if not definition.prim_func and not any(isinstance(kind, NoneType) for kind in (node.abstract, *operands)):
+        found = attributes(definition, operands, node.abstract, {**definition.attrs, **node.attrs}, given=text.given)
+    elif not definition.prim_func:  # the type is inferred later, and with it what depends on it
+        fixed = {name: value for name, value in definition.fixed.items() if not callable(value)}
+        found = {**fixed, **definition.attrs, **node.attrs}
+    if definition.side_effect is not None:
+        found[f"side_effect_{definition.side_effect}"] = True
+    return {name: value for name, value in {**found, **text.attrs}.items() if not name.startswith("_")}
 
 
 def _plain(value: Value) -> Abstract:

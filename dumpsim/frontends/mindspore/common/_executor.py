@@ -11,7 +11,9 @@ from dumpsim.frontends.mindspore._standin import refusal
 from dumpsim.world.context import current
 
 if TYPE_CHECKING:
+    from dumpsim.core.tensorlayout import TensorLayout
     from dumpsim.frontends.mindspore._capture.compile import Compiled
+    from dumpsim.graph.parallel.sharding import Sharding
 
 __all__ = ["CellGraphExecutor", "GraphExecutor"]
 
@@ -45,6 +47,46 @@ class GraphExecutor:
     def has_compiled(self, phase: str) -> bool:
         """Whether a graph was compiled for a phase."""
         return phase in _phases().compiled
+
+    def get_strategy(self, phase: str) -> dict[str, list[list[int]]]:
+        """The strategies of a phase by operator; empty where nothing is split."""
+        sharding = _sharding(phase)
+        if sharding is None:
+            return {}
+        return {name: [list(row) for row in rows] for name, rows in sharding.strategies_by_name.items()}
+
+    def get_parameter_layout(self, phase: str) -> dict[str, tuple[Any, ...]]:
+        """How the arguments and weights of a phase lie on the ranks; empty where nothing is split."""
+        sharding = _sharding(phase)
+        if sharding is None:
+            return {}
+        layouts = {parameter.name: layout for parameter, layout in sharding.arguments.items()} | sharding.parameters
+        return {name: _layout(layout) for name, layout in layouts.items()}
+
+    def get_parallel_parameter_name_list(self, phase: str) -> list[str]:
+        """The arguments and weights of a phase that is split."""
+        return list(self.get_parameter_layout(phase))
+
+    def get_parallel_graph_info(self, phase: str) -> dict[str, dict[str, dict[str, Any]]]:
+        """The nodes of a phase that is split, by graph.
+
+        Raises
+        ------
+        RuntimeError
+            For another phase.
+        """
+        from dumpsim.graph.parallel.nodeinfo import node_dictionary
+        from dumpsim.graph.parallel.virtual import with_virtual
+        from dumpsim.runtime.session import Session
+
+        sharding = _sharding(phase)
+        if sharding is None:
+            raise ScriptRuntimeError(f"Can not access FuncGraph according to phase: {phase}step_parallel")
+        return node_dictionary(sharding.end, with_virtual(Session.current().find))
+
+    def get_num_parallel_ops(self, phase: str) -> int:
+        """0, as MindSpore 2.10 says of every phase. [observed 2.10]"""
+        return 0
 
     def del_net_res(self, obj: Any, net_id: Any) -> None:
         """Drop the graphs of some phases."""
@@ -83,11 +125,21 @@ class CellGraphExecutor:
             return full, False
         phases.compiled[full] = compile_cell(obj, args, kwargs)
         obj.compile_cache.add(full)
+        if _sharding(full) is not None:
+            obj.parameter_layout_dict = self._graph_executor.get_parameter_layout(full)
+            obj.parallel_parameter_name_list = self._graph_executor.get_parallel_parameter_name_list(full)
         return full, True
 
     def has_compiled(self, phase: str = "predict") -> bool:
         """Whether a graph was compiled for a full phase."""
         return self._graph_executor.has_compiled(phase)
+
+    def _get_shard_strategy(self, obj: Any) -> dict[str, list[list[int]]]:
+        """The strategies of a cell's phase."""
+        return self._graph_executor.get_strategy(_real_phase(obj.phase, obj))
+
+    def _get_num_parallel_ops(self, obj: Any) -> int:
+        return self._graph_executor.get_num_parallel_ops(_real_phase(obj.phase, obj))
 
     def run(self, obj: Any, *args: Any, phase: str = "predict") -> Any:
         """Run a cell as a graph that was compiled for a phase.
@@ -112,6 +164,19 @@ class CellGraphExecutor:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(str(refusal("mindspore.common.api", f"_cell_graph_executor.{name}")))
+
+
+def _sharding(phase: str) -> "Sharding | None":
+    """What sharding found out about the network of a phase; None where it is not split."""
+    compiled = _phases().compiled.get(phase)
+    return None if compiled is None or compiled.program is None else compiled.program.sharding
+
+
+def _layout(layout: "TensorLayout") -> tuple[Any, ...]:
+    """A layout as MindSpore gives it: device matrix, tensor map, shapes of a slice and the whole, flags."""
+    part, whole = list(layout.slice_shape), list(layout.shape)
+    lying = list(layout.device_matrix), list(layout.tensor_map), part
+    return (*lying, 0, True, "", whole, part, False, False, 0, 0)
 
 
 def _real_phase(phase: str, obj: Any) -> str:

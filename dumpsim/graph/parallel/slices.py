@@ -1,0 +1,135 @@
+"""How the tensors of a split network lie on the ranks, by the names that dumps give them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dumpsim.core.abstract import MonadType, TensorType
+from dumpsim.core.tensorlayout import Axis, TensorLayout
+from dumpsim.graph.graph import Node, Parameter, Value
+from dumpsim.graph.parallel.sharding import Sharding
+from dumpsim.graph.program import KernelGraph, Program
+from dumpsim.graph.sequence import flat_operands
+
+__all__ = ["TensorSlices", "slices_of"]
+
+_FORWARD = "forward_op_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSlices:
+    """One tensor of a kernel graph.
+
+    Attributes
+    ----------
+    graph_id : int
+    op : str
+        Full name of the operator, or name of the argument or weight.
+    io : str
+        ``input`` or ``output``.
+    slot : int
+    device_matrix, tensor_map, shape
+        Of its `TensorLayout`.
+    summed : tuple of int
+        Device dimensions along which the ranks hold terms of a sum.
+    """
+
+    graph_id: int
+    op: str
+    io: str
+    slot: int
+    device_matrix: tuple[int, ...]
+    tensor_map: tuple[Axis, ...]
+    shape: tuple[int, ...]
+    summed: tuple[int, ...] = ()
+
+
+def slices_of(program: Program) -> Iterator[TensorSlices]:
+    """The tensors of a program whose layouts are known; none of a network that is not split."""
+    sharding = program.sharding
+    if sharding is None:
+        return
+    for graph in program.kernel_graphs:
+        graph_id = graph.model_id if graph.model_name else graph.graph_id  # trees of whole graphs count models
+        reduced = _reduced(graph)
+        for node in graph.order:
+            parts = node.members or (node,)
+            yield from _operands(graph_id, node, parts[0], sharding)
+            yield from _results(graph_id, node, parts[-1], sharding, reduced)
+        for parameter in graph.graph.parameters:
+            layout = _layout_of(parameter, sharding)
+            if layout is not None:
+                yield _slices(graph_id, parameter.name, "output", 0, layout)
+
+
+def _slices(
+    graph_id: int, op: str, io: str, slot: int, layout: TensorLayout, summed: tuple[int, ...] = ()
+) -> TensorSlices:
+    return TensorSlices(
+        graph_id=graph_id,
+        op=op,
+        io=io,
+        slot=slot,
+        device_matrix=layout.device_matrix,
+        tensor_map=layout.tensor_map,
+        shape=layout.shape,
+        summed=summed,
+    )
+
+
+def _operands(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterator[TensorSlices]:
+    """Operands of a node, of which `part` is the first that was fused into it."""
+    layouts = iter(sharding.inputs.get(part, ()))
+    operands = [value for value in flat_operands(part) if not isinstance(value.abstract, MonadType)]
+    for slot, value in enumerate(operands):
+        layout = next(layouts, None) if isinstance(value.abstract, TensorType) else None
+        if layout is not None and _fits(value, layout):
+            yield _slices(graph_id, node.full_name, "input", slot, layout)
+
+
+def _results(
+    graph_id: int, node: Node, part: Node, sharding: Sharding, reduced: Mapping[int, Sequence[Node]]
+) -> Iterator[TensorSlices]:
+    """Results of a node, of which `part` is the last that was fused into it, and of the communication after it."""
+    layouts = sharding.layouts.get(part, ())
+    kind = sharding.reductions.get(part)
+    if kind is None:
+        for slot, layout in enumerate(layouts):
+            yield _slices(graph_id, node.full_name, "output", slot, layout)
+        return
+    (layout,) = layouts[:1]
+    after = reduced.get(id(part), ())
+    if after and _fits(after[-1], layout):  # a mean is divided after the AllReduce
+        yield _slices(graph_id, after[-1].full_name, "output", 0, layout)
+    if kind == "sum" and _fits(part, layout):
+        inputs = [one for one in sharding.inputs.get(part, ()) if one.device_matrix == layout.device_matrix]
+        summed = tuple(sorted({dim for one in inputs for dim in one.used} - layout.used))
+        yield _slices(graph_id, node.full_name, "output", 0, layout, summed)
+        if after:
+            yield _slices(graph_id, after[0].full_name, "input", 0, layout, summed)
+
+
+def _reduced(graph: KernelGraph) -> dict[int, list[Node]]:
+    """By the id of an operator the communication after it, in its order."""
+    found: dict[int, list[Node]] = {}
+    first: dict[int, int] = {}  # by the id of such a node that of the operator
+    for node in graph.order:
+        name = node.text.instance_name if node.text is not None else ""
+        if (name or "").startswith(_FORWARD) and isinstance(node.operands[0], Node):
+            source = id(node.operands[0])
+            first[id(node)] = source = first.get(source, source)
+            found.setdefault(source, []).append(node)
+    return found
+
+
+def _fits(value: Value, layout: TensorLayout) -> bool:
+    return isinstance(value.abstract, TensorType) and value.abstract.shape == layout.slice_shape
+
+
+def _layout_of(parameter: Parameter, sharding: Sharding) -> TensorLayout | None:
+    if parameter.is_weight:
+        layout = sharding.parameters.get(parameter.name)
+    else:
+        layout = next(
+            (one for p, one in sharding.arguments.items() if p is parameter or p.name == parameter.name), None
+        )
+    return layout if layout is not None and _fits(parameter, layout) else None
