@@ -298,7 +298,7 @@ _SAME = (
     "ReLU ReLU6 GeLU FastGeLU SiLU Sigmoid Tanh Neg Abs Square Sign Floor Ceil Rint Round Sqrt Rsqrt Reciprocal Inv "
     "Exp Expm1 Log Log1p Sin Cos Tan ACos Asin Atan Sinh Cosh Asinh Acosh Atanh Erf Erfc Elu SeLU Softplus Softsign "
     "HSwish HSigmoid Mish Cast LogicalNot IsNan IsInf IsFinite ZerosLike OnesLike Dropout StopGradient "
-    "Muls Divs AddScalar SubScalar PowTensorScalar ClampScalar HShrink SoftShrink Trunc"
+    "ShardIdentity Muls Divs AddScalar SubScalar PowTensorScalar ClampScalar HShrink SoftShrink Trunc"
 )
 _BROADCAST = (
     "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 SquaredDifference Xdivy Xlogy "

@@ -3,9 +3,10 @@
 It takes the graph before gradients are expanded, so that the backward pass follows from the operators that it inserts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.parallel.inserted import Inserter
 from dumpsim.graph.parallel.localtype import infer_local, local_type
 from dumpsim.graph.parallel.lookup import look_up
-from dumpsim.graph.parallel.plan import Edge, Plan, forward_nodes, is_cut, plan_of, source_of
+from dumpsim.graph.parallel.plan import Edge, Plan, edges_of, forward_nodes, is_cut, plan_of, source_of
+from dumpsim.graph.parallel.propagation import propagated
 from dumpsim.graph.parallel.redistribution import redistribution
 from dumpsim.graph.parallel.scheme import Strategy, StrategyError
 from dumpsim.graph.parallel.settings import Settings
@@ -117,6 +119,8 @@ class _Sharder:
         own = [graph.output] if settings.is_training and graph.output is not None else []
         self._losses: list[Value] = [outputs_of(node) for node in gradients] or own
         self._clones = dict(settings.clones)
+        marked = any(node.op_type == "ShardIdentity" for node in self._forward)
+        self._propagates = marked or settings.mode == "auto_parallel"
         self.plans: list[Plan] = []
         self.arguments: dict[Parameter, TensorLayout] = {}
         self.weights: dict[str, TensorLayout] = {}
@@ -244,10 +248,12 @@ class _Sharder:
                 self._names[id(node)] = numbers.full_name(node.scope, node.op_type)
 
     def _plan(self) -> None:
+        if self._dataset is not None:
+            self._plan_dataset(self._dataset)
         for node in self._forward:
             if is_cut(node):
                 attrs = node.text.attrs if node.text is not None else {}
-                plan = plan_of(node, self._settings, attrs)
+                plan = self._planned(node, attrs)
                 self.plans.append(plan)
                 self._results[id(node)] = plan.layouts.outputs
                 for edge, layout in zip(plan.edges, plan.layouts.inputs, strict=True):
@@ -263,10 +269,27 @@ class _Sharder:
                 source, _ = source_of(edge.value)
                 if isinstance(source, Parameter) and source.is_weight:
                     self._cut_weight(source, layout)
-        if self._dataset is not None:
-            self._plan_dataset(self._dataset)
         if not self._is_training:
             self._plan_outputs()
+
+    def _planned(self, node: Node, attrs: Mapping[str, Any]) -> Plan:
+        """The plan of an operator; without a strategy it takes operands as they are, where strategies propagate."""
+        if not self._propagates or attrs.get("in_strategy") is not None:
+            return plan_of(node, self._settings, attrs)
+        sources = [source_of(edge.value) for edge in edges_of(node)]
+        layouts = [self._results.get(id(root), ())[index : index + 1] for root, index in sources]
+        shapes = [e.value.abstract.shape for e in edges_of(node) if isinstance(e.value.abstract, TensorType)]
+        flag = node.operands[3] if node.op_type in ("MatMul", "BatchMatMul") else None
+        rows = propagated(
+            node.op_type,
+            shapes,
+            [found[0] if found else None for found in layouts],
+            transposed=isinstance(flag, Constant) and bool(flag.value),
+        )
+        try:
+            return plan_of(node, self._settings, attrs, rows)
+        except StrategyError:
+            return plan_of(node, self._settings, attrs)
 
     @staticmethod
     def _share_strategy(plan: Plan) -> None:

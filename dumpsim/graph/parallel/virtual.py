@@ -69,6 +69,7 @@ def _gathered(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 _OPS = (
     OpDef(name="_VirtualDataset", operands=("x",), infer=_all, kernel=_identity),
+    OpDef(name="ShardIdentity", operands=("x",), infer=_same, kernel=_identity, grad=_passed),
     OpDef(name="_VirtualOutput", operands=("x",), infer=_same, kernel=_identity, grad=_passed),
     OpDef(name="_VirtualDiv", operands=("x",), infer=_same, kernel=_identity, grad=_divided, attrs={"divisor": 1}),
     OpDef(

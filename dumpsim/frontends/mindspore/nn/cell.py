@@ -330,9 +330,11 @@ class Cell(CellTree):
         """Refused: recomputation is not emulated."""
         raise UnsupportedError("recomputation", where=f"{self.cls_name}.recompute")
 
-    def shard(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: cells are not split over devices."""
-        raise UnsupportedError("sharding of cells", where=f"{self.cls_name}.shard")
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
+        """State how the arguments and results are cut, see `mindspore.parallel.shard`."""
+        return import_module("dumpsim.frontends.mindspore.parallel._sharding").shard(
+            self, in_strategy, out_strategy, parameter_plan
+        )
 
     # -- hooks
 

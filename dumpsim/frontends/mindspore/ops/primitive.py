@@ -11,6 +11,7 @@ from dumpsim.frontends.mindspore._capture.callee import PrimitiveBase
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.parallel._layout import rows_of
 
 __all__ = [
     "Primitive",
@@ -108,7 +109,7 @@ class Primitive(PrimitiveBase):
         raise UnsupportedError("pipeline stages", where=f"{self.name}.set_stage({stage})")
 
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> "Primitive":
-        """Note how a parallel run would slice the operands; no effect in a world of one."""
+        """Note how a parallel run slices the operands: one row of numbers, or one Layout, for each of them."""
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
             if strategy is not None and not isinstance(strategy, tuple):
                 raise ScriptTypeError(
@@ -117,7 +118,7 @@ class Primitive(PrimitiveBase):
                     allowed=("tuple",),
                 )
             if strategy is not None:
-                self.attrs[name] = strategy
+                self.attrs[name] = tuple(rows_of(strategy))
         return self
 
     def recompute(self, mode: bool = True) -> "Primitive":
