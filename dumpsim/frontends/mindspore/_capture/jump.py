@@ -1,12 +1,14 @@
-"""``break``, ``continue`` and ``return`` in loops that a tensor decides: they become flags.
+"""``break``, ``continue`` and ``return`` in loops that a tensor decides.
 
 A loop body is recorded once, so nothing can leave it. Where a jump hangs on a tensor of the graph the function is
-captured again with its jumps rewritten: a jump sets a flag, the statements behind it run only if the flag is not set,
-and the loop's condition asks for the flag. A flag that stays known at capture costs nothing: Python's own branches
-take it. `return` keeps its value in a variable of its own.
+captured again with its jumps rewritten. In a ``while`` that is only continued, the statements behind a branch that may
+jump go into the sides that do not, so that ``continue`` is the end of the body. Else a jump sets a flag, the statements
+behind it run only if the flag is not set, and the loop's condition asks for the flag. A flag that stays known at
+capture costs nothing: Python's own branches take it. `return` keeps its value in a variable of its own.
 """
 
 import ast
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,13 +38,13 @@ class JumpError(CaptureError):
 
 
 def flagged(path: str, first: int, last: int) -> bool:
-    """Whether a jump in these lines of a file needs flags."""
+    """Whether the jumps in these lines of a file are to be rewritten."""
     return any(where == path and first <= line <= last for where, line in _flagged.get())
 
 
 @contextmanager
 def flagging(places: frozenset[tuple[str, int]]) -> Iterator[None]:
-    """Use flags in the functions that hold these places."""
+    """Rewrite the jumps of the functions that hold these places."""
     token = _flagged.set(places)
     try:
         yield
@@ -85,7 +87,10 @@ class _Flags:
         return [statement]
 
     def _loop(self, loop: ast.For | ast.While) -> list[ast.stmt]:
-        """A loop whose jumps are flags, behind what sets its flags up."""
+        """A loop without jumps, behind what sets its flags up."""
+        if _is_only_continued(loop):
+            loop.body = _closed(self.statements(loop.body))
+            return [loop]
         self._count += 1
         stop, skip = f"__break_{self._count}__", f"__continue_{self._count}__"
         leaving = [name for name, used in ((stop, _jumps(loop, ast.Break)), (_RETURNS, _returns(loop))) if used]
@@ -138,6 +143,32 @@ class _Flags:
         elif isinstance(statement, ast.FunctionDef):
             without_jumps(statement)
         return [statement]
+
+
+def _is_only_continued(loop: ast.For | ast.While) -> bool:
+    """Whether the jumps of a loop are ``continue`` in branches alone."""
+    if not isinstance(loop, ast.While) or _returns(loop) or _jumps(loop, ast.Break):
+        return False
+    return all(_continues_in_branches(statement) for statement in loop.body)
+
+
+def _continues_in_branches(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return all(_continues_in_branches(inner) for inner in (*statement.body, *statement.orelse))
+    return isinstance(statement, ast.Continue) or not _jumps_in(statement, ast.Continue)
+
+
+def _closed(body: list[ast.stmt]) -> list[ast.stmt]:
+    """A loop's body without ``continue``: what follows a branch that may jump is in the sides that do not."""
+    for place, statement in enumerate(body):
+        if isinstance(statement, ast.Continue):
+            return body[:place]
+        if isinstance(statement, ast.If) and _jumps_in(statement, ast.Continue):
+            rest = body[place + 1 :]
+            sides = [_closed([*side, *copy.deepcopy(rest)]) for side in (statement.body, statement.orelse)]
+            then = sides[0] or [_at(ast.Pass(), statement)]
+            return [*body[:place], _at(ast.If(test=statement.test, body=then, orelse=sides[1]), statement)]
+    return body
 
 
 def _can_rewrite(loop: ast.For | ast.While) -> bool:

@@ -312,3 +312,27 @@ def test_what_follows_a_branch_in_a_helper_ends_with_the_helper(graph_mode, n):
     found = InHelpers()(Tensor(X), Tensor(n, mstype.int32))
     for one, other in zip(expected, found, strict=True):
         np.testing.assert_array_equal(other.asnumpy(), one)
+
+
+class Continues(nn.Cell):
+    def construct(self, x, n):
+        i = n - n
+        while i < n:
+            i = i + 1
+            if x.max() > 4.0:
+                x = x - 3.0
+                if i == 2:
+                    continue
+            else:
+                x = x * 2.0
+                continue
+            x = x + 1.0
+        return x
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 6])
+def test_continue_ends_a_side_of_a_branch(graph_mode, graphs, n):
+    expected = Continues.construct(None, X, np.int32(n))
+    np.testing.assert_array_equal(Continues()(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)
+    (compiled,) = graphs()
+    assert not any("Logical" in node.op_type for graph in compiled for node in graph.order)  # no flags
