@@ -21,6 +21,7 @@ STRUCTURAL = frozenset(
         "If",
         "While",
         "Unwind",
+        "Invoke",
         "Call",
         "Partial",
         "Switch",

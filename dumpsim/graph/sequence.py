@@ -12,7 +12,7 @@ Operands = Callable[[Node], Sequence[Value]]
 _VIRTUAL = frozenset(
     {
         *("MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return"),
-        *("If", "While", "Unwind", "Call", "Partial", "Switch"),
+        *("If", "While", "Unwind", "Invoke", "Call", "Partial", "Switch"),
     }
 )
 

@@ -102,12 +102,14 @@ class _Cutter:
         self._kept: list[Value] = []  # keeps the values of `places` alive
         self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
         self._plans: dict[int, _Plan] = {}  # by function
+        self._tails: dict[int, Node | None] = {}  # the call that gives the result of a function
         self._graphs: dict[int, int] = {}  # number of the kernel graph of a segment
         self._built: dict[int, Run | None] = {}  # by segment
         self._open: list[_OpenLoop] = []
         self._conditions: dict[int, int] = {}  # slot of what a call chose its function by
         for function in function_order(form.root):
             plan = self._plans[id(function)] = _plan(function)
+            self._tails[id(function)] = _tail(function)  # while its nodes have their operands
             for segment in plan.segments:
                 if segment.cut is None:
                     self._graphs[id(segment)] = len(pieces.graphs)
@@ -158,7 +160,7 @@ class _Cutter:
         Inside of a loop what a function does at last may be to call the header again, after which nothing follows.
         """
         plan = self._plans[id(function)]
-        tail = _tail(function) if self._open else None
+        tail = self._tails[id(function)] if self._open else None
         if tail is not None and targets is not None:
             self.give(tail, targets)
         steps: list[Step] = []
@@ -232,7 +234,7 @@ class _Cutter:
             self._stacks[id(unwind)] = self.pieces.stacks  # of the rounds' number; that of the values is the next
             self.pieces.stacks += 2
         targets = self.slots_of(call)
-        tail = _tail(header)
+        tail = self._tails[id(header)]
         assert tail is not None
         self.give(tail, targets)
         switch, sides = _switch_of(tail)
@@ -266,7 +268,7 @@ class _Cutter:
 
     def _goes_back(self, function: FuncGraph, known: tuple[FuncGraph, ...]) -> bool:
         """Whether what a function does at last is always to call one of the `known` functions."""
-        tail = _tail(function)
+        tail = self._tails[id(function)]
         if tail is None or id(tail) in self._form.gradients:
             return False
         called = self._form.called_by(tail)

@@ -16,7 +16,7 @@ from dumpsim.graph.mindspore.specialise import specialised
 
 __all__ = ["FuncForm", "made_functions", "number_functions"]
 
-_CONTROL = frozenset({"If", "While", "Unwind"})
+_CONTROL = frozenset({"If", "While", "Unwind", "Invoke"})
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -115,6 +115,7 @@ class _Maker:
         self.form = form
         self._new: dict[int, Value] = {}  # what stands for a captured value, by id
         self._waiting: dict[int, list[FuncGraph]] = {}  # the gradients of a branch's sides, by the gradient's id
+        self._functions: dict[int, FuncGraph] = {}  # by id of a captured graph that several nodes call
         self._headers: dict[int, FuncGraph] = {}  # by id of a loop
         self._placed: set[int] = set()  # ids of the nodes of all functions
         self._kept: list[Value] = []
@@ -184,6 +185,8 @@ class _Maker:
                     return
             elif node.op_type == "Unwind":
                 self._unwind(node, function)
+            elif node.op_type == "Invoke":
+                self._shared(node, function)
             else:
                 self._plain(node, function)
         function.output = self._value(output, function) if end is None else self._back(output, function, end)
@@ -246,6 +249,21 @@ class _Maker:
         return self._made("Call", [callee, *values], abstract, function)
 
     # -- control
+
+    def _shared(self, node: Node, function: FuncGraph) -> None:
+        """A call of a function that has other calls."""
+        (block,) = node.blocks
+        assert block.output is not None
+        assert isinstance(node.abstract, TupleType)
+        abstract = node.abstract.items[0] if len(node.abstract.items) == 1 else node.abstract
+        called = self._functions.get(id(block))
+        if called is None:
+            called = self._functions[id(block)] = self._new_function("function", block.name, block.output)
+            called.parameters = list(block.parameters)
+            self.fill(called, block.trail, block.output)
+        arguments = [self._value(operand, function) for operand in node.operands]
+        self._kept.append(node)
+        self._new[id(node)] = self._call(as_constant(called), arguments, abstract, function)
 
     def _branch(self, node: Node, function: FuncGraph, rest: Sequence[Node]) -> None:
         condition = self._value(node.operands[0], function)

@@ -39,6 +39,7 @@ class _Dropper:
         self._find = find
         self._taken = taken
         self._live: set[int] = set()  # ids of values
+        self._clean: set[int] = set()  # ids of graphs
         self.places: dict[int, set[int]] = {}  # outputs that somebody takes, by id of the control node
 
     def graph(self, graph: Graph, wanted: set[int] | None) -> None:
@@ -105,7 +106,10 @@ class _Dropper:
     # -- what goes
 
     def clean(self, graph: Graph) -> None:
-        """Leave out what was not marked."""
+        """Leave out what was not marked; a function that is called more than once comes up more than once."""
+        if id(graph) in self._clean:
+            return
+        self._clean.add(id(graph))
         graph.trail = [node for node in graph.trail if id(node) in self._live]
         for node in graph.trail:
             if node.blocks and not _is_fixed(node):
@@ -120,7 +124,6 @@ class _Dropper:
         """Leave a branch or loop the outputs at some places."""
         assert isinstance(node.abstract, TupleType)
         if len(places) == len(node.abstract.items):
-            self.places.pop(id(node), None)
             return
         node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in places))
         if node.op_type == "While":
@@ -152,9 +155,9 @@ def _index(place: Constant, at: int) -> Abstract:
 
 
 def _is_fixed(node: Node) -> bool:
-    """Whether a control node has a gradient, or is one."""
+    """Whether a control node has a gradient, or is one, or a call of a function that has other calls."""
     control = node.control
-    if node.op_type == "Unwind" or any(block.results is not None for block in node.blocks):
+    if node.op_type in ("Unwind", "Invoke") or any(block.results is not None for block in node.blocks):
         return True
     return control is not None and (control.backward is not None or bool(control.unwinds) or bool(control.saved))
 

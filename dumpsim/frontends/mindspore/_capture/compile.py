@@ -2,7 +2,7 @@
 
 import inspect
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
@@ -11,7 +11,7 @@ from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.errors import DumpsimError, ScriptValueError
 from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore import log
-from dumpsim.frontends.mindspore._capture import backward, control, jump, rewrite, tape, trace, values
+from dumpsim.frontends.mindspore._capture import backward, control, jump, rewrite, sharing, tape, trace, values
 from dumpsim.frontends.mindspore._capture.continuation import continued
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import refuse_unbound
@@ -116,7 +116,7 @@ def compile_cell(
             return _compile(session, name, construct, (cell,), args, kwargs, stated, cell, constants=constants)
 
         try:
-            compiled = _with_flags(capture)
+            compiled = _captured(capture, shares=True)
         except (DumpsimError, ValueError, IndexError) as problem:
             if not _is_open(stated):
                 raise
@@ -165,9 +165,9 @@ def run_function(
             construct = control.rewritten(target)
             return _compile(session, target.__qualname__, construct, bound, args, kwargs, None, cell, end)
 
-        compiled = _with_flags(capture)
+        compiled = _captured(capture, shares=not recording)
         if recording and compiled.program is not None:
-            compiled = _with_flags(lambda: capture(backward.saving))
+            compiled = _captured(lambda: capture(backward.saving), shares=False)
         programs[key] = compiled
     result, saved = compiled.run_saving(session, args, kwargs)
     if recording:
@@ -193,13 +193,19 @@ def _with_hooks(construct: rewrite.Rewritten) -> rewrite.Rewritten:
     return replace(construct, function=hooked)
 
 
-def _with_flags(capture: Callable[[], Compiled]) -> Compiled:
-    """Capture; again with flags where a loop is left on a tensor of the graph."""
+def _captured(capture: Callable[[], Compiled], *, shares: bool) -> Compiled:
+    """Capture; again where a loop is left on a tensor of the graph, or a function with branches is called twice.
+
+    `shares` says that no gradient will be taken of the graph.
+    """
     places: frozenset[tuple[str, int]] = frozenset()
+    keys: frozenset[Hashable] = frozenset()
     while True:
         try:
-            with jump.flagging(places):
+            with jump.flagging(places), sharing.sharing(keys if shares else None):
                 return capture()
+        except sharing.RepeatedError as problem:
+            keys = problem.keys
         except jump.JumpError as problem:
             if problem.place in places:
                 raise
@@ -324,6 +330,7 @@ def _compile(
             if place is not None:
                 error.add_note(f"while {name} was compiled, in {place.path}:{place.line}")
             raise
+        sharing.check(tracer)
         tensors = list(values.tensors_in(result))
         if not tensors and not tracer.has_effects():
             return Compiled(program=None, result=result)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
-from dumpsim.frontends.mindspore._capture import numbering, resolutions, rewrite, trace, values, vendor
+from dumpsim.frontends.mindspore._capture import numbering, resolutions, rewrite, sharing, trace, values, vendor
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore._capture.condition import leaving, negation, static
@@ -227,6 +227,14 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     target = getattr(function, "__func__", function)
     if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
         return function(*args, **kwargs)
+    if _is_library(inspect.unwrap(target)) or target.__name__ == "<lambda>" or rewrite.is_rewritten(target):
+        return _entered(tracer, function, *args, **kwargs)
+    return sharing.through(tracer, function, args, kwargs, partial(_entered, tracer, function))
+
+
+def _entered(tracer: Tracer, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Record a function, in a frame of its own."""
+    target = getattr(function, "__func__", function)
     plain = inspect.unwrap(target)
     name = getattr(plain, "__qualname__", "")
     if target is not function and _is_cell(function.__self__):
@@ -281,11 +289,15 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
         raise CaptureError("no graph is being captured", where=type(cell).__name__)
     construct = rewritten(type(cell).construct, name=f"{type(cell).__name__}.construct")
     numbering.cell(tracer, cell, args)
-    with tracer.entering(scope=trace.scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
-        frame.definition = construct.definition
-        begin(tracer, construct)
-        start = tracer.mark()
-        result = continued(*start, cell._run_construct(partial(construct.function, cell), args, kwargs))
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with tracer.entering(scope=trace.scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
+            frame.definition = construct.definition
+            begin(tracer, construct)
+            start = tracer.mark()
+            return continued(*start, cell._run_construct(partial(construct.function, cell), args, kwargs))
+
+    result = sharing.through(tracer, cell, args, kwargs, run)
     if not kwargs:
         tracer.keep_result(cell, args, result)
     return result

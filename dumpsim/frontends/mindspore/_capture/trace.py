@@ -12,6 +12,7 @@ from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
+from dumpsim.frontends.mindspore._capture.sharing import Shared
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call, CallStack
@@ -41,6 +42,7 @@ class Tracer:
         self._weights: dict[int, Parameter] = {}
         self.calls = CallStack(name)
         self.resolved = numbering.Resolved()
+        self.shared = Shared()
         self.rules: dict[int, Any] = {}  # what the script says of gradients, by id of the custom-gradient node
         self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call
         self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # cell, arguments, result and call

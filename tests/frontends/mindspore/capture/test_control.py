@@ -336,3 +336,113 @@ def test_continue_ends_a_side_of_a_branch(graph_mode, graphs, n):
     np.testing.assert_array_equal(Continues()(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)
     (compiled,) = graphs()
     assert not any("Logical" in node.op_type for graph in compiled for node in graph.order)  # no flags
+
+
+def pick(x, y):
+    if x.max() > 2.0:
+        return x - y
+    return x + y * 2.0
+
+
+class Twice(nn.Cell):
+    def construct(self, x, n):
+        return pick(pick(x, x * n), x)
+
+
+class OfOtherTypes(nn.Cell):
+    def construct(self, x, n):
+        return pick(pick(x, n), x)
+
+
+class Straight(nn.Cell):
+    def half(self, x):
+        return x * 0.5
+
+    def construct(self, x, n):
+        return self.half(self.half(x) + n)
+
+
+@pytest.mark.parametrize(
+    ("cell", "operator", "times"),
+    [(Twice, "Greater", 1), (OfOtherTypes, "Greater", 2), (Straight, "Muls", 0)],
+)
+def test_a_function_with_a_branch_that_is_called_twice_has_one_graph(graph_mode, graphs, cell, operator, times):
+    net = cell()
+    for sign in (1, -1):
+        expected = cell.construct(net, sign * X, np.int32(2))
+        np.testing.assert_allclose(net(Tensor(sign * X), Tensor(2, mstype.int32)).asnumpy(), expected, rtol=1e-6)
+    (compiled,) = graphs()
+    assert sum(node.op_type == operator for graph in compiled for node in graph.order) == times
+
+
+class Block(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.float32([1.0, 2.0, 3.0])), name="w")
+
+    def construct(self, x):
+        i = 0
+        while x.max() > 1.0 and i < 5:
+            x = x * 0.5
+            self.w = self.w + x[0]
+            i = i + 1
+        return x, x + self.w
+
+
+class CallsBlocks(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def construct(self, x, n):
+        a, b = self.block(x)
+        if n > 1:
+            a, b = self.block(b)
+        c, d = self.block(a + b)
+        return a, b, c, d
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_cell_with_a_loop_and_writes_is_called_in_order(graph_mode, n):
+    def block(x, w):
+        i = 0
+        while x.max() > 1.0 and i < 5:
+            x = x * np.float32(0.5)
+            w = w + x[0]
+            i += 1
+        return x, x + w, w
+
+    w = np.float32([1.0, 2.0, 3.0])
+    a, b, w = block(X * 3, w)
+    if n > 1:
+        a, b, w = block(b, w)
+    c, d, w = block(a + b, w)
+    net = CallsBlocks()
+    found = net(Tensor(X * 3), Tensor(n, mstype.int32))
+    for one, other in zip((a, b, c, d), found, strict=True):
+        np.testing.assert_allclose(other.asnumpy(), one, rtol=1e-6)
+    np.testing.assert_allclose(net.block.w.asnumpy(), w, rtol=1e-6)
+
+
+class OfShared(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.net = Twice()
+
+    def construct(self, x, n):
+        return ops.grad(self.net, 0)(x, n)
+
+
+def test_a_gradient_goes_through_a_function_that_is_called_twice(graph_mode):
+    x = X.astype(np.float32) * 0.5
+    found = OfShared()(Tensor(x), Tensor(2, mstype.int32)).asnumpy()
+
+    def total(value):
+        return Twice.construct(None, value, np.float64(2)).sum()
+
+    expected = np.empty(x.shape)
+    for place in np.ndindex(x.shape):
+        step = np.zeros(x.shape)
+        step[place] = 1e-3
+        expected[place] = (total(x.astype(np.float64) + step) - total(x.astype(np.float64) - step)) / 2e-3
+    np.testing.assert_allclose(found, expected, rtol=1e-4)

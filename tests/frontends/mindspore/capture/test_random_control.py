@@ -15,10 +15,11 @@ TESTS = ("{}.max() > 0.5", "{}.min() < -0.5", "n > 1", "n < 3", "{}.max() > n", 
 
 
 class Maker:
-    """Writes the function of one seed; every variable has a value before a branch changes it."""
+    """Writes the function of one seed and a helper; every variable has a value before a branch changes it."""
 
     def __init__(self, seed):
         self.rng = Random(seed)
+        self.calls = False
         self.count = 0
 
     def name(self):
@@ -27,6 +28,8 @@ class Maker:
     def value(self):
         text = self.rng.choice(VALUES)
         filled = text.format(*(self.name() for _ in range(text.count("{}"))))
+        if self.calls and self.rng.random() < 0.2:
+            return f"helper({self.name()}, {self.name()}, {self.name()}, n)"
         if self.rng.random() < 0.15:
             return f"{filled} if {self.test()} else {self.name()}"
         return filled
@@ -75,8 +78,11 @@ class Maker:
         ]
 
     def function(self):
+        helper = [*self.body(2, length=2), "return y"]
+        self.calls = True
         lines = [*self.body(3, length=4), "return x + z"]
-        return "\n".join(["def construct(self, x, y, z, n):", *indented(lines)])
+        heads = "def helper(x, y, z, n):", "def construct(self, x, y, z, n):"
+        return "\n".join([heads[0], *indented(helper), "", heads[1], *indented(lines)])
 
 
 def indented(lines):
@@ -85,7 +91,7 @@ def indented(lines):
 
 def module_of(path, function):
     """A module with the function alone and as a cell."""
-    lines = ["from dumpsim.frontends.mindspore import nn", "", "class Net(nn.Cell):", *indented(function.splitlines())]
+    lines = ["from dumpsim.frontends.mindspore import nn", "", "class Net(nn.Cell):", "    construct = construct"]
     path.write_text("\n".join([function, "", *lines, ""]))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
