@@ -438,6 +438,8 @@ class _Sharder:
             )
         if last is not node:
             self._replaced[id(node)] = last
+            self._results[id(last)] = self._results[id(node)]  # for what passes it on: Depend, hooks on gradients
+            self._names[id(last)] = self._names[id(node)]
 
     def _reshape(self, node: Node) -> None:
         """The script's Reshape gives way to a redistribution into what its first user wants."""

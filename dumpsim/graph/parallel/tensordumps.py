@@ -3,17 +3,19 @@
 Redistributions and the communication after an operator are told by the instance names that sharding gives their nodes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from dumpsim.core.abstract import NoneType
 from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Graph, Node, Value, text_of
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied, text_of
 from dumpsim.graph.nodetext import NodeText
 
-__all__ = ["Placed", "name_by_number", "place_tensordumps"]
+__all__ = ["GRADIENT_MODE", "Placed", "name_by_number", "place_tensordumps"]
 
 DUMP = "TensorDump"
+GRADIENT_MODE = "input_output"  # attribute of the custom-gradient nodes of DumpGradient
 _REDISTRIBUTION, _FORWARD = "redistribution_op_", "forward_op_"
 _BUNDLING = frozenset({"TupleGetItem", "MakeTuple"})  # inside a redistribution these have no name
 _NO_OPERATOR = frozenset({DUMP, "Depend", "MakeTuple", "TupleGetItem", "UpdateState", "Return", "Gradient"})
@@ -60,6 +62,7 @@ def place_tensordumps(graph: Graph, *, generation: str, rank: int) -> list[Place
         The nodes that were made, in the order of their making. In generation A their file names lack the number of the
         node until `name_by_number` was called.
     """
+    _place_gradient_dumps(graph, is_named=generation != "A")
     dumps = [node for node in graph.trail if node.op_type == DUMP]
     if not dumps:
         return []
@@ -139,6 +142,65 @@ def _decorate(dumps: Sequence[Node]) -> None:
             node.operands[0] = constant(_file(node).removesuffix(".npy") + "_in.npy")
 
 
+# -- dumps of gradients [observed 2.10]
+
+
+def _place_gradient_dumps(graph: Graph, *, is_named: bool) -> None:
+    """Move the nodes of DumpGradient: mode ``in`` to the operator's own result, ``out`` behind the redistribution."""
+    for node in [one for one in graph.trail if one.op_type == CUSTOM_GRADIENT and GRADIENT_MODE in one.attrs]:
+        item = next(user for user in graph.trail if user.op_type == "TupleGetItem" and user.operands[0] is node)
+        if node.attrs[GRADIENT_MODE] == "in":
+            _hook_result(graph, node, item, is_named=is_named)
+        else:
+            _hook_operands(graph, node, item)
+
+
+def _hook_result(graph: Graph, hook: Node, item: Node, *, is_named: bool) -> None:
+    value = hook.operands[0]
+    raw = _raw(value)
+    rule = hook.attrs["rule"]
+    for dump in [one for one in rule.trail if one.op_type == DUMP] if is_named and rule is not None else ():
+        dump.operands[0] = constant(_file(dump).removesuffix(".npy") + "_in.npy")
+    if raw is value:
+        return
+    _replace(graph, item, value)
+    graph.trail = [node for node in graph.trail if node is not hook and node is not item]
+    for user in graph.trail:  # the communication after the operator reads what the hook passes on
+        if _instance(user).startswith(_FORWARD):
+            user.operands = [item if operand is raw else operand for operand in user.operands]
+    hook.operands = [raw, raw]
+    assert isinstance(raw, Node)
+    at = _index(graph.trail, raw) + 1
+    graph.trail[at:at] = [hook, item]
+
+
+def _hook_operands(graph: Graph, hook: Node, item: Node) -> None:
+    edges = [edge for edge in _edges(graph) if edge.source is item]
+    if not any(edge.chain for edge in edges):
+        return
+    value = hook.operands[0]
+    _replace(graph, item, value)
+    graph.trail = [node for node in graph.trail if node is not hook and node is not item]
+    for number, edge in enumerate(edges):
+        last = edge.last if edge.chain else value
+        mine, part = hook, item
+        if number:  # each operand that was brought elsewhere has a gradient of its own
+            rule = hook.attrs["rule"]
+            mine = replace(hook, attrs={**hook.attrs, "rule": None if rule is None else copied(rule, {})})
+            part = replace(item, operands=[mine, item.operands[1]])
+        mine.operands = [last, last]
+        edge.user.operands[edge.at] = part
+        at = _index(graph.trail, last) + 1 if isinstance(last, Node) else _index(graph.trail, edge.user)
+        graph.trail[at:at] = [mine, part]
+
+
+def _replace(graph: Graph, old: Value, new: Value) -> None:
+    for node in graph.trail:
+        node.operands = [new if operand is old else operand for operand in node.operands]
+    if graph.output is old:
+        graph.output = new
+
+
 # -- graphs
 
 
@@ -186,24 +248,22 @@ def _index(trail: Sequence[Node], value: Value) -> int:
 def _edges(graph: Graph) -> list[_Edge]:
     """The operands of all operators, by the place of the value's maker in the program, then of the operator."""
     place = {id(node): at for at, node in enumerate(graph.trail)}
+    operators = [node for node in graph.trail if node.op_type not in _NO_OPERATOR]
+    bundles = {id(value) for node in operators for value in node.operands}  # tuples that operators take
     found = []
     for user in graph.trail:
         name = _instance(user)
-        if (
-            user.op_type in _NO_OPERATOR
-            or name.startswith((_REDISTRIBUTION, _FORWARD))
-            or user.op_type == "_VirtualOutput"
-        ):
+        is_bundle = user.op_type == "MakeTuple" and id(user) in bundles
+        if (user.op_type in _NO_OPERATOR and not is_bundle) or user.op_type in ("_VirtualOutput", CUSTOM_GRADIENT):
             continue
-        for at, value in _operands(user):
+        if name.startswith((_REDISTRIBUTION, _FORWARD)):
+            continue
+        for at, value in enumerate(user.operands):
             source, chain = _traced(value)
-            if not isinstance(source, Constant):
+            # constants are cut at once; what an operator reads of a weight is not what its dump reads [observed 2.10]
+            if not isinstance(source, Constant) and not (isinstance(source, Parameter) and source.is_weight):
                 found.append(_Edge(source, chain, user, at))
     return sorted(found, key=lambda edge: place.get(id(edge.source), -1))
-
-
-def _operands(user: Node) -> Iterator[tuple[int, Value]]:
-    yield from enumerate(user.operands)
 
 
 def _traced(value: Value) -> tuple[Value, tuple[Node, ...]]:

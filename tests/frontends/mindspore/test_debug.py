@@ -206,11 +206,12 @@ def test_pynative_works_on_every_device(place, target, generation):
     ("kind", "stored"),
     [
         ("bool_", "|b1"),
-        ("int8", "|i1"),
-        ("uint64", "<u8"),
-        ("float16", "<f2"),
+        *((f"int{bits}", f"{'|' if bits == 8 else '<'}i{bits // 8}") for bits in (8, 16, 32, 64)),
+        *((f"uint{bits}", f"{'|' if bits == 8 else '<'}u{bits // 8}") for bits in (8, 16, 32, 64)),
+        *((f"float{bits}", f"<f{bits // 8}") for bits in (16, 32, 64)),
         ("bfloat16", "<f4"),
         ("complex64", "<c8"),
+        ("complex128", "<c16"),
     ],
 )
 def test_number_types(place, kind, stored):

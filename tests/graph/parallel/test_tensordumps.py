@@ -68,6 +68,51 @@ class Net(nn.Cell):
         return out2
 
 
+class Parts(nn.Cell):
+    """A tensor that an operator gives in a tuple, and another takes in one."""
+
+    def __init__(self, mode, strategy):
+        super().__init__()
+        self.split = P.Split(1, 2).shard((ROWS[0],))
+        self.cat = P.Concat(1).shard(strategy)
+        self.relu = P.ReLU().shard((ROWS[0],))
+        self.mode = mode
+
+    def construct(self, x, y, b):
+        a, c = self.split(x)
+        ops.tensordump("d/a.npy", a, self.mode)
+        return self.relu(self.cat((a, c)))
+
+
+class Held(nn.Cell):
+    """A constant that is sliced, or a weight."""
+
+    def __init__(self, mode, is_weight):
+        super().__init__()
+        self.add = P.Add().shard((ROWS[0], ROWS[0]))
+        self.constant = Tensor(np.ones((64, 64), np.float32))
+        self.weight = ms.Parameter(Tensor(np.ones((64, 64), np.float32)), name="w")
+        self.product = P.MatMul().shard(SPLIT)
+        self.mode, self.is_weight = mode, is_weight
+
+    def construct(self, x, y, b):
+        if self.is_weight:
+            ops.tensordump("d/w.npy", self.weight, self.mode)
+            return self.product(x, self.weight)
+        ops.tensordump("d/c.npy", self.constant, self.mode)
+        return self.product(self.add(x, self.constant), y)
+
+
+OTHERS = {
+    "tup_in": lambda: Parts("in", (ROWS[0], ROWS[0])),
+    "tup_in2": lambda: Parts("in", WHOLE),
+    "const_in": lambda: Held("in", False),
+    "const_out": lambda: Held("out", False),
+    "par_in": lambda: Held("in", True),
+    "par_out": lambda: Held("out", True),
+}
+
+
 @pytest.fixture(autouse=True)
 def place(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -101,7 +146,8 @@ def dumps_of(graph):
         if node.op_type == "TensorDump":
             file, source = node.operands[:2]
             is_made = "_new_generate" in (node.text.instance_name or "")
-            found.append([file.value, labels.get(id(source), getattr(source, "name", "")), is_made])
+            kind = {"Constant": "constant", "Parameter": "Parameter"}.get(type(source).__name__)
+            found.append([file.value, kind or labels[id(source)], is_made])
     return found
 
 
@@ -110,6 +156,11 @@ def test_generation_c_saves_what_mindspore_2_10_saves(name):
     devices, first, second, third, modes, on = NETS[name]
     program = compiled(devices, 1, Net(first, second, third, modes, on), mindspore="2.10")
     assert dumps_of(program.sharding.end) == REAL[name]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_tuples_constants_and_weights_are_saved_as_by_mindspore_2_10(name):
+    assert dumps_of(compiled(2, 1, OTHERS[name](), mindspore="2.10").sharding.end) == REAL[name]
 
 
 # generation A: what is saved, by the rule of the documents [spec parallel 1.3]

@@ -23,6 +23,7 @@ from dumpsim.frontends.mindspore.communication.management import output_rank
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.parallel._context import slices
 from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.tensordumps import GRADIENT_MODE
 from dumpsim.ops.debug import PRINT_QUEUE
 from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
@@ -135,7 +136,10 @@ def dump_gradient(file: Any, tensor: Any, mode: str) -> Any:
         done = tracer.emit(definition, [file, dout], dict(definition.attrs), NodeText(attrs=marks), is_own=True)
         return [tracer.depend(dout, done)]
 
-    return with_gradient(tensor, [tensor], rule)
+    result = with_gradient(tensor, [tensor], rule)
+    if capturing() is not None:
+        result._symbol.operands[0].attrs[GRADIENT_MODE] = mode
+    return result
 
 
 def listen_to_print(session: Session) -> None:
