@@ -142,8 +142,7 @@ def _adam_weight_decay(
     epsilon: Any,
     decay: Any,
     gradient: Array,
-    *,
-    use_locking: bool = False,
+    use_locking: Any = False,
 ) -> tuple[Array, Array, Array]:
     for part, mean, square, slope in _blocks(var, m, v, gradient):
         _moments(mean, square, slope, beta1, beta2)
@@ -194,10 +193,9 @@ OPS = (
     ),
     OpDef(
         name="AdamWeightDecay",
-        operands=("var", "m", "v", "lr", "beta1", "beta2", "epsilon", "decay", "gradient"),
+        operands=("var", "m", "v", "lr", "beta1", "beta2", "epsilon", "decay", "gradient", "use_locking"),
         infer=_infer("AdamWeightDecay", {0: "var", 1: "m", 2: "v", 8: "gradient"}, 3),
         kernel=_adam_weight_decay,
-        attrs={"use_locking": False},
         fixed={"side_effect_mem": True},
         prim_func=True,
         updates=(0, 1, 2),

@@ -200,7 +200,6 @@ _GUESSES: Mapping[str, Guess] = MappingProxyType(
         "SparseSoftmaxCrossEntropyWithLogits": _sparse,
         "ApplyMomentum": _either(use_nesterov=(False, True)),
         "Adam": _either(use_nesterov=(False, True)),
-        "AdamWeightDecay": _either(use_locking=(False,)),
         "LayerNorm": _either(begin_norm_axis=(-1, 1), begin_params_axis=(-1, 1), epsilon=_EPSILONS),
         "LayerNormGrad": _either(begin_norm_axis=(-1, 1), begin_params_axis=(-1, 1), epsilon=_EPSILONS),
     }

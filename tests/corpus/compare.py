@@ -9,9 +9,9 @@ from typing import Any
 MEASURES = ("names", "trees", "orders", "graphs", "global", "time", "values")
 TOLERANCE = 2e-5
 ROUNDING = 5e-5  # absolute; gradients that are zero but for rounding, scaled up by Adam
-# not written by the CPU, so what was in memory: outputs of Adam, and what follows the result where values
-# decide its shape [observed 2.10]
-GARBAGE = re.compile(r"/(?:Adam\..*\.output\.|(?:MaskedSelect|NonZero|Unique)\..*\.output\.0\.)")
+# not written by the CPU, so what was in memory: outputs of Adam and AdamWeightDecay, and what follows the result where
+# values decide its shape [observed 2.10]
+GARBAGE = re.compile(r"/(?:Adam(?:WeightDecay)?\..*\.output\.|(?:MaskedSelect|NonZero|Unique)\..*\.output\.0\.)")
 _NUMBER = re.compile(r"-op\d+")
 _ORDER = re.compile(r"ms_execution_order_graph_(\d+)\.csv")
 

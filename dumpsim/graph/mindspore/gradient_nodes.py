@@ -16,7 +16,6 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["NodeBuilder"]
 
-
 class NodeBuilder(NodeMaker):
     """The builder of `gradient.reverse` that makes graph nodes.
 

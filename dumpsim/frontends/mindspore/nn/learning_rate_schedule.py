@@ -32,7 +32,7 @@ class LearningRateSchedule(Cell):
         )
 
 
-class IteratorLearningRate(LearningRateSchedule):
+class _IteratorLearningRate(LearningRateSchedule):
     """One rate for each step."""
 
     def __init__(self, learning_rate: Tensor, name: str) -> None:

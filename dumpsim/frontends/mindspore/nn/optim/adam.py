@@ -40,8 +40,8 @@ def _decay_step(
 ) -> Any:  # fmt: skip
     """Update one parameter; weights named beta or gamma do not decay."""
     decay = weight_decay if decay_flag else Tensor(0.0, mstype.float32)
-    success = F.depend(True, opt(param, m, v, lr, beta1, beta2, eps, decay, gradient))
-    return success  # noqa: RET504 - the IR shows the name
+    opt(param, m, v, lr, beta1, beta2, eps, decay, gradient)
+    return True
 
 
 class _KeywordError(DumpsimError, KeyError):

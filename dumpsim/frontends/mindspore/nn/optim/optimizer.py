@@ -13,7 +13,7 @@ from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn.cell import Cell
-from dumpsim.frontends.mindspore.nn.learning_rate_schedule import IteratorLearningRate, LearningRateSchedule
+from dumpsim.frontends.mindspore.nn.learning_rate_schedule import LearningRateSchedule, _IteratorLearningRate
 from dumpsim.frontends.mindspore.ops import functional as F  # noqa: N812 - vendor's name
 from dumpsim.frontends.mindspore.ops.composite.hyper_map import HyperMap, Map, MultitypeFuncGraph
 
@@ -153,7 +153,7 @@ class Optimizer(Cell):
         if isinstance(rate, float):
             return Parameter(Tensor(rate, mstype.float32), name)
         if isinstance(rate, Tensor):
-            return Parameter(rate, name) if rate.ndim == 0 else IteratorLearningRate(rate, name)
+            return Parameter(rate, name) if rate.ndim == 0 else _IteratorLearningRate(rate, name)
         return rate
 
     def _take_all(self, listed: list[Any], rate: Any, decay: float) -> None:
@@ -291,7 +291,7 @@ class Optimizer(Cell):
                     "whether the argument 'param' is correct."
                 )
             rate = self.learning_rate[places[id(parameter)]] if self.is_group_lr else self.learning_rate
-            rates.append(rate.learning_rate if isinstance(rate, IteratorLearningRate) else rate)
+            rates.append(rate.learning_rate if isinstance(rate, _IteratorLearningRate) else rate)
         return rates if isinstance(param, list) else rates[0]
 
     def construct(self, *hyper_params: Any) -> Any:
