@@ -51,6 +51,13 @@ def _cut(state: Compilation) -> None:
     state.slots, state.stacks = pieces.slots, pieces.stacks
 
 
+def _merge_equal(state: Compilation) -> None:
+    """Merge equal nodes, but not those of a backward graph of PYNATIVE, which no optimizer of the front end sees."""
+    captured = state.captured
+    if captured.is_named_before or not captured.is_continued:
+        merge_equal(captured, state.find)
+
+
 def _name_for_text(state: Compilation) -> None:
     """Name the nodes as the front end leaves them.
 
@@ -133,7 +140,7 @@ PASSES = (
     Pass("count-functions", _count_functions),
     Pass("drop-dead", lambda state: drop_unused(state.captured, state.find)),
     Pass("simplify", lambda state: simplify(state.captured)),
-    Pass("merge-equal", lambda state: merge_equal(state.captured, state.find)),
+    Pass("merge-equal", _merge_equal),
     Pass("make-functions", _make_functions),
     Pass("add-monads", lambda state: add_monads(_form(state), state.find)),
     Pass("merge-loads", lambda state: _each(state, merge_loads)),

@@ -6,18 +6,19 @@ import numpy as np
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.graph.graph import Constant, Graph, Node, Value
+from dumpsim.graph.mindspore.sums import merge_sums
 from dumpsim.graph.replacement import Replacements
 
 __all__ = ["is_filled", "product_with_ones", "simplify"]
 
 
 def simplify(graph: Graph) -> Graph:
-    """Drop reshapes to the shape that a value has and products with ones; pass over the first of two reshapes.
+    """Drop reshapes to the shape that a value has and products with ones, skip the first of two reshapes, merge sums.
 
     The second reshape keeps its scope. [observed 2.10: Dense behind ops.reshape, the weights of MSELoss]
     """
     _simplify(graph, Replacements())
-    return graph
+    return merge_sums(graph)
 
 
 def _simplify(graph: Graph, replaced: Replacements) -> None:

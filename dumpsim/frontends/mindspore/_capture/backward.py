@@ -19,7 +19,7 @@ from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._current import tracing
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, replace_inner
-from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied
 from dumpsim.graph.mindspore.expand_gradients import expand_gradients, gradients_of
 from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.graph.mindspore.merge import merge_equal
@@ -129,7 +129,8 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
         return parameter
 
     replace_inner(back.graph, graph, given)
-    saved = [(v, p) for v, p in taken if isinstance(v, Node)]
+    place_of = _visits(results)
+    saved = sorted(((v, p) for v, p in taken if isinstance(v, Node)), key=lambda pair: place_of(pair[0]))
     places = {id(argument): place for place, argument in enumerate(arguments)}
     used = [(places[id(v)], p) for v, p in taken if id(v) in places]
     shared = [*(p for p in back.graph.parameters if p.is_weight), *(p for _, p in taken if p.is_weight)]
@@ -144,6 +145,29 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
         weights=tuple(weight.storage for weight in weights),
         numbers=1 if len(saved) == 1 and not weights else 2,  # [observed 2.10: four networks]
     )
+
+
+def _visits(results: Sequence[Value]) -> Callable[[Value], tuple[int, int]]:
+    """Where a value comes in a walk from the results, operands left to right; parts follow their tuple.
+
+    [observed 2.10: the values that forward graphs give out]
+    """
+    found: dict[int, int] = {}
+    stack = list(reversed(results))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Node) and id(node) not in found:
+            found[id(node)] = len(found)
+            stack.extend(reversed(node.operands))
+
+    def place(value: Value) -> tuple[int, int]:
+        if isinstance(value, Node) and value.op_type == "TupleGetItem":
+            source, part = value.operands
+            assert isinstance(part, Constant)
+            return (place(source)[0], part.value + 1)
+        return (found.get(id(value), len(found)), 0)
+
+    return place
 
 
 def _after(gradients: Sequence[Value | None], bundle: Value) -> list[Value | None]:

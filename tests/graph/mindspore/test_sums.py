@@ -1,0 +1,48 @@
+"""Sums of sums become one sum."""
+
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.builder import NodeMaker
+from dumpsim.graph.graph import Graph, Parameter
+from dumpsim.graph.mindspore.sums import merge_sums
+from dumpsim.ops.table import find
+
+VECTOR = TensorType(dtype=dtype("float32"), shape=(2,))
+
+
+def summed(build):
+    """The graph of ``build(emit, parameters)``, sums merged: summands of its output, and types of its nodes."""
+    parameters = [Parameter(name=name, abstract=VECTOR) for name in "abcd"]
+    graph = Graph(parameters=parameters)
+    maker = NodeMaker(find, graph.trail.append)
+    graph.output = build(maker.emit, parameters)
+    merge_sums(graph)
+    return graph.output.operands[0].operands, [node.op_type for node in graph.trail]
+
+
+def test_the_first_summand_is_merged():
+    operands, types = summed(lambda emit, v: emit("AddN", (emit("AddN", (v[0], v[1])), v[2], v[3])))
+    assert [operand.name for operand in operands] == ["a", "b", "c", "d"]
+    assert types == ["MakeTuple", "AddN"]
+
+
+def test_the_last_summand_is_merged():
+    operands, types = summed(lambda emit, v: emit("AddN", (v[0], emit("AddN", (v[1], v[2])))))
+    assert [operand.name for operand in operands] == ["a", "b", "c"]
+    assert types == ["MakeTuple", "AddN"]
+
+
+def test_a_summand_in_the_middle_stays():
+    operands, types = summed(lambda emit, v: emit("AddN", (v[0], emit("AddN", (v[1], v[2])), v[3])))
+    assert [operand.op_type for operand in operands if hasattr(operand, "op_type")] == ["AddN"]
+    assert types.count("AddN") == 2
+
+
+def test_a_sum_with_two_users_stays():
+    def build(emit, v):
+        inner = emit("AddN", (v[0], v[1]))
+        return emit("AddN", (inner, emit("Tanh", inner)))
+
+    operands, types = summed(build)
+    assert [operand.op_type for operand in operands] == ["AddN", "Tanh"]
+    assert types.count("AddN") == 2
