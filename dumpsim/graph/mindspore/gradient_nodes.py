@@ -16,6 +16,7 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["NodeBuilder"]
 
+
 class NodeBuilder(NodeMaker):
     """The builder of `gradient.reverse` that makes graph nodes.
 
