@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 
 from dumpsim.core.abstract import MonadType, NoneType
-from dumpsim.graph.graph import Constant, Node, Parameter, Value
-from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant, function_of, nodes_of
+from dumpsim.graph.mindspore.partition import function_order
+from dumpsim.graph.sequence import is_kernel
 
 _KINDS = {"✓": "true", "✗": "false", "↵": "header", "↻": "body", "↓": "after"}
 _HEAD = re.compile(r"subgraph @(\S+?)(?: parent: \[.*?\])?\((.*)\) \{")
@@ -69,6 +71,38 @@ def read_stage(text: str) -> tuple[FuncGraph, dict[str, FuncGraph]]:
     entry = re.search(r"^# IR entry: @(\S+)", text, re.M)
     assert entry is not None
     return functions[entry[1]], functions
+
+
+def outline(root: FuncGraph) -> list[list[str]]:
+    """Lines for each function, in the order in which they become kernel graphs: nodes in post-order with operands.
+
+    Kernels have their names, other nodes their types; a function stands by its kind. Parameters and constants among
+    the arguments of a Call or Partial are left out.
+    """
+    return [_lines(function) for function in function_order(root)]
+
+
+def _lines(function: FuncGraph) -> list[str]:
+    nodes = nodes_of(function)
+    place = {id(node): at for at, node in enumerate(nodes)}
+
+    def shown(operand: Value) -> str:
+        inner = function_of(operand)
+        if inner is not None:
+            return inner.kind
+        if isinstance(operand, Node):
+            return f"%{place[id(operand)]}"
+        if isinstance(operand, Parameter):
+            return "U" if re.fullmatch(r"u(_\d+)?", operand.name) else "@"
+        return "U" if isinstance(operand.abstract, MonadType) else "#"
+
+    lines = [function.kind]
+    for node in nodes:
+        passing = node.op_type in ("Call", "Partial")
+        operands = [o for o in node.operands if not passing or isinstance(o, Node) or function_of(o) is not None]
+        name = (text_of(node).full_name or node.full_name) if is_kernel(node) else node.op_type
+        lines.append(f"{name}({', '.join(map(shown, operands))})")
+    return lines
 
 
 def _parameter(head: str) -> Parameter:

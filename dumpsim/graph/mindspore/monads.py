@@ -85,9 +85,14 @@ class _Weaver:
         if isinstance(output, Node) and all(output is not node for node in self.new):
             self._read(output)
         self._finish(last)
-        if takes_token and isinstance(function.output, Node) and isinstance(self.token, Constant):
+        if takes_token and isinstance(self.token, Constant) and self._computes(function.output):
             self._tie(NodeText())  # [observed 2.10]
         function.trail = self.new
+
+    def _computes(self, output: Value) -> bool:
+        """Whether a result is computed in the function; what is only handed on needs no tie."""
+        own = output.operands if isinstance(output, Node) and output.op_type == "MakeTuple" else [output]
+        return any(value is node for value in own for node in self.new)
 
     def _is_plain_call(self, effects: Sequence[Node]) -> bool:
         """Whether the only effect of the function is a call that gives its result. [source auto_monad.cc]"""
@@ -226,8 +231,7 @@ def add_monads(form: FuncForm, find: Callable[[str], OpDef]) -> None:
 def _calls_with_effects(form: FuncForm, find: Callable[[str], OpDef]) -> tuple[set[int], set[int]]:
     """Ids of the calls of functions that read or write weights, and of the sides of branches that take a token.
 
-    At that stage the sides of a branch still call what follows it, so that effects there count; and a branch in a side
-    that takes a token takes one, too. [source auto_monad.cc: SideEffectFinder; the latter fitted: h_if, h_forif]
+    [source auto_monad.cc: SideEffectFinder] A branch in a side that takes a token takes one, too: fitted, of h_if.
     """
     own = {
         id(n) for f in form.functions for n in f.trail if has_effect(n, find) or (n.op_type != "Call" and _weights(n))
@@ -238,16 +242,14 @@ def _calls_with_effects(form: FuncForm, find: Callable[[str], OpDef]) -> tuple[s
         before = len(calls), len(sides)
         busy = {id(f) for f in form.functions if any(id(n) in own or id(n) in calls for n in f.trail)}
         for function in form.functions:
-            late = False
-            for node in reversed(function.trail):
+            for node in function.trail:
                 if node.op_type == "Call":
                     effect = any(id(called) in busy for called in form.called_by(node))
                     if id(node) in form.branches:
-                        effect = effect or late or id(function) in sides
+                        effect = effect or id(function) in sides
                         sides.update(id(side) for side in form.called_by(node) if effect)
                     if effect:
                         calls.add(id(node))
-                late = late or id(node) in own or id(node) in calls
         if (len(calls), len(sides)) == before:
             return calls, sides
 
