@@ -23,7 +23,6 @@ class Settings:
         Mirrors are inserted and the loss is divided, even where the network itself takes no gradient.
     enable_alltoall, gradients_mean, loss_repeated_mean, enable_parallel_optimizer : bool
         As in the parallel context.
-    grad_accumulation_step : int
     tensordump : str
         The generation of TensorDump. [spec parallel 1.1]
     clones : frozenset of (str, str)
@@ -44,7 +43,6 @@ class Settings:
     gradients_mean: bool = False
     loss_repeated_mean: bool = True
     enable_parallel_optimizer: bool = False
-    grad_accumulation_step: int = 1
     tensordump: str = "A"
     clones: frozenset[tuple[str, str]] = frozenset()
     frozen: frozenset[str] = frozenset()

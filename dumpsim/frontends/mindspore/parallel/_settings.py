@@ -24,7 +24,7 @@ def parallel_settings(target: str) -> Settings | None:
     Raises
     ------
     UnsupportedError
-        For pipeline stages, and for a search of strategies.
+        For pipeline stages, a search of strategies and gradient accumulation.
     """
     stages = get_auto_parallel_context("pipeline_stages")
     if stages > 1:
@@ -37,6 +37,13 @@ def parallel_settings(target: str) -> Settings | None:
     devices = get_auto_parallel_context("device_num") if is_set("device_num") else get_group_size()
     if devices == 1:
         return None
+    steps = get_auto_parallel_context("grad_accumulation_step")
+    if steps > 1:
+        raise UnsupportedError(
+            f"gradients accumulated over {steps} steps are not emulated in a network that is split over devices",
+            where="set_auto_parallel_context.grad_accumulation_step",
+            allowed=(1,),
+        )
     rank = get_auto_parallel_context("global_rank") if is_set("global_rank") else get_rank()
     search = get_auto_parallel_context("search_mode")
     if mode == ParallelMode.AUTO_PARALLEL and search != "sharding_propagation":
@@ -61,7 +68,6 @@ def parallel_settings(target: str) -> Settings | None:
         gradients_mean=get_auto_parallel_context("gradients_mean"),
         loss_repeated_mean=get_auto_parallel_context("loss_repeated_mean"),
         enable_parallel_optimizer=get_auto_parallel_context("enable_parallel_optimizer"),
-        grad_accumulation_step=get_auto_parallel_context("grad_accumulation_step"),
         tensordump=_tensordump(target),
     )
 
