@@ -23,6 +23,8 @@ class CompileOptions:
         ``bfs`` or ``dfs``: how MindSpore orders the kernels of a graph.
     pipeline : str
         Name of the passes that compile a network, see `dumpsim.graph.pipeline.PIPELINES`.
+    engine : str
+        What computes the kernels, as in `dumpsim.runtime.engine.table.ENGINES`; "" takes the session's.
     cube_ops : frozenset of str
         Operators of the matrix unit.
     cube_dtype : str or None
@@ -42,6 +44,7 @@ class CompileOptions:
     jit_level: str = "O0"
     exec_order: str = "bfs"
     pipeline: str = "kernel-by-kernel"
+    engine: str = ""
     cube_ops: frozenset[str] = frozenset()
     cube_dtype: str | None = None
     ge_graph: str = ""

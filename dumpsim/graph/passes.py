@@ -37,6 +37,19 @@ def _order_plainly(state: Compilation) -> None:
         draft.order = plain_order(draft.graph.output)
 
 
+def _number_named(state: Compilation) -> None:
+    """Number graphs that have names."""
+    for draft in state.drafts:
+        draft.graph.graph_id = state.numbers.graph()
+
+
+def _order_as_given(state: Compilation) -> None:
+    """Let kernels run in the order in which the front end gave them."""
+    for draft in state.drafts:
+        needed = {id(node) for node in draft.graph.nodes()}
+        draft.order = tuple(node for node in draft.graph.trail if id(node) in needed)
+
+
 def _number_models(state: Compilation) -> None:
     """Let the device load each kernel graph as a model that has the graph's name."""
     for draft in state.drafts:
@@ -48,5 +61,7 @@ PASSES = (
     Pass("take-whole", _take_whole),
     Pass("number-graphs", _number_graphs),
     Pass("order-plainly", _order_plainly),
+    Pass("number-named", _number_named),
+    Pass("order-as-given", _order_as_given),
     Pass("number-models", _number_models),
 )

@@ -141,6 +141,8 @@ PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         WHOLE_GRAPH: (*_KERNEL_GRAPHS, "document", *_FUSED, "lay-out", *_BUILT, "save-kernel-graphs"),
         # a graph for GE that MindSpore did not make: no IR text; tensors in the formats of the host, or in private ones
         "ge": (*_GE_GRAPH, *_FUSED, *_BUILT),
+        # a graph that TorchAir converted: it has a name and an order
+        "torchair": ("take-whole", "number-named", "order-as-given", "number-models", "text-PreRunBegin", *_BUILT),
         "ge-private": (*_GE_GRAPH, *_FUSED, "lay-out", *_BUILT),
     }
 )

@@ -133,6 +133,8 @@ class OpDef:
     batched : bool
         The kernel may take the operands of several ranks at once: each stacked on a leading axis, with axes of extent 1
         after it where others have more axes. Its result is stacked too, with the bits that it would have rank by rank.
+    unseen : int
+        Last operands that listeners do not see: the vendor's kernel does not take them, ours needs them.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None
@@ -166,5 +168,6 @@ class OpDef:
     largest: Largest | None = None
     bounds: "Bounds | None" = None
     batched: bool = False
+    unseen: int = 0
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None

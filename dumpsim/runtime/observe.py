@@ -271,7 +271,7 @@ class Observers:
         graph = plan.kernel_graph
         hosts = self._hosts.setdefault(plan, {})
         refs: list[TensorRef] = []
-        for at, argument in enumerate(call.arguments):
+        for at, argument in enumerate(call.arguments[: len(call.arguments) - call.definition.unseen]):
             if graph.model_id and isinstance(argument, HostValue) and not isinstance(argument.abstract, TupleType):
                 continue
             written = at in call.definition.updates

@@ -427,7 +427,7 @@ class Session:
             options,
             self._weights,
             self.observers,
-            self.engine,
+            self.engine if options.engine in ("", self.engine.name) else engine_of(options.engine),
             partial(self._plan, options),
             self._storages.get(id(program), (program, ()))[1],
             self._skipped,

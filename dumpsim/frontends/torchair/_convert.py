@@ -1,0 +1,437 @@
+"""From a captured graph of torch to the graph that GE is given. [spec aten 9.2-9.9]"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
+
+from dumpsim.frontends.torchair._ge import FxCall, GeGraph, Ref
+from dumpsim.frontends.torchair._maker import Maker, Refused, run_rule
+from dumpsim.frontends.torchair._refusals import refusal
+from dumpsim.frontends.torchair._result import references
+from dumpsim.frontends.torchair._table import fallback, plain_type, rule
+from dumpsim.frontends.torchair._views import Deferred, Views
+
+__all__ = ["Converter", "ViewOfInput"]
+
+_DEFERRED = frozenset(
+    {"aten.permute.default", "aten.view.default", "aten.reshape.default", "aten.transpose.int", "aten.t.default"}
+)
+# operators that have operands without effect
+_IDLE = frozenset(
+    {
+        "aten.log_sigmoid_backward.default",
+        "aten.max_pool2d_with_indices_backward.default",
+        "aten.native_batch_norm_backward.default",
+        "aten.native_layer_norm_backward.default",
+    }
+)
+_MODULE = re.compile(r"^L\['\w+'\]\.?")
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOfInput:
+    """A result that shows memory of an input: made at run time, no output of the graph."""
+
+    index: int
+
+
+class Converter:
+    """Converts one graph.
+
+    Parameters
+    ----------
+    name : str
+        ``graph_1``.
+    view_optimize : bool
+        Views wait for what reads them.
+    strict : bool
+        Refuse what the real converter refuses.
+    extended : callable, optional
+        Told of each overload that the real converter refuses and this one converts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        view_optimize: bool = True,
+        strict: bool = False,
+        extended: Callable[[str], object] | None = None,
+    ) -> None:
+        self.graph = GeGraph(name)
+        self.results: list[Any] = []  # a number of NetOutput's input, `ViewOfInput`, or a value of Python
+        self.inputs: list[Any] = []
+        self.values: list[Any] = []  # what torch knows of the results
+        self._views = Views(self.graph)
+        self._defers = view_optimize
+        self._strict = strict
+        self._extended = extended
+        self._known: dict[tuple[str, int], torch.Tensor] = {}
+        self._symbols: dict[str, Ref] = {}
+        self._seeds: tuple[Ref, Ref] | None = None
+        self._index = 0
+
+    # --------------------------------------------------------------------------------------------------- the graph
+    def convert(self, graph: fx.Graph, owner: torch.nn.Module | None = None) -> GeGraph:
+        """Convert a whole graph.
+
+        Parameters
+        ----------
+        graph : torch.fx.Graph
+        owner : torch.nn.Module, optional
+            Holds the tensors that the graph takes as attributes.
+
+        Raises
+        ------
+        Exception
+            What the real converter raises for an overload that it refuses.
+        """
+        self.capture(graph, owner)
+        self.finish()
+        return self.graph
+
+    def capture(self, graph: fx.Graph, owner: torch.nn.Module | None = None) -> None:
+        """Make the nodes, without what Python does behind the conversion."""
+        environment: dict[fx.Node, Any] = {}
+        for node in graph.nodes:
+            before = len(self.graph.nodes)
+            call = FxCall(name=node.name, target=str(node.target), op=node.op, function=node.target)
+            _provenance(call, node)
+            self.graph.calls.append(call)
+            number = len(self.graph.calls) - 1
+            if node.op == "placeholder":
+                environment[node] = self.input(node.name, node.meta.get("val"))
+                call.results = (environment[node],)
+            elif node.op == "output":
+                self.output(fx.map_arg(node.args[0], environment.__getitem__), node.args[0], graph)
+            elif node.op == "get_attr":
+                environment[node] = self._attribute(owner, node)
+                call.results = (environment[node],)
+            else:
+                arguments, keywords = fx.map_arg((node.args, node.kwargs), environment.__getitem__)
+                environment[node] = self.call(call, arguments, keywords, node.meta.get("val"))
+            call.nodes = self.graph.nodes[before:]
+            for made in call.nodes:
+                made.fx = number
+
+    def input(self, name: str, value: Any) -> Any:
+        """Add a Data node."""
+        node = self.graph.add("Data", [], {"index": self._index}, name=name)
+        self._index += 1
+        made = Ref(node)
+        self.inputs.append(value)
+        if isinstance(value, torch.Tensor):
+            node.outputs[0].dtype, node.outputs[0].shape = value.dtype, tuple(value.shape)
+            self._known[name, 0] = value
+        elif isinstance(value, (torch.SymInt, int)):
+            node.outputs[0].dtype, node.outputs[0].shape = torch.int64, ()
+            node.attrs["_host_tensor"] = True
+            self._symbols[str(value)] = made
+            if isinstance(value, torch.SymInt):
+                self.graph.symbols[name, 0] = value
+        else:
+            node.outputs[0].dtype, node.outputs[0].shape = torch.float64, ()
+            node.attrs["_host_tensor"] = True
+        return made
+
+    def _attribute(self, owner: torch.nn.Module | None, node: fx.Node) -> Any:
+        """A tensor that the captured graph holds: a Const."""
+        value: Any = owner
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if not isinstance(value, torch.Tensor):
+            return value
+        made = self.graph.const(value)
+        self._known[made.node.name, 0] = node.meta.get("val", value)
+        return made
+
+    # --------------------------------------------------------------------------------------------------- operators
+    def call(self, call: FxCall, arguments: Sequence[Any], keywords: dict[str, Any], value: Any) -> Any:
+        """Convert an operator; returns its result, a list of several."""
+        if call.target == "<built-in function getitem>" or getattr(call.function, "__name__", "") == "getitem":
+            found = arguments[0][arguments[1]]
+            call.results, call.values = (found,), (value,)
+            return found
+        target = name_of(call.function)
+        results = list(value) if isinstance(value, (list, tuple)) else [value]
+        call.target, call.values = target, tuple(results)
+        if self._defers and target in _DEFERRED and isinstance(value, torch.Tensor):
+            view = self._views.defer(arguments[0], call.function, arguments[1:], keywords, value)
+            if view is not None:
+                call.arguments, call.results = tuple(arguments), (view,)
+                return view
+        given = arguments, keywords
+        arguments, keywords = self._materialized((list(arguments), keywords))
+        call.arguments, call.keywords = tuple(arguments), keywords
+        call.seen = self._seen((call.arguments, call.keywords), given)
+        empty = _empty(results, strict=self._strict)
+        if empty is not None:
+            made = [self._stand_in(one) for one in empty]
+        else:
+            made = self._run(call, target, arguments, keywords, results)
+        call.results = tuple(made)
+        for one, known in zip(made, results, strict=False):
+            self._learn(one, known)
+        return made if isinstance(value, (list, tuple)) else made[0] if made else None
+
+    def _materialized(self, what: Any) -> Any:
+        """The same with views made real, in the order of the arguments."""
+        if isinstance(what, Deferred):
+            return self._views.real(what, self._learn)
+        if isinstance(what, (list, tuple)):
+            return type(what)(self._materialized(one) for one in what)
+        if isinstance(what, dict):
+            return {key: self._materialized(one) for key, one in what.items()}
+        return what
+
+    def _seen(self, real: Any, given: Any) -> dict[Ref, torch.Tensor]:
+        """How torch's operator sees its tensors: views by their own strides."""
+        found = {}
+        for one, other in zip(iterate(real), iterate(given), strict=True):
+            if isinstance(other, Deferred):
+                found[one] = other.value
+            elif isinstance(one, Ref) and (one.node.name, one.index) in self._known:
+                found[one] = self._known[one.node.name, one.index]
+        return found
+
+    def _learn(self, made: Any, known: Any) -> None:
+        """Keep what torch knows of a result; the first shape that a node was given stays. [spec aten 9.3]"""
+        if not isinstance(made, Ref):
+            return
+        if isinstance(known, torch.Tensor):
+            self._known[made.node.name, made.index] = known
+            if made.output.shape is None:
+                made.output.dtype, made.output.shape = known.dtype, tuple(known.shape)
+        elif isinstance(known, torch.SymInt):
+            self._symbols.setdefault(str(known), made)
+            self.graph.symbols[made.node.name, made.index] = known
+
+    def _run(
+        self, call: FxCall, target: str, arguments: Sequence[Any], keywords: dict[str, Any], results: list[Any]
+    ) -> list[Any]:
+        named = bound(call.function, arguments, keywords)
+        maker = Maker(self.graph, target, named, self._value, results, self._generator)
+        try:
+            made = self._made(maker, call, target, named, arguments)
+        except Refused as refused:
+            if self._strict or (other := fallback(target)) is None:
+                raise refused.error from None
+            self._tell(target)
+            made = run_rule(other, maker, named)
+        return list(made) if isinstance(made, (list, tuple)) else [made]
+
+    def _made(self, maker: Maker, call: FxCall, target: str, named: dict[str, Any], arguments: Sequence[Any]) -> Any:
+        kind = plain_type(target)
+        if kind is not None:
+            tensors = [one for one in arguments if isinstance(one, Ref)]
+            return maker.parts(maker.op(kind, *_fed(kind, tensors)))
+        known = rule(target)
+        if known is not None:
+            return run_rule(known, maker, named)
+        if self._strict:
+            raise refusal(target)
+        self._tell(target)
+        other = fallback(target)
+        return run_rule(other, maker, named) if other is not None else _nearest(maker, target, named)
+
+    def _tell(self, target: str) -> None:
+        if self._extended is not None:
+            self._extended(target)
+
+    def _value(self, ref: Ref) -> torch.Tensor:
+        """What torch knows of a tensor."""
+        found = self._known.get((ref.node.name, ref.index))
+        if found is not None:
+            return found
+        if ref.node.value is not None:
+            return ref.node.value
+        raise KeyError(f"nothing is known of {ref}")
+
+    def _stand_in(self, value: torch.Tensor) -> Ref:
+        """The Const of a result without elements."""
+        with _disable_current_modes():
+            return self.graph.const(torch.empty(tuple(value.shape), dtype=value.dtype))
+
+    def _generator(self) -> tuple[Ref, Ref]:
+        """Seed and offset of random numbers, once a graph."""
+        if self._seeds is None:
+            seed = self.graph.const(0, torch.int64, name="initial_seed")
+            offsets = self.graph.add("Data", [], {"index": -1}, name="offset_list")
+            offsets.outputs[0].dtype, offsets.outputs[0].shape = torch.int64, (1,)
+            unpack = self.graph.add("Unpack", [Ref(offsets)], {"num": 1}, name="unpack_generator_offsets")
+            self._seeds = seed, Ref(unpack)
+        return self._seeds
+
+    # ------------------------------------------------------------------------------------------------------ output
+    def output(self, results: Any, nodes: Any, graph: fx.Graph) -> None:
+        """Add NetOutput."""
+        flat = list(results) if isinstance(results, (list, tuple)) else [results]
+        origins = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
+        self.values = [one.meta.get("val") if isinstance(one, fx.Node) else one for one in origins]
+        shared = _storages(graph)
+        taken: list[Ref] = []
+        for one, origin in zip(flat, origins, strict=True):
+            real = self._materialized(one)
+            alias = _alias(origin, shared)
+            if alias is not None:
+                self.results.append(ViewOfInput(alias))
+            elif isinstance(real, Ref):
+                if real not in taken:
+                    taken.append(real)
+                self.results.append(taken.index(real))
+            else:
+                self.results.append(real)
+        self._outputs = taken
+
+    def finish(self) -> None:
+        """What Python does after it: writes of inputs become outputs, unused Data leave. [spec aten 9.8]"""
+        taken: list[Ref | None] = list(self._outputs)
+        for assign in list(self.graph.of_type("Assign")):
+            target, source = assign.inputs
+            assert target is not None
+            if source not in taken:
+                taken.append(source)
+            self.graph.writes[taken.index(source)] = int(target.node.attrs["index"])
+            self.graph.remove(assign)
+        net = self.graph.add("NetOutput", taken, name="NetOutput", outputs=0)
+        net.fx = len(self.graph.calls) - 1
+        if self.graph.calls:
+            self.graph.calls[-1].nodes.append(net)
+        used = {one.node.name for node in self.graph.nodes for one in node.inputs if one is not None}
+        index, read, spare = 0, self._read(), []
+        self.kept: list[int] = []  # which inputs of the captured graph are inputs of GE's
+        for node in list(self.graph.of_type("Data")):
+            if node.name == "offset_list":
+                continue
+            position = node.attrs["index"]
+            if node.name in used:
+                self.graph.writes = {out: index if at == position else at for out, at in self.graph.writes.items()}
+                node.attrs["index"] = index
+                self.kept.append(position)
+                index += 1
+            else:
+                self.graph.remove(node)
+                if node.name in read:
+                    self.graph.spare.append(node)
+                    spare.append(position)
+        self.kept += spare
+
+    def _read(self) -> set[str]:
+        """Data that an operator of torch needs, whatever GE takes."""
+        return {
+            one.node.name
+            for call in self.graph.calls
+            if name_of(call.function) not in _IDLE and call.nodes
+            for one in references((call.arguments, call.keywords))
+        }
+
+
+def name_of(function: Any) -> str:
+    """The name of what an FX node calls: ``aten.add.Tensor``, ``operator.add``, ``math.floor``."""
+    if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return str(function)
+    if not callable(function):
+        return str(function)
+    module = getattr(function, "__module__", "") or ""
+    return f"{module.removeprefix('_')}.{function.__name__}"
+
+
+def bound(function: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by name, defaults where they are missing."""
+    if isinstance(function, torch._ops.OpOverloadPacket):
+        function = getattr(function, function.overloads()[0])
+    if not isinstance(function, torch._ops.OpOverload):
+        return dict(zip("abcd", arguments, strict=False))
+    schema = function._schema.arguments
+    found = {one.name: one.default_value if one.has_default_value() else None for one in schema}
+    found.update({one.name: value for one, value in zip(schema, arguments, strict=False)})
+    found.update(keywords)
+    for one in map(_any, schema):  # a list of one number may be given as a number
+        if isinstance(one.type, torch.ListType) and isinstance(found[one.name], int) and one.N:
+            found[one.name] = [found[one.name]] * one.N
+    found.setdefault("shape", None)
+    found.setdefault("size", None)
+    return found
+
+
+def _any(what: Any) -> Any:
+    return what
+
+
+def _fed(kind: str, tensors: list[Ref]) -> list[Ref]:
+    """The inputs of a plain operator; the gradient of log-sigmoid has a buffer that GE does not take."""
+    return tensors[:2] if kind == "LogSigmoidGrad" else tensors
+
+
+def _nearest(maker: Maker, target: str, named: dict[str, Any]) -> list[Ref]:
+    """A node of a type with the overload's name: ours, for an overload that the real converter refuses."""
+    word = target.split(".")[1].strip("_")
+    kind = "".join(part.capitalize() for part in word.split("_"))
+    inputs: list[Any] = []
+    attrs: dict[str, Any] = {}
+    for name, value in named.items():
+        if isinstance(value, Ref):
+            inputs.append(value)
+        elif isinstance(value, (list, tuple)) and any(isinstance(one, Ref) for one in value):
+            inputs += [one for one in value if isinstance(one, Ref)]
+        elif isinstance(value, (bool, int, float, str, list)) and name not in ("shape", "size"):
+            attrs[name] = value
+    return maker.outputs(kind, max(1, len(maker.outs)), *inputs, **attrs)
+
+
+def _empty(results: Sequence[Any], *, strict: bool) -> list[torch.Tensor] | None:
+    """The results, where all of them are tensors that have no elements and no symbols."""
+    found = [one for one in results if isinstance(one, torch.Tensor)]
+    if not found or len(found) != len(results):
+        return None
+    fixed = all(isinstance(dim, int) for one in found for dim in one.shape)
+    if strict and any(one.numel() == 0 for one in found) and not fixed:  # raises for a size that only the data tell
+        return None
+    return found if fixed and not any(one.numel() for one in found) else None
+
+
+def _storages(graph: fx.Graph) -> dict[int, int]:
+    """Storages of the inputs, by their identity."""
+    found: dict[int, int] = {}
+    at = 0
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                found.setdefault(value.untyped_storage()._cdata, at)
+            at += 1
+    return found
+
+
+def _alias(origin: Any, storages: dict[int, int]) -> int | None:
+    value = origin.meta.get("val") if isinstance(origin, fx.Node) else None
+    if not isinstance(value, torch.Tensor):
+        return None
+    return storages.get(value.untyped_storage()._cdata)
+
+
+def _provenance(call: FxCall, node: fx.Node) -> None:
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if stack:
+        path, kind = list(stack.values())[-1]
+        call.module = _MODULE.sub("", path)
+        call.kind = kind if isinstance(kind, str) else kind.__name__
+    found = _PLACE.findall(node.meta.get("stack_trace") or "")
+    if found:
+        call.at = f"{PurePath(found[-1][0]).name}:{found[-1][1]}"
+
+
+def iterate(values: Any) -> Iterator[Any]:
+    """The leaves of nested lists."""
+    for one in values.values() if isinstance(values, dict) else values:
+        if isinstance(one, (list, tuple, dict)):
+            yield from iterate(one)
+        else:
+            yield one

@@ -1,0 +1,261 @@
+"""The stage behind TorchAir's Python: from the graph that GE is given to the kernels that the device runs.
+
+GE's own passes lie in its compiled half, which nobody can run here, so this stage is ours. Its rules, in this order:
+
+1. Nodes that NetOutput does not need have no task. (ours; TorchAir's Python deletes none, GE does)
+2. A Cast to the type that its operand has anyway, Identity, Reshape, Squeeze, Unsqueeze, ExpandDims, FlattenV2 and
+   Bitcast give their operand's bytes: no task, no file; who reads them shows the operand. (ours; as GE's models of
+   MindSpore show)
+3. Const and Data have no task; Data have files as inputs of a model have. [spec ge 1.5]
+4. What only finds a shape (Shape, Gather of it, Pack ...) is known while the graph is compiled: no task. (ours)
+5. A node that gives a result of an ATen operator computes that operator with torch, so that results are those of eager
+   torch bit for bit; nodes that only help it compute what their type says. (ours)
+6. Types that have no kernel here and only help have no task. (ours)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from dumpsim.core.abstract import ScalarType, TensorType, TupleType
+from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.frontends.torchair._extents import Sizes, extent, extents
+from dumpsim.frontends.torchair._ge import GeGraph, GeNode, Ref
+from dumpsim.frontends.torchair._helpers import HELPERS, SHAPES, VIEWS
+from dumpsim.frontends.torchair._result import Provided, ResultKernel, provided, references, result_kernel
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["array_of", "lower", "tensor_of"]
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_SMALL = 256  # elements of a tensor that is computed while a graph is compiled
+
+
+def kind_of(kind: torch.dtype) -> DType:
+    """The number type of torch as ours."""
+    return dtype(str(kind).removeprefix("torch."))
+
+
+def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
+    """The numbers of a tensor; a view of its memory where it is contiguous."""
+    found = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if found.dtype == torch.bfloat16:
+        bits: np.ndarray[Any, Any] = found.view(torch.int16).numpy().view(_BFLOAT16)
+        return bits
+    array: np.ndarray[Any, Any] = found.numpy()
+    return array
+
+
+def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
+    """A tensor of an array that nobody else has."""
+    own = array if array.flags.writeable else array.copy()
+    if own.dtype == _BFLOAT16:
+        return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(own)
+
+
+def lower(graph: GeGraph, sizes: Sizes) -> Graph:
+    """The kernels of a graph, for sizes of its symbols.
+
+    Parameters
+    ----------
+    graph : GeGraph
+    sizes : mapping of str to int
+    """
+    return _Lowering(graph, sizes).lower()
+
+
+@dataclass(slots=True)
+class _Known:
+    """What compilation knows of an output: its type, and its numbers where they follow from shapes."""
+
+    sample: torch.Tensor  # without values, on the meta device
+    value: torch.Tensor | None = None
+
+
+class _Lowering:
+    def __init__(self, graph: GeGraph, sizes: Sizes) -> None:
+        self.ge = graph
+        self.sizes = sizes
+        self.graph = Graph(name=graph.name)
+        self.known: dict[tuple[str, int], _Known] = {}
+        self.values: dict[str, Value] = {}  # by node
+        self.needed = self._needed()
+        self.providers = self._providers()
+
+    def lower(self) -> Graph:
+        for node in self.ge.of_type("Data"):
+            self._data(node)
+        for node in self.ge.spare:
+            self._data(node)
+        for node in self.ge.nodes:
+            if node.type == "Const":
+                self._const(node)
+            elif node.type == "NetOutput":
+                self._output(node)
+            elif node.type != "Data" and node.name in self.needed:
+                self._node(node)
+        return self.graph
+
+    def _needed(self) -> set[str]:
+        """Nodes below NetOutput, and what results of operators need that their nodes do not take. (rule 1)"""
+        found: set[str] = set()
+        pending = [self.ge.output] if self.ge.output is not None else []
+        calls = {id(node): call for call in self.ge.calls for node in call.nodes}
+        while pending:
+            node = pending.pop()
+            assert node is not None
+            if node.name in found:
+                continue
+            found.add(node.name)
+            pending += [one.node for one in node.inputs if one is not None]
+            call = calls.get(id(node))
+            if call is not None and call.function is not None and node.type not in ("NetOutput", "Const", "Data"):
+                pending += [one.node for one in references((call.arguments, call.keywords))]
+        return found
+
+    def _providers(self) -> dict[str, Provided]:
+        """The nodes that compute an operator's results: their last nodes, or what a Cast or Squeeze there reads."""
+        found: dict[str, Provided] = {}
+        for call in self.ge.calls:
+            if isinstance(call.function, torch._ops.OpOverload):
+                for name, slots in provided(call).items():
+                    found[name] = Provided(call, slots)
+        return found
+
+    # ------------------------------------------------------------------------------------------------------- inputs
+    def _data(self, node: GeNode) -> None:
+        if node.name == "offset_list":
+            return  # random numbers are torch's
+        output = node.outputs[0]
+        kind = output.dtype or torch.float64
+        shape = extents(output.shape or (), self.sizes)
+        parameter = Parameter(name=node.name, abstract=TensorType(dtype=kind_of(kind), shape=shape))
+        self.graph.parameters.append(parameter)
+        self.values[node.name] = parameter
+        symbol = self.ge.symbols.get((node.name, 0))
+        value = None if symbol is None else torch.tensor(extent(symbol, self.sizes))
+        self.known[node.name, 0] = _Known(torch.empty(shape, dtype=kind, device="meta"), value)
+
+    def _const(self, node: GeNode) -> None:
+        assert node.value is not None
+        array = array_of(node.value)
+        abstract = TensorType(dtype=kind_of(node.value.dtype), shape=tuple(node.value.shape))
+        self.values[node.name] = Constant(value=array, abstract=abstract)
+        self.known[node.name, 0] = _Known(node.value.to("meta"), node.value)
+
+    # -------------------------------------------------------------------------------------------------------- nodes
+    def _node(self, node: GeNode) -> None:
+        own = self.providers.get(node.name)
+        helped = None if own is None else result_kernel(node, own, self._sample, self.values, self._number, self.sizes)
+        samples = self._outputs(node, helped)
+        if samples is None:
+            return  # rule 6
+        for at, sample in enumerate(samples):
+            self.known[node.name, at] = sample
+        if all(one.value is not None for one in samples) and helped is None:
+            self._fold(node, samples)  # rule 4
+            return
+        abstracts = [TensorType(dtype=kind_of(one.sample.dtype), shape=tuple(one.sample.shape)) for one in samples]
+        operands = [self._operand(one) for one in node.inputs if one is not None and one.node.name in self.values]
+        hidden = [] if helped is None else [self._operand(one) for one in helped.hidden]
+        abstract = abstracts[0] if len(abstracts) == 1 else TupleType(items=tuple(abstracts))
+        view = self._is_view(node, samples[0])
+        kernel: Any = helped if helped is not None else HELPERS[node.type]
+        made = Node(
+            op_type=node.type,
+            operands=operands[:1] if view else [*operands, *hidden],
+            abstract=abstract,
+            attrs=dict(node.attrs),
+            full_name=node.name,
+            dump_mark="true" if node.attrs.get("torchair_enable_data_dump") else None,
+            definition=OpDef(
+                name=node.type,
+                operands=tuple(f"x{at}" for at in range(len(operands))),
+                infer=lambda operands, attrs: abstract,
+                kernel=kernel,
+                view=view,
+                unseen=0 if view else len(hidden),
+            ),
+        )
+        self.values[node.name] = made
+        self.graph.trail.append(made)
+
+    def _is_view(self, node: GeNode, result: _Known) -> bool:
+        """Whether a node gives its operand's bytes. (rule 2)"""
+        if node.type not in VIEWS and node.type != "Cast":
+            return False
+        first = node.inputs[0]
+        assert first is not None
+        operand = self.known[first.node.name, first.index].sample
+        return operand.dtype == result.sample.dtype and operand.numel() == result.sample.numel()
+
+    def _fold(self, node: GeNode, samples: Sequence[_Known]) -> None:
+        """Let numbers that are known stand for a node."""
+        value = samples[0].value
+        assert value is not None
+        abstract = TensorType(dtype=kind_of(value.dtype), shape=tuple(value.shape))
+        self.values[node.name] = Constant(value=array_of(value), abstract=abstract)
+
+    def _outputs(self, node: GeNode, helped: ResultKernel | None) -> list[_Known] | None:
+        """What is known of a node's outputs; None where it has no kernel."""
+        if helped is not None:
+            return [_Known(one) for one in helped.samples]
+        kernel = HELPERS.get(node.type)
+        inputs = [one for one in node.inputs if one is not None]
+        if kernel is None or any((one.node.name, one.index) not in self.known for one in inputs):
+            return None
+        found = [self.known[one.node.name, one.index] for one in inputs]
+        spoken = {at % len(found) for at in SHAPES.get(node.type, ())}
+        if any(found[at].value is None for at in spoken):
+            return None
+        operands = [one.value if at in spoken else one.sample for at, one in enumerate(found)]
+        attrs = node.attrs
+        if all(one.value is not None for one in found) or node.type == "Shape":
+            given = [one.sample if one.value is None else one.value for one in found]
+            if node.type != "Fill" or found[0].value is None or _product(found[0].value) <= _SMALL:
+                made = _flat(kernel(*given, **attrs))
+                if all(one.device.type == "cpu" and one.numel() <= _SMALL for one in made):
+                    return [_Known(one.to("meta"), one) for one in made]
+        made = _flat(kernel(*operands, **attrs))
+        return [_Known(one.to("meta")) for one in made]
+
+    def _number(self, ref: Ref) -> int | None:
+        """What a symbol is in this program; None for a tensor."""
+        key = ref.node.name, ref.index
+        if key not in self.ge.symbols:
+            return None
+        value = self.known[key].value
+        assert value is not None, key
+        return int(value)
+
+    def _sample(self, ref: Ref) -> torch.Tensor:
+        return self.known[ref.node.name, ref.index].sample
+
+    def _operand(self, ref: Ref) -> Value:
+        value = self.values.get(ref.node.name)
+        if value is None:
+            raise UnsupportedError(f"{ref.node.type} computes nothing here", where=ref.node.name)
+        if isinstance(value, Node) and isinstance(value.abstract, TupleType):
+            index = Constant(value=ref.index, abstract=ScalarType(dtype=dtype("int64"), value=ref.index))
+            return Node(op_type="TupleGetItem", operands=[value, index], abstract=value.abstract.items[ref.index])
+        return value
+
+    def _output(self, node: GeNode) -> None:
+        operands = [self._operand(one) for one in node.inputs if one is not None]
+        abstract = TupleType(items=tuple(one.abstract for one in operands))
+        self.graph.output = Node(op_type="MakeTuple", operands=operands, abstract=abstract)
+
+
+def _product(numbers: torch.Tensor) -> int:
+    return int(torch.prod(numbers.to(torch.int64)))
+
+
+def _flat(made: Any) -> list[torch.Tensor]:
+    return list(made) if isinstance(made, (list, tuple)) else [made]

@@ -1,0 +1,432 @@
+"""The vocabulary of the converters' rules: makes nodes of GE, and looks at types and shapes. [spec aten 9.4]"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CodeType, MappingProxyType
+from typing import Any
+
+import torch
+
+from dumpsim.frontends.torchair._ge import GeGraph, Ref
+
+__all__ = ["Maker", "Refused", "run_rule"]
+
+# outputs of types that have several, where their attributes do not say how many [spec aten 9.4]
+_OUTPUTS = MappingProxyType(
+    {
+        "ArgMaxWithValue": 2,
+        "ArgMinWithValue": 2,
+        "BN3DTrainingUpdateGrad": 2,
+        "BNTrainingUpdateGrad": 2,
+        "BatchNormV3": 5,
+        "EmbeddingBag": 4,
+        "GridSampler2DGrad": 2,
+        "GroupNorm": 3,
+        "LayerNormGradV3": 3,
+        "LayerNormV4": 3,
+        "MaxPool3DWithArgmaxV2": 2,
+        "MaxPoolWithArgmaxV1": 2,
+        "NLLLoss": 2,
+        "PReluGrad": 2,
+        "Sort": 2,
+        "TopKV2": 2,
+    }
+)
+# inputs of types whose last ones may stay unfed [spec aten 9.3]
+_INPUTS = MappingProxyType({"Conv2D": 4, "Conv3D": 4, "Conv2DTranspose": 5, "Conv3DTranspose": 5, "NLLLoss": 3})
+# types that take a whole number in the type of their tensors; all others take it as int64
+_TYPED_NUMBERS = frozenset({"Add", "Mul", "PadV3", "Sub", "ThresholdV2"})
+_INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
+_SHORT = MappingProxyType(
+    {
+        "f16": torch.float16,
+        "f32": torch.float32,
+        "f64": torch.float64,
+        "bf16": torch.bfloat16,
+        "i8": torch.int8,
+        "i16": torch.int16,
+        "i32": torch.int32,
+        "i64": torch.int64,
+        "u8": torch.uint8,
+        "u64": torch.uint64,
+        "c64": torch.complex64,
+        "bool_": torch.bool,
+    }
+)
+_PYTHON = MappingProxyType(
+    {one.__name__: one for one in (bool, dict, float, int, len, list, min, range, tuple, math.ceil, math.floor)}
+)
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+class Refused(Exception):
+    """No node stands for this use of an operator; `error` is what the real converter raises."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Words(dict[str, Any]):
+    """The names of a rule: arguments, then vocabulary, then node types."""
+
+    def __init__(self, maker: "Maker", arguments: dict[str, Any]) -> None:
+        super().__init__(arguments)
+        self._maker = maker
+        self["__builtins__"] = {}
+
+    def __missing__(self, name: str) -> Any:
+        if name in _SHORT:
+            return _SHORT[name]
+        if name[0].isupper():
+            return partial(self._maker.op, name)
+        found = getattr(self._maker, name, None)
+        if found is not None:
+            return found
+        return _PYTHON[name]
+
+
+def run_rule(code: CodeType, maker: "Maker", arguments: dict[str, Any]) -> Any:
+    """Run a compiled rule; its value is bound to ``_``."""
+    words = _Words(maker, arguments)
+    exec(code, words)
+    return words["_"]
+
+
+class Maker:
+    """Makes the nodes of one FX operator.
+
+    Parameters
+    ----------
+    graph : GeGraph
+    target : str
+        The overload's name.
+    arguments : dict
+        By name; tensors are `Ref`, symbolic numbers too.
+    values : dict
+        What torch knows of tensors, by node and output.
+    results : sequence
+        Fake tensors of the results.
+    """
+
+    inf = math.inf
+
+    def __init__(
+        self,
+        graph: GeGraph,
+        target: str,
+        arguments: dict[str, Any],
+        value_of: Callable[[Ref], torch.Tensor],
+        results: Sequence[Any],
+        generator: Callable[[], tuple[Ref, Ref]],
+    ) -> None:
+        self._graph = graph
+        self._target = target
+        self._arguments = arguments
+        self._value_of = value_of
+        self.outs = results
+        self._generator = generator
+
+    # ------------------------------------------------------------------------------------------------------- nodes
+    def op(self, kind: str, *inputs: Any, outs: int | None = None, li: str = "", lo: str = "", **attrs: Any) -> Ref:
+        """Make a node.
+
+        Parameters
+        ----------
+        kind : str
+        *inputs
+            Tensors, None for one that is not fed, numbers and lists of numbers, which become Consts.
+        outs : int, optional
+            Outputs.
+        li, lo : str
+            Formats of inputs and outputs: one for all (``NCHW``), or ``0:ND,1:NCHW``.
+        """
+        types = [self.type_of(one) for one in inputs if isinstance(one, Ref)]
+        fed: list[Ref | None] = [
+            one if one is None or isinstance(one, Ref) else self._constant(kind, one, types) for one in inputs
+        ]
+        fed += [None] * (_INPUTS.get(kind, 0) - len(fed))
+        node = self._graph.add(kind, fed, attrs, outputs=outs or _OUTPUTS.get(kind, 1))
+        count = sum(one is not None for one in fed)
+        for key, said, many in (("input_layout_info", li, count), ("output_layout_info", lo, len(node.outputs))):
+            if said:
+                node.attrs[key] = _layouts(said, many)
+        return Ref(node)
+
+    def outputs(self, kind: str, count: int, *inputs: Any, **attrs: Any) -> list[Ref]:
+        """Make a node with this many outputs, and return them all."""
+        made = self.op(kind, *inputs, outs=count, **attrs)
+        return [made[at] for at in range(count)]
+
+    def parts(self, made: Ref) -> list[Ref]:
+        """All outputs of a node."""
+        return [made[at] for at in range(len(made.node.outputs))]
+
+    def _constant(self, kind: str, value: Any, types: Sequence[torch.dtype]) -> Ref:
+        """The Const of an operand that is no tensor."""
+        if isinstance(value, (list, tuple)):
+            return self.const(value)
+        if isinstance(value, bool):
+            return self.const(value, torch.bool)
+        candidates = [one for one in dict.fromkeys(types) if isinstance(value, float) is one.is_floating_point]
+        if isinstance(value, float):
+            return self.const(value, candidates[0] if len(candidates) == 1 else torch.float32)
+        integers = [one for one in candidates if one in _INTEGERS]
+        return self.const(value, integers[0] if kind in _TYPED_NUMBERS and len(integers) == 1 else torch.int64)
+
+    def const(self, value: Any, dtype: torch.dtype | None = None) -> Ref:
+        """A Const; a list with a symbol becomes a Pack of its numbers."""
+        if isinstance(value, (list, tuple)) and any(isinstance(one, Ref) for one in value):
+            items = [one if isinstance(one, Ref) else self.const(one, torch.int64) for one in value]
+            return self.op("Pack", *items, N=len(items), axis=0, _force_unknown_shape=True)
+        if isinstance(value, torch.dtype):
+            raise TypeError(f"{value} is no number")
+        if dtype is None:
+            dtype = torch.float32 if isinstance(value, float) else torch.int64
+        return self._graph.const(list(value) if isinstance(value, tuple) else value, dtype)
+
+    # ------------------------------------------------------------------------------------------------------- types
+    @property
+    def out(self) -> Any:
+        """The first result as torch knows it."""
+        return self.outs[0]
+
+    def argument(self, name: str) -> Any:
+        """An argument whose name is a word of Python."""
+        return self._arguments[name]
+
+    def type_of(self, value: Any) -> torch.dtype:
+        """The number type of a tensor; a helper's is float32 to the real converters."""
+        return value.output.dtype or torch.float32
+
+    def shape_of(self, value: Ref) -> list[Any]:
+        """The shape of a tensor."""
+        return list(self._value_of(value).shape)
+
+    def rank(self, value: Ref) -> int:
+        """Number of dimensions."""
+        return self._value_of(value).dim()
+
+    def as_type(self, value: Any, dtype: torch.dtype) -> Ref:
+        """A tensor in this type: itself, or behind a Cast; a number becomes a Const."""
+        if not isinstance(value, Ref):
+            return self.const(value, dtype)
+        if value.node.type == "Data" and not self._is_tensor(value):
+            return self.op("Cast", value, dst_type=dtype)
+        return value if self.type_of(value) == dtype else self.op("Cast", value, dst_type=dtype)
+
+    def _is_tensor(self, value: Ref) -> bool:
+        return value.output.dtype is not None
+
+    def as_out(self, value: Any) -> Ref:
+        """A tensor or number in the type of the result."""
+        return self.as_type(value, self.out.dtype)
+
+    def forced(self, value: Ref) -> Ref:
+        """A Cast to the type of the result, whatever the tensor has."""
+        return self.op("Cast", value, dst_type=self.out.dtype)
+
+    def common(self, *values: Any) -> list[Ref]:
+        """Operands in the type that torch promotes them to."""
+        known = [self._value_of(one) if isinstance(one, Ref) else one for one in values]
+        kind = torch.result_type(known[0], known[1])
+        return [self.as_type(one, kind) for one in values]
+
+    def same_types(self, left: Any, right: Any) -> None:
+        """Refuse operands of different types, with the text that prints one type twice. [spec aten 9.5]"""
+        if isinstance(left, Ref) and isinstance(right, Ref) and self.type_of(left) != self.type_of(right):
+            from dumpsim.frontends.torchair._ge import GE_NUMBERS
+
+            kinds = [GE_NUMBERS[self.type_of(one)] for one in (left, right)]
+            raise Refused(AssertionError(f"Inputs data type mismatch {kinds[1]} vs. {kinds[1]}"))
+
+    def is_integer(self, value: Ref) -> bool:
+        """Whether a tensor has whole numbers or booleans."""
+        kind = self.type_of(value)
+        return not (kind.is_floating_point or kind.is_complex)
+
+    @property
+    def lowest(self) -> Any:
+        """The smallest number of the result's type."""
+        kind = self.out.dtype
+        return -math.inf if kind.is_floating_point else torch.iinfo(kind).min
+
+    @property
+    def highest(self) -> Any:
+        """The largest number of the result's type."""
+        kind = self.out.dtype
+        return math.inf if kind.is_floating_point else torch.iinfo(kind).max
+
+    def tensors_among(self, *values: Any) -> bool:
+        """Whether a value is a tensor or a symbol."""
+        return any(isinstance(one, Ref) for one in values)
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether a result has an open shape."""
+        return any(isinstance(dim, torch.SymInt) for one in self.outs for dim in getattr(one, "shape", ()))
+
+    def list_number(self, value: Any, values: Sequence[Ref]) -> Ref:
+        """A number beside a list of tensors; that beside bfloat16 is float32."""
+        kind = self.type_of(values[0])
+        return self.const(value, torch.float32 if kind == torch.bfloat16 else kind)
+
+    def list_type(self, values: Sequence[Ref]) -> torch.dtype:
+        """The type of a list of numbers beside tensors."""
+        kind = self.type_of(values[0])
+        return kind if kind.is_floating_point else torch.int64
+
+    # ------------------------------------------------------------------------------------------------------ shapes
+    def all_dims(self, dims: Any) -> list[int]:
+        """The given dimensions, all of them where none is given."""
+        if dims is None or (isinstance(dims, (list, tuple)) and not dims):
+            return list(range(self.rank(self._arguments["self"])))
+        return [dims] if isinstance(dims, int) else list(dims)
+
+    def unit_dims(self, value: Ref) -> list[int]:
+        """Dimensions of extent 1."""
+        return [at for at, extent in enumerate(self.shape_of(value)) if extent == 1]
+
+    def other_dims(self, rank: int, dim: int) -> list[int]:
+        """All dimensions but one."""
+        return [at for at in range(rank) if at != dim % rank]
+
+    def swap_last(self, rank: int) -> list[int]:
+        """The permutation that exchanges the last two dimensions."""
+        return self.swapped(rank, -1, -2)
+
+    def swapped(self, rank: int, first: int, second: int) -> list[int]:
+        """The permutation that exchanges two dimensions."""
+        found = list(range(rank))
+        found[first], found[second] = found[second], found[first]
+        return found
+
+    def dense(self, size: Sequence[int]) -> list[int]:
+        """Strides of a contiguous tensor."""
+        found, step = [], 1
+        for extent in reversed(size):
+            found.append(step)
+            step *= extent
+        return found[::-1]
+
+    def ge_pads(self, pads: Sequence[int], rank: int) -> list[int]:
+        """Paddings by dimension, from torch's, which begin with the last dimension."""
+        found = [0, 0] * rank
+        for at in range(len(pads) // 2):
+            found[2 * (rank - 1 - at) : 2 * (rank - at)] = pads[2 * at : 2 * at + 2]
+        return found
+
+    def split_sizes(self, extent: int, size: int) -> list[int]:
+        """Sizes of a split; the last part takes the rest."""
+        return [size] * (-(-extent // size) - (1 if extent % size or extent // size else 0)) + [-1]
+
+    def pair(self, value: Any) -> list[Any]:
+        """Two numbers, from one or two."""
+        found = [value] if isinstance(value, int) else list(value)
+        return found * 2 if len(found) == 1 else found
+
+    def triple(self, value: Any) -> list[Any]:
+        """Three numbers, from one or three."""
+        found = [value] if isinstance(value, int) else list(value)
+        return found * 3 if len(found) == 1 else found
+
+    def twice(self, values: Sequence[Any]) -> list[Any]:
+        """Each number two times: before and after."""
+        return [one for value in values for one in (value, value)]
+
+    def picked(self, shape: Ref, at: int) -> Ref:
+        """An extent of a shape."""
+        return self.op(
+            "Gather",
+            shape,
+            at,
+            batch_dims=0,
+            is_preprocessed=False,
+            negative_index_support=False,
+            validate_indices=True,
+        )
+
+    def size_of(self, value: Ref, dim: int) -> Any:
+        """An extent: a number where it is known, else nodes that find it."""
+        extent = self.shape_of(value)[dim]
+        if isinstance(extent, int):
+            return extent
+        shape = self.op("Shape", value, dtype=torch.int64)
+        found = self.picked(shape, dim)
+        found.node.attrs["_force_unknown_shape"] = True
+        return found
+
+    # ------------------------------------------------------------------------------------------------- other words
+    @property
+    def seeds(self) -> tuple[Ref, Ref]:
+        """Seed and offset of the random generator."""
+        return self._generator()
+
+    def reduced(self, number: int) -> str:
+        """The name of a reduction."""
+        return _REDUCTIONS[number]
+
+    def interpolation(self, number: int) -> str:
+        """The name of an interpolation."""
+        return ("bilinear", "nearest", "bicubic")[number]
+
+    def sampling(self, number: int) -> str:
+        """The name of a padding of samples."""
+        return ("zeros", "border", "reflection")[number]
+
+    @property
+    def foreach_type(self) -> str:
+        """The type of an operator on lists of tensors: ForeachAddScalar of ``_foreach_add.Scalar``."""
+        _, name, overload = self._target.split(".")
+        word = name.removeprefix("_foreach_")
+        return f"Foreach{word[0].upper()}{word[1:]}{'' if overload == 'default' else overload}"
+
+    def need_numbers(self, *values: Any) -> None:
+        """Refuse what is not given, as the real converter happens to."""
+        if any(one is None for one in values):
+            raise Refused(TypeError("must be real number, not NoneType"))
+
+    def half_only(self, half_to_float: bool, value: Ref) -> None:
+        """Refuse ``half_to_float`` for other types."""
+        if half_to_float and self.type_of(value) != torch.float16:
+            text = f"half_to_float is True but x.dtype is {self.type_of(value)}, expected torch.half"
+            raise Refused(AssertionError(text))
+
+    def both_wanted(self, mask: Sequence[bool]) -> None:
+        """Refuse a product's gradient by one operand alone."""
+        if not all(mask):
+            raise Refused(RuntimeError("torch.ops.aten.matmul_backward.default ge_converter is not supported!"))
+
+    def no_number(self) -> None:
+        """Refuse a number of Python."""
+        raise Refused(AssertionError("ge_outputs must be list or a tuple."))
+
+    def no_symbol(self) -> None:
+        """Refuse a number of Python where a symbol must be."""
+        text = "meta_output must be one of following instances:[torch.SymInt, torch.SymFloat, torch.SymBool]"
+        raise Refused(AssertionError(text))
+
+    def total(self, values: Sequence[Any]) -> Any:
+        """The sum of numbers and symbols."""
+        if not self.tensors_among(*values):
+            return sum(values)
+        if any(self._value_of(one).dim() for one in values if isinstance(one, Ref)):
+            raise Refused(TypeError("unsupported operand type(s) for +: 'int' and 'Tensor'"))
+        return self.op("ReduceSum", self.const(values), self.const(0), keep_dims=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Words that make several nodes."""
+        from dumpsim.frontends.torchair import _composites
+
+        found = getattr(_composites, name, None)
+        if found is None or name.startswith("_"):
+            raise AttributeError(name)
+        return partial(found, self)
+
+
+def _layouts(said: str, count: int) -> dict[int, str]:
+    """Formats by index."""
+    if ":" not in said:
+        return dict.fromkeys(range(count), said)
+    return {int(at): name for at, _, name in (one.partition(":") for one in said.split(","))}

@@ -1,0 +1,20 @@
+"""What the real converter raises for overloads that it refuses. [spec aten 9.5]"""
+
+__all__ = ["refusal"]
+
+_NOT_SUPPORTED = frozenset({"aten.sort.stable", "aten.bitwise_and.Scalar"})
+
+
+def refusal(target: str) -> Exception:
+    """The error of an overload.
+
+    Examples
+    --------
+    >>> refusal("aten.prod.default")
+    NotImplementedError('torch.ops.aten.prod.default ge_converter is not implemented!')
+    """
+    if target in _NOT_SUPPORTED:
+        return RuntimeError(f"torch.ops.{target} ge_converter is not supported!")
+    if target == "aten._native_batch_norm_legit.default":
+        target = target.removesuffix(".default")  # as its text is written
+    return NotImplementedError(f"torch.ops.{target} ge_converter is not implemented!")

@@ -1,0 +1,73 @@
+"""Graphs of ours in the form of the records that were made with the real converter."""
+
+import numpy as np
+import torch
+
+from dumpsim.frontends.torchair._ge import GE_NUMBERS, GE_TYPES
+
+
+def _dim(extent):
+    return extent if isinstance(extent, int) else -1
+
+
+def _shape(shape):
+    return [extent if isinstance(extent, int) else str(extent) for extent in shape]
+
+
+def _value(value):
+    if isinstance(value, torch.dtype):
+        return GE_NUMBERS[value]
+    if isinstance(value, float):
+        return round(float(np.float32(value)), 9)
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [_value(one) for one in value]
+    return value
+
+
+def _tensor(value):
+    found = {"dtype": GE_TYPES[value.dtype], "shape": list(value.shape), "bytes": value.numel() * value.element_size()}
+    if value.numel() <= 16:
+        found["value"] = value.reshape(-1).tolist()
+    return found
+
+
+def _output(node, output):
+    found = {"dtype": output.ge_dtype}
+    if node.type in ("Data", "Const"):
+        return {**found, "shape": [_dim(extent) for extent in output.shape]}
+    if output.shape is not None:
+        found["shape"] = _shape(output.shape)
+    return found
+
+
+def node_record(node):
+    """A node."""
+    found = {"name": node.name, "type": node.type, "inputs": ["" if one is None else str(one) for one in node.inputs]}
+    attrs = {key: _value(value) for key, value in sorted(node.attrs.items()) if not key.startswith("_")}
+    if node.value is not None:
+        attrs["value"] = _tensor(node.value)
+    if attrs:
+        found["attrs"] = attrs
+    if node.type == "NetOutput":
+        inputs = [one.output for one in node.inputs]
+        found["results"] = [
+            {"dtype": one.ge_dtype, "shape": [_dim(extent) for extent in one.shape or ()]} for one in inputs
+        ]
+    else:
+        found["outputs"] = [_output(node, output) for output in node.outputs]
+    return found
+
+
+def record(graph):
+    """A graph."""
+    return {
+        "graph": graph.name,
+        "nodes": [node_record(node) for node in graph.nodes],
+        "fx": [
+            {"name": call.name, "target": call.target, "module": call.module, "class": call.kind, "at": call.at}
+            for call in graph.calls
+        ],
+        "removed_by_passes": graph.removed,
+    }

@@ -1,0 +1,210 @@
+"""Compiled graphs on the emulated device give the bits that eager torch gives."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+from dumpsim.core.settings import RunSettings  # noqa: E402
+from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._state import state  # noqa: E402
+from dumpsim.runtime.session import Session  # noqa: E402
+from dumpsim.world.context import RankContext, use  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def backend():
+    torch._dynamo.reset()
+    torch.manual_seed(2)
+    with use(RankContext()):
+        Session.use(Session(RunSettings(), environment={}))
+        yield get_npu_backend(compiler_config=object())
+
+
+def same(left, right):
+    if isinstance(left, torch.Tensor):
+        return left.dtype == right.dtype and left.stride() == right.stride() and torch.equal(left, right)
+    if isinstance(left, (tuple, list)):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right
+
+
+def check(function, backend, *arguments):
+    """Compiled and eager runs give the same, and write the same into their arguments."""
+    own, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
+    torch.manual_seed(1)
+    want = function(*theirs)
+    torch.manual_seed(1)
+    assert same(torch.compile(function, backend=backend)(*own), want)
+    assert same(own, theirs)
+
+
+class Image(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.line = nn.Linear(128, 5)
+        self.last = nn.LayerNorm(5)
+
+    def forward(self, x, labels):
+        x = functional.max_pool2d(functional.silu(self.norm(self.conv(x))), 2)
+        return functional.cross_entropy(self.last(self.line(x.flatten(1))), labels)
+
+
+def trained(net, compile, *arguments):
+    """Loss, gradients and buffers of a step."""
+    net = copy.deepcopy(net).train()
+    loss = compile(net)(*arguments)
+    loss.backward()
+    return loss.detach(), [p.grad for p in net.parameters()], list(net.buffers())
+
+
+def test_views_writes_and_indices(backend):
+    def function(x, counter, index, mask):
+        counter.add_(1)
+        y = x.clone()
+        y[:, 1:3] = 0.5
+        y[0].mul_(2)
+        y = y.masked_fill(mask, -1.0)
+        left, right = x.chunk(2, dim=1)
+        order = torch.sort(y, dim=0, descending=True)[1]
+        return x.t(), x[:, ::2], order, torch.topk(y, 2, dim=1)[1], torch.cat([left, right * 2], 1), x @ x.t(), x[index]
+
+    mask = torch.tensor([[True, False, True, False]] * 3)
+    with torch.no_grad():
+        check(function, backend, torch.randn(3, 4), torch.zeros((), dtype=torch.int32), torch.tensor([0, 2]), mask)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+def test_number_types(kind, backend):
+    net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4), nn.Softmax(-1)).to(kind).eval()
+    with torch.no_grad():
+        check(net, backend, torch.randn(5, 8).to(kind))
+
+
+def test_a_training_step(backend):
+    net, image, labels = Image(), torch.randn(2, 3, 8, 8), torch.tensor([1, 2])
+    want = trained(net, lambda one: one, image, labels)
+    got = trained(net, lambda one: torch.compile(one, backend=backend), image, labels)
+    assert same(got, want)
+    assert [graph.name for graph in state().graphs] == ["graph_1", "graph_2"]
+
+
+def test_what_the_real_converter_refuses_is_converted_and_said_once(backend, capsys):
+    def function(x):
+        return (
+            x.prod(),
+            x.amax(1),
+            x.var(1),
+            x.isnan(),
+            torch.fmod(x, 0.5),
+            x.roll(1),
+            functional.softplus(x),
+            x.amax(0),
+        )
+
+    with torch.no_grad():
+        check(function, backend, torch.randn(2, 3))
+    assert state().refused["aten.amax.default"] == 2
+    assert capsys.readouterr().err.count("refuses aten.amax.default") == 1
+
+
+def test_strict_refuses_with_the_real_text():
+    torch._dynamo.reset()
+    with use(RankContext()):
+        Session.use(Session(RunSettings(overrides={"torchair": "strict"}), environment={}))
+        backend = get_npu_backend(compiler_config=object())
+        text = r"torch\.ops\.aten\.prod\.default ge_converter is not implemented!"
+        with torch.no_grad(), pytest.raises(Exception, match=text):
+            torch.compile(lambda x: x.prod(), backend=backend)(torch.ones(3))
+        with torch.no_grad():
+            torch.compile(lambda x: x + 1, backend=backend)(torch.ones(3))
+        assert [graph.name for graph in state().graphs] == ["graph_2"]  # the refused one used a number up
+
+
+def test_a_new_shape_is_compiled_with_a_symbol(backend):
+    net = nn.Linear(4, 4).eval()
+    compiled = torch.compile(net, backend=backend)
+    with torch.no_grad():
+        for rows in (2, 5, 6, 5):
+            x = torch.randn(rows, 4)
+            assert torch.equal(compiled(x), net(x))
+    assert next(graph.nodes[-1].inputs[0].output.shape[0] for graph in state().graphs) == 2
+    assert len(state().graphs) == 2
+
+
+def models():
+    import transformers as hf
+
+    llama = hf.LlamaConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        vocab_size=50, max_position_embeddings=32,
+    )  # fmt: skip
+    bert = hf.BertConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=60,
+        max_position_embeddings=32, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    vit = hf.ViTConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=16, patch_size=8
+    )
+    gpt2 = hf.GPT2Config(
+        n_embd=32, n_layer=2, n_head=4, vocab_size=50, n_positions=32, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    words = {"input_ids": torch.randint(0, 50, (2, 6))}
+    return {
+        "llama": (lambda: hf.LlamaForCausalLM(llama), words, words["input_ids"]),
+        "bert": (lambda: hf.BertForMaskedLM(bert), words, words["input_ids"]),
+        "vit": (
+            lambda: hf.ViTForImageClassification(vit),
+            {"pixel_values": torch.randn(2, 3, 16, 16)},
+            torch.tensor([0, 1]),
+        ),
+        "gpt2": (lambda: hf.GPT2LMHeadModel(gpt2), words, words["input_ids"]),
+    }
+
+
+@pytest.mark.dev
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama", "bert", "vit", "gpt2"])
+def test_a_model_of_transformers_runs_and_trains(name, backend):
+    make, inputs, labels = models()[name]
+    net = make().eval()
+    with sdpa_kernel(SDPBackend.MATH):
+        with torch.no_grad():
+            assert torch.equal(torch.compile(net, backend=backend)(**inputs).logits, net(**inputs).logits)
+        torch._dynamo.reset()
+        other = copy.deepcopy(net).train()
+        net.train()
+        want = net(**inputs, labels=labels).loss
+        got = torch.compile(other, backend=backend)(**inputs, labels=labels).loss
+        want.backward()
+        got.backward()
+    assert torch.equal(got, want)
+    pairs = [(p.grad, q.grad) for p, q in zip(net.parameters(), other.parameters(), strict=True) if p.grad is not None]
+    assert all(torch.equal(theirs, ours) for theirs, ours in pairs)
+
+
+@pytest.mark.dev
+@pytest.mark.slow
+def test_three_steps_of_decoding_with_a_cache(backend):
+    make, inputs, _ = models()["llama"]
+    net = make().eval()
+    compiled = torch.compile(net, backend=backend)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        want, got = net(**inputs, use_cache=True), compiled(**inputs, use_cache=True)
+        for _ in range(3):
+            assert torch.equal(got.logits, want.logits)
+            word = want.logits[:, -1:].argmax(-1)
+            want = net(input_ids=word, past_key_values=want.past_key_values, use_cache=True)
+            got = compiled(input_ids=word, past_key_values=got.past_key_values, use_cache=True)
+        assert torch.equal(got.logits, want.logits)
+    assert [graph.name for graph in state().graphs] == ["graph_1", "graph_2", "graph_3"]  # prefill, static, symbolic
