@@ -20,7 +20,12 @@ from dumpsim.core.settings import VARIABLE, RunSettings
 __all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed", "tell_of_no_dump"]
 
 # package that scripts import -> package that answers
-ALIASES = {"mindspore": "dumpsim.frontends.mindspore", "troubleshooter": "dumpsim.emulate.troubleshooter"}
+ALIASES = {
+    "mindspore": "dumpsim.frontends.mindspore",
+    "troubleshooter": "dumpsim.emulate.troubleshooter",
+    "torchair": "dumpsim.frontends.torchair",
+    "torch_npu": "dumpsim.frontends.torchair.torch_npu",
+}
 
 # numpy's BLAS must not choose its threads by the machine: sums would differ from run to run [design: bit-identical]
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -45,6 +50,8 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # the import system has just overwritten it; relative imports of the module need its own
         module.__spec__ = self.own_spec
+        if self.target == ALIASES["torch_npu"]:
+            module.install()  # again where a test before has taken the names away
         if type(module) is ModuleType and self.target.startswith(ALIASES["mindspore"]):
             from dumpsim.frontends.mindspore._standin import ScriptModule
 

@@ -55,6 +55,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "heterogeneous": ("error", "allowed"),
     "tensordump": ("A", "B", "C"),
     "tensordump_step": ("caller", "graph"),
+    "torchair": ("extended", "strict"),
+    "dispatch": ("npu", "cpu"),
+    "attention": ("math", "fused"),
 }
 
 
@@ -169,6 +172,12 @@ class Profile:
     tensordump_step : str
         Whose count of steps ``{step}`` shows: that of the ``caller``, Python or graphs, or, a defect of 2.10, that of
         the ``graph`` for all; a file whose two steps are not both wanted is an error then. [spec mindspore 9]
+    torchair : str
+        What TorchAir's real converter refuses becomes the nearest types (``extended``), or is refused (``strict``).
+    dispatch : str
+        Graphs of TorchAir keep operators whole that have a kernel on an ``npu``, or take them apart as on a ``cpu``.
+    attention : str
+        Attention in graphs of TorchAir: its ``math``, or one ``fused`` operator.
     bug_compat : bool
         Known defects of packed types are copied, too.
     """
@@ -239,6 +248,9 @@ class Profile:
     directory_mode: int = 0o700
     tensordump: str = "A"
     tensordump_step: str = "caller"
+    torchair: str = "extended"
+    dispatch: str = "npu"
+    attention: str = "math"
     bug_compat: bool = False
 
     @property

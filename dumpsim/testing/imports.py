@@ -38,6 +38,9 @@ def aliased() -> Iterator[None]:
             sys.meta_path.remove(finder)
         _take()
         sys.modules.update(before)
+        names = sys.modules.get(ALIASES["torch_npu"])
+        if names is not None:
+            names.uninstall()
 
 
 def _take() -> dict[str, ModuleType]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from torch import fx
@@ -10,16 +9,21 @@ from torch._dynamo.backends.common import aot_autograd
 
 from dumpsim.frontends.torchair._compiled import Compiled
 from dumpsim.frontends.torchair._convert import Converter
-from dumpsim.frontends.torchair._dispatch import whole_operators
+from dumpsim.frontends.torchair._dispatch import attention_of, whole_operators
+from dumpsim.frontends.torchair._dumping import initialise, load
 from dumpsim.frontends.torchair._fx import prepared
 from dumpsim.frontends.torchair._state import state
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
+from dumpsim.frontends.torchair.fx_dumper import NpuFxDumper, save_nodes
+from dumpsim.frontends.torchair.graph_dumper import dump_graph
+from dumpsim.frontends.torchair.scope import attributes_of
 
 __all__ = ["get_compiler", "get_npu_backend"]
 
 
 def get_npu_backend(
     *,
-    compiler_config: Any = None,
+    compiler_config: CompilerConfig | None = None,
     custom_decompositions: dict[Any, Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
     """The back end for ``torch.compile(model, backend=...)``.
@@ -30,7 +34,7 @@ def get_npu_backend(
     custom_decompositions : dict, optional
         Decompositions that are applied while a graph is captured.
     """
-    config = _config(compiler_config)
+    config = CompilerConfig() if compiler_config is None else compiler_config
     return partial(_npu_backend, compiler_config=config, decompositions=custom_decompositions or {})
 
 
@@ -46,14 +50,15 @@ def _npu_backend(
         decompositions=decompositions,
         keep_inference_input_mutations=keep,
     )
-    with whole_operators(state().choices.dispatch):
+    choices = state().choices
+    with whole_operators(choices.dispatch), attention_of(choices.attention):
         compiled: Callable[..., Any] = made(module, inputs)
     return compiled
 
 
-def get_compiler(compiler_config: Any = None) -> Callable[..., Any]:
+def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
     """What compiles one graph of ATen operators."""
-    config = _config(compiler_config)
+    config = CompilerConfig() if compiler_config is None else compiler_config
     return partial(_compile, config=config)
 
 
@@ -61,23 +66,34 @@ def _compile(module: fx.GraphModule, inputs: Sequence[Any], *, config: Any) -> C
     """Compile a graph of ATen operators."""
     own = state()
     name = own.next_name()
+    saved = _saved(config, module, name)
+    if saved is not None:
+        return saved
     graph = prepared(module, noop=bool(_option(config, "experimental_config", "remove_noop_ops", True)))
+    marks = attributes_of(graph)
+    initialise(config)
     converter = Converter(
         name,
         view_optimize=bool(_option(config, "experimental_config", "enable_view_optimize", True)),
         strict=own.choices.strict,
         extended=own.extended,
+        marks=marks,
     )
     converter.convert(graph, module)
     own.graphs.append(converter.graph)
-    return Compiled(own, converter, converter.values, config)
+    dump_graph(config, "optimized", name, converter.graph.nodes)
+    load(config, name, [(node.type, node.attrs) for node in converter.graph.nodes])
+    return Compiled(own, converter, converter.values)
 
 
-def _config(given: Any) -> Any:
-    if given is not None:
-        return given
-    configs = import_module("dumpsim.frontends.torchair.configs.compiler_config")
-    return configs.CompilerConfig()
+def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any] | None:
+    """What runs a graph of ATen whose tensors are saved as files of torch or numpy; None for a graph of GE."""
+    if _option(config, "debug", "data_dump", None) is not None and config.debug.data_dump.type.value:
+        runner: Callable[..., Any] = NpuFxDumper(module, config.debug.data_dump, name).run
+        return runner
+    if config.mode.value == "max-autotune":
+        return None
+    return save_nodes(module, config.dump_config) if config.dump_config.enable_dump else module
 
 
 def _option(config: Any, group: str, name: str, default: Any) -> Any:

@@ -54,17 +54,15 @@ class Compiled:
         Has converted the graph.
     results : sequence
         What torch knows of the captured graph's results.
-    config : CompilerConfig
     """
 
-    def __init__(self, own: TorchAir, converter: Converter, results: Sequence[Any], config: Any) -> None:
+    def __init__(self, own: TorchAir, converter: Converter, results: Sequence[Any]) -> None:
         self.graph: GeGraph = converter.graph
         self._own = own
         self._inputs = converter.inputs
         self._kept = converter.kept
         self._results = converter.results
         self._values = list(results)
-        self._config = config
         self._programs: dict[tuple[int, ...], Program] = {}
         self._numbers: Any = None
         self._symbols = self._symbols_of(self._inputs)
@@ -129,13 +127,9 @@ class Compiled:
             program = compile_graph(lower(self.graph, sizes), numbers, _unknown, options)
         root = program.kernel_graphs[0]
         self._numbers = self._numbers or _Same(root.graph_id, root.model_id)
-        self._announce(session, program)
         session.compile(program, options)
         self._programs[key] = program
         return program
-
-    def _announce(self, session: Any, program: Program) -> None:
-        """Let the dump begin."""
 
     def _options(self) -> CompileOptions:
         options = self._own.session.options()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dumpsim.frontends.torchair._ge import Ref
+from dumpsim.frontends.torchair._refusals import Refused
 
 if TYPE_CHECKING:
     from dumpsim.frontends.torchair._maker import Maker
@@ -59,8 +60,6 @@ def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) 
     """Standard deviations, by their means; of no numbers they are NaN."""
     dims = dim or []
     if isinstance(dims, int):
-        from dumpsim.frontends.torchair._maker import Refused
-
         raise Refused(TypeError("object of type 'int' has no len()"))
     extents = m.shape_of(value)
     shape = m.op("Shape", value, dtype=torch.int32)

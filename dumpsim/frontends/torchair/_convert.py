@@ -1,7 +1,7 @@
 """From a captured graph of torch to the graph that GE is given. [spec aten 9.2-9.9]"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -11,8 +11,8 @@ from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dumpsim.frontends.torchair._ge import FxCall, GeGraph, Ref
-from dumpsim.frontends.torchair._maker import Maker, Refused, run_rule
-from dumpsim.frontends.torchair._refusals import refusal
+from dumpsim.frontends.torchair._maker import Maker, run_rule
+from dumpsim.frontends.torchair._refusals import Refused, refusal
 from dumpsim.frontends.torchair._result import references
 from dumpsim.frontends.torchair._table import fallback, plain_type, rule
 from dumpsim.frontends.torchair._views import Deferred, Views
@@ -55,6 +55,8 @@ class Converter:
         Refuse what the real converter refuses.
     extended : callable, optional
         Told of each overload that the real converter refuses and this one converts.
+    marks : mapping, optional
+        Attributes of what is made of an FX node.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Converter:
         view_optimize: bool = True,
         strict: bool = False,
         extended: Callable[[str], object] | None = None,
+        marks: Mapping[fx.Node, Mapping[str, str]] | None = None,
     ) -> None:
         self.graph = GeGraph(name)
         self.results: list[Any] = []  # a number of NetOutput's input, `ViewOfInput`, or a value of Python
@@ -73,6 +76,7 @@ class Converter:
         self._defers = view_optimize
         self._strict = strict
         self._extended = extended
+        self._marks = marks or {}
         self._known: dict[tuple[str, int], torch.Tensor] = {}
         self._symbols: dict[str, Ref] = {}
         self._seeds: tuple[Ref, Ref] | None = None
@@ -120,6 +124,7 @@ class Converter:
             call.nodes = self.graph.nodes[before:]
             for made in call.nodes:
                 made.fx = number
+                made.attrs.update(self._marks.get(node, {}))
 
     def input(self, name: str, value: Any) -> Any:
         """Add a Data node."""

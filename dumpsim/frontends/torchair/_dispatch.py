@@ -1,12 +1,13 @@
-"""Operators that an NPU has kernels for stay whole while a graph is captured. [spec aten 9.1]"""
+"""How composite operators are captured: those that an NPU has kernels for stay whole. [spec aten 9.1, 9.6]"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-__all__ = ["whole_operators"]
+__all__ = ["attention_of", "whole_operators"]
 
 _WHOLE = (("matmul", "default"),)
 
@@ -34,6 +35,22 @@ def whole_operators(dispatch: str) -> Iterator[None]:
         library._destroy()
         for operator in operators:
             operator._dispatch_cache.clear()
+
+
+@contextmanager
+def attention_of(form: str) -> Iterator[None]:
+    """Choose how attention is captured.
+
+    Parameters
+    ----------
+    form : str
+        ``math``, or ``fused``: as the kernel that torch would choose.
+    """
+    if form != "math":
+        yield
+        return
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
 
 
 def _kernel(operator: Any) -> Any:

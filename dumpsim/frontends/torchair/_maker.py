@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 
-from dumpsim.frontends.torchair._ge import GeGraph, Ref
+from dumpsim.frontends.torchair import _composites
+from dumpsim.frontends.torchair._ge import GE_NUMBERS, GeGraph, Ref
+from dumpsim.frontends.torchair._refusals import Refused
 
-__all__ = ["Maker", "Refused", "run_rule"]
+__all__ = ["Maker", "run_rule"]
 
 # outputs of types that have several, where their attributes do not say how many [spec aten 9.4]
 _OUTPUTS = MappingProxyType(
@@ -58,14 +60,6 @@ _PYTHON = MappingProxyType(
     {one.__name__: one for one in (bool, dict, float, int, len, list, min, range, tuple, math.ceil, math.floor)}
 )
 _REDUCTIONS = ("none", "mean", "sum")
-
-
-class Refused(Exception):
-    """No node stands for this use of an operator; `error` is what the real converter raises."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class _Words(dict[str, Any]):
@@ -236,8 +230,6 @@ class Maker:
     def same_types(self, left: Any, right: Any) -> None:
         """Refuse operands of different types, with the text that prints one type twice. [spec aten 9.5]"""
         if isinstance(left, Ref) and isinstance(right, Ref) and self.type_of(left) != self.type_of(right):
-            from dumpsim.frontends.torchair._ge import GE_NUMBERS
-
             kinds = [GE_NUMBERS[self.type_of(one)] for one in (left, right)]
             raise Refused(AssertionError(f"Inputs data type mismatch {kinds[1]} vs. {kinds[1]}"))
 
@@ -417,8 +409,6 @@ class Maker:
 
     def __getattr__(self, name: str) -> Any:
         """Words that make several nodes."""
-        from dumpsim.frontends.torchair import _composites
-
         found = getattr(_composites, name, None)
         if found is None or name.startswith("_"):
             raise AttributeError(name)

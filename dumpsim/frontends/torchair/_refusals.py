@@ -1,8 +1,16 @@
 """What the real converter raises for overloads that it refuses. [spec aten 9.5]"""
 
-__all__ = ["refusal"]
+__all__ = ["Refused", "refusal"]
 
 _NOT_SUPPORTED = frozenset({"aten.sort.stable", "aten.bitwise_and.Scalar"})
+
+
+class Refused(Exception):
+    """No node stands for this use of an operator; `error` is what the real converter raises."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def refusal(target: str) -> Exception:

@@ -6,19 +6,13 @@ from typing import Any
 
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.frontends.torchair._ge import GeGraph
+from dumpsim.modes.profile import CHOICES
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.engine.table import engine
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import current
 
-__all__ = ["CHOICES", "Choices", "TorchAir", "state"]
-
-# fields of --set, the default first [decisions]
-CHOICES = (
-    ("torchair", ("extended", "strict")),
-    ("dispatch", ("npu", "cpu")),
-    ("attention", ("math", "fused")),
-)
+__all__ = ["Choices", "TorchAir", "state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,8 @@ class Choices:
         'cpu'
         """
         found = {}
-        for name, allowed in CHOICES:
+        for name in ("torchair", "dispatch", "attention"):
+            allowed = CHOICES[name]
             value = overrides.get(name, allowed[0])
             if value not in allowed:
                 raise BadInputError(

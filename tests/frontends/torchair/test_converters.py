@@ -9,12 +9,6 @@ from tests.frontends.torchair.convertcases import agrees, recorded  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-# what no capture hands to a converter; their errors are those of torch's own functions without values
-DIFFERENT = {
-    ("torch._sym_log2", "f32[2]"),
-    ("sym_sqrt", "f32[2]"),
-}
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_logs():
@@ -38,7 +32,7 @@ def test_conversions_are_those_of_the_real_converters():
             key = row["op"], tuple(case.get("order", ())), case.get("error")
             small.setdefault(key, (row, case))
     wrong = {(row["op"], case["call"]): agrees(row, case) for row, case in small.values()}
-    assert {key: ours for key, ours in wrong.items() if ours is not None and key not in DIFFERENT} == {}
+    assert {key: ours for key, ours in wrong.items() if ours is not None} == {}
 
 
 @pytest.mark.slow
@@ -46,4 +40,4 @@ def test_all_1087_conversions_are_those_of_the_real_converters():
     cases = [(row, case) for row in recorded("converters")["rows"] for case in row["cases"]]
     assert len(cases) == 1087
     wrong = {(row["op"], case["call"]): agrees(row, case) for row, case in cases}
-    assert {key for key, ours in wrong.items() if ours is not None} <= DIFFERENT
+    assert {key for key, ours in wrong.items() if ours is not None} == set()

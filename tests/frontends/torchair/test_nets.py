@@ -27,7 +27,7 @@ def compiled(name, dispatch):
     loader.exec_module(net)
     with use(RankContext()):
         Session.use(Session(RunSettings(overrides={"dispatch": dispatch}, quiet=True), environment={}))
-        backend = get_npu_backend(compiler_config=object())
+        backend = get_npu_backend()
         net.run(lambda function, **keywords: torch.compile(function, backend=backend, **keywords))
         return [record(graph) for graph in state().graphs]
 

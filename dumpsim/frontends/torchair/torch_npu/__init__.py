@@ -1,0 +1,15 @@
+"""torch_npu: the names of the device in scripts. Tensors of the emulated NPU are torch's CPU tensors.
+
+A device that is called ``npu`` is the CPU to torch, so that eager operators run and ``tensor.device`` says ``cpu``;
+compiled graphs run on the emulated device, see `dumpsim.frontends.torchair`. `install` is called when the module is
+imported, and `uninstall` gives torch back as it was.
+"""
+
+from dumpsim.frontends.torchair.torch_npu import npu
+from dumpsim.frontends.torchair.torch_npu._names import install, uninstall
+
+__all__ = ["__version__", "install", "npu", "uninstall"]
+
+__version__ = "2.14.0"
+
+install()
