@@ -10,7 +10,6 @@ import dumpsim
 @pytest.mark.torch
 @pytest.mark.parametrize("place", ["", ".0"])
 def test_a_call_of_one_argument_is_recomputed_with_or_without_its_place(tmp_path, place):
-    pytest.importorskip("torch", reason="needs the extra torch")
     x = np.array([1.0, 4.0, 9.0], np.float32)
     good = api(tmp_path / "good", records(place, x, np.sqrt(x)))
     bad = api(tmp_path / "bad", records(place, x * 1.001, np.sqrt(x * 1.001) + 0.5))
