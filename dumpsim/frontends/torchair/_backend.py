@@ -13,9 +13,10 @@ from dumpsim.frontends.torchair._dispatch import attention_of, whole_operators
 from dumpsim.frontends.torchair._dumping import initialise, load
 from dumpsim.frontends.torchair._fx import prepared
 from dumpsim.frontends.torchair._state import state
+from dumpsim.frontends.torchair._table import plain_type, rule
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
 from dumpsim.frontends.torchair.fx_dumper import NpuFxDumper, save_nodes
-from dumpsim.frontends.torchair.graph_dumper import dump_graph
+from dumpsim.frontends.torchair.graph_dumper import dump_graph, dump_summary
 from dumpsim.frontends.torchair.scope import attributes_of
 
 __all__ = ["get_compiler", "get_npu_backend"]
@@ -91,9 +92,16 @@ def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any]
     if _option(config, "debug", "data_dump", None) is not None and config.debug.data_dump.type.value:
         runner: Callable[..., Any] = NpuFxDumper(module, config.debug.data_dump, name).run
         return runner
+    if dump_summary(config, module, _is_supported) and config.debug.fx_summary.skip_compile:
+        return module
     if config.mode.value == "max-autotune":
         return None
     return save_nodes(module, config.dump_config) if config.dump_config.enable_dump else module
+
+
+def _is_supported(target: Any) -> bool:
+    """Whether an overload is converted as the real converter does it."""
+    return rule(str(target)) is not None or plain_type(str(target)) is not None
 
 
 def _option(config: Any, group: str, name: str, default: Any) -> Any:

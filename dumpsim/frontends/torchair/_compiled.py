@@ -132,8 +132,15 @@ class Compiled:
         return program
 
     def _options(self) -> CompileOptions:
-        options = self._own.session.options()
-        return replace(options, pipeline="torchair", engine=self._own.engine.name, memory_reuse=True)
+        session = self._own.session
+        return replace(
+            session.options(),
+            pipeline="torchair",
+            engine=self._own.engine.name,
+            memory_reuse=True,
+            ge_graph=session.ge_graphs.mode,
+            ge_level=session.ge_graphs.level,
+        )
 
 
 def _input(value: Any, known: Any) -> Any:

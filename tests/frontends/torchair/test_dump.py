@@ -1,0 +1,178 @@
+"""Compiled models of torch under the options of ``dump_config``, on the emulated device."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import dumpsim
+from dumpsim.analysis.watchdiff import watchdiff
+from dumpsim.core.settings import RunSettings
+from dumpsim.device.faults import make_plan
+from dumpsim.frontends.acl.dump import finalize_dump
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
+from dumpsim.runtime.session import Session
+from dumpsim.world.context import RankContext, use
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+from dumpsim.frontends.torchair import scope  # noqa: E402
+from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+X, Y = torch.linspace(-1, 1, 8).reshape(2, 4), torch.linspace(2, 3, 8).reshape(2, 4)
+RANK = "worldsize1_global_rank0"
+
+
+class Net(torch.nn.Module):
+    def forward(self, a, b):
+        c = torch.add(a, b)
+        d = torch.sub(c, b)
+        return torch.add(d.relu(), c)
+
+
+class Scoped(torch.nn.Module):
+    def forward(self, a, b):
+        c = torch.add(a, b)
+        with scope.data_dump():
+            d = torch.mul(c, b)
+        return torch.sub(d, a)
+
+
+@pytest.fixture
+def process(tmp_path, monkeypatch):
+    """Run models in a rank of a fresh process; settings are those of ``dump_config``."""
+    monkeypatch.chdir(tmp_path)
+    torch._dynamo.reset()
+    with use(RankContext.from_environment()):
+
+        def run(model, *, runs=1, mode="max-autotune", environment=(), faults=(), **settings):
+            session = Session(RunSettings(quiet=True, manifest=None), environment=dict(environment))
+            Session.use(session)
+            if faults:
+                session.inject(make_plan(faults))
+            config = CompilerConfig()
+            config.mode = mode
+            for name, value in settings.items():
+                setattr(config.dump_config, name, value)
+            compiled = torch.compile(model, backend=get_npu_backend(compiler_config=config))
+            with torch.no_grad():
+                for _ in range(runs):
+                    result = compiled(X, Y)
+                if not faults:
+                    assert torch.equal(result, model(X, Y))
+            finalize_dump()
+            return tmp_path
+
+        yield run
+        finalize_dump()
+
+
+def types(root):
+    """Names of the operators that have files."""
+    return {path.name.split(".")[1] for path in root.rglob("*") if path.is_file() and path.name.count(".") >= 4}
+
+
+def test_the_tree_and_its_values(process):
+    root = process(Net(), runs=2, enable_dump=True) / RANK
+    found = sorted({re.sub(r"\d{14}", "T", str(path.parent.relative_to(root))) for path in root.rglob("*.*.*")})
+    assert found == ["T/0/graph_1/1/0", "T/0/graph_1/1/1"]
+    tensors = {(e.op_name, e.io, e.slot): e.array() for e in dumpsim.open(root) if e.iteration == 0}
+    assert {name for name, _, _ in tensors} == {"arg0_1", "arg1_1", "Add", "Sub", "Relu", "Add_1"}
+    np.testing.assert_array_equal(tensors["Add_1", "output", 0], Net()(X, Y).numpy())
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "expected"),
+    [
+        (Net, {"dump_layer": "Sub Add_1"}, {"Sub", "Add_1", "arg1_1"}),
+        (Net, {"dump_layer": "Relu"}, {"Relu"}),
+        (Scoped, {}, {"Mul", "arg1_1"}),
+        (Scoped, {"dump_layer": "Sub"}, {"Mul", "Sub", "arg0_1", "arg1_1"}),
+        (Scoped, {"enable_dump": False}, set()),
+    ],
+)
+def test_layers_and_scopes(process, model, settings, expected):
+    assert types(process(model(), **{"enable_dump": True, **settings})) == expected
+
+
+def test_modes_steps_and_statistics(process):
+    root = process(Net(), runs=4, enable_dump=True, dump_mode="output", dump_step="1|3", dump_data="stats") / RANK
+    assert sorted({path.parent.name for path in root.rglob("*.csv")}) == ["1", "3"]
+    (path,) = root.rglob("1/Add.Add_1.*.csv")
+    rows = path.read_text().splitlines()
+    assert len(rows) == 2
+    assert rows[1].startswith("Output,0,32,DT_FLOAT,ND,2x4,")
+    assert not [path for path in root.rglob("*") if path.is_file() and path.suffix != ".csv"]
+
+
+def test_unknown_layers_are_told(process, capsys):
+    process(Net(), enable_dump=True, dump_layer="Sbu")
+    assert "no loaded model has an operator 'Sbu' (did you mean 'Sub'?)" in capsys.readouterr().err
+
+
+def test_a_second_model_is_appended(process):
+    root = process(Net(), enable_dump=True)
+    torch._dynamo.reset()
+    config = CompilerConfig()
+    config.dump_config.enable_dump = True
+    with torch.no_grad():
+        torch.compile(Scoped(), backend=get_npu_backend(compiler_config=config))(X, Y)
+    finalize_dump()
+    (path,) = (root / "ge_dump_data_json").iterdir()
+    assert [entry["model_name"] for entry in json.loads(path.read_text())["dump"]["dump_list"]] == [
+        "graph_1",
+        "graph_2",
+    ]
+    assert {path.parent.parent.parent.name for path in (root / RANK).rglob("*.*.*")} == {"graph_1", "graph_2"}
+
+
+def test_options_are_final(process):
+    process(Net())
+    torch._dynamo.reset()
+    config = CompilerConfig()
+    config.dump_config.enable_dump = True
+    compiled = torch.compile(Scoped(), backend=get_npu_backend(compiler_config=config))
+    with torch.no_grad(), pytest.raises(Exception, match="Unsupport twice initialtion with different options"):
+        compiled(X, Y)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "npugraph_ex"])
+def test_other_modes_save_flat_files(process, mode):
+    root = process(Net(), runs=2, mode=mode, enable_dump=True)
+    names = sorted(path.name for path in (root / RANK).iterdir())
+    nodes = ("add", "add_1", "arg0_1", "arg1_1", "relu", "sub")
+    assert names == sorted(f"{node}_device_0_{count}.pt" for node in nodes for count in (0, 1))
+    assert not (root / "ge_dump_data_json").exists()
+    assert torch.equal(torch.load(root / RANK / "add_1_device_0_1.pt"), Net()(X, Y))
+
+
+def test_texts_of_graphs_name_the_layers(process):
+    root = process(Net(), environment={"DUMP_GE_GRAPH": "2"})
+    texts = [path.read_text() for path in root.glob("ge_proto_*.txt")]
+    assert texts
+    assert all('name: "Add_1"' in text and 'name: "arg0_1"' in text for text in texts)
+
+
+def test_watch_mode_by_a_json_file(process, tmp_path):
+    watch = {"dump_path": "out", "dump_scene": "watcher", "dump_list": [{"watcher_nodes": ["Add"]}]}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "acl.json").write_text(json.dumps({"dump": watch}))
+    fault = {"kind": "stomp", "after": "Relu", "target": "Add", "offset": 4, "nbytes": 8}
+    process(Net(), faults=[fault], dump_config_path="acl.json")
+    (change,) = watchdiff(tmp_path / "out").changes
+    assert (change.node, change.after, change.before, change.verdict) == ("Add", "Relu", "Sub", "trampled")
+    assert (change.first, change.last) == (4, 11)
+
+
+def test_a_summary_takes_the_place_of_the_graph(process, tmp_path):
+    config = CompilerConfig()
+    config.debug.fx_summary.type = "csv"
+    compiled = torch.compile(Net(), backend=get_npu_backend(compiler_config=config))
+    Session.use(Session(RunSettings(quiet=True, manifest=None), environment={}))
+    with torch.no_grad():
+        assert torch.equal(compiled(X, Y), Net()(X, Y))
+    (path,) = tmp_path.glob("summary_*.csv")
+    assert "aten.relu.default,aten,已支持,1" in path.read_text("utf-8-sig")
