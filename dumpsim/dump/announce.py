@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import asdict
 
-from dumpsim.dump.job import VARIABLE, Account, JobAccounts
+from dumpsim.dump.job import Account, JobAccounts
 from dumpsim.dump.summary import Summary
 from dumpsim.world.context import current
 from dumpsim.world.reports import JobReports
@@ -12,9 +12,18 @@ from dumpsim.world.reports import JobReports
 __all__ = ["announce"]
 
 
-def announce(summary: Summary, *, quiet: bool) -> None:
-    """Report a finished dump; the ranks of a job leave that to the job, which reports all of them at once."""
-    rank, directory = current(), os.environ.get(VARIABLE)
+def announce(summary: Summary, *, quiet: bool, job: str | None) -> None:
+    """Report a finished dump; the ranks of a job leave that to the job, which reports all of them at once.
+
+    Parameters
+    ----------
+    summary : Summary
+    quiet : bool
+        Print nothing.
+    job : str or None
+        The directory that gets the account of a rank that is a process of its own, see `dumpsim.dump.job.VARIABLE`.
+    """
+    rank = current()
     if rank.world.ranks > 1:
         accounts = rank.world.get(JobAccounts)
         accounts.add(Account.of(rank.rank, summary))
@@ -25,7 +34,7 @@ def announce(summary: Summary, *, quiet: bool) -> None:
         if not quiet:
             reports.renderer = f"{JobAccounts.__module__}:{JobAccounts.__name__}.render"
             reports.own.append(asdict(Account.of(rank.rank, summary)))
-    elif directory and os.path.isdir(directory):
-        JobAccounts.leave(Account.of(rank.rank, summary), directory)
+    elif job and os.path.isdir(job):
+        JobAccounts.leave(Account.of(rank.rank, summary), job)
     elif not quiet:
         print(summary, file=sys.stderr, flush=True)

@@ -202,6 +202,15 @@ class _Planner:
             return slot
         return HostValue(value=constant.value, abstract=abstract)
 
+    def _sent(self, argument: Argument) -> Argument:
+        """An operand of a collective: tensors of a constant tuple lie on the device, since others read them."""
+        abstract = argument.abstract if isinstance(argument, HostValue) else None
+        if not isinstance(abstract, TupleType) or not any(isinstance(item, TensorType) for item in abstract.items):
+            return argument
+        assert isinstance(argument, HostValue)
+        parts = zip(argument.value, abstract.items, strict=True)
+        return tuple(self._constant(Constant(value=value, abstract=item)) for value, item in parts)
+
     def _structural(self, node: Node) -> Argument:
         """The value of a node without a kernel."""
         if node.op_type in FIRST:
@@ -255,6 +264,8 @@ class _Planner:
             self._no_compute(node, definition)
             return
         found = (self._argument(value) for value in node.operands)
+        if definition.engine == "hccl":
+            found = (self._sent(argument) for argument in found)
         arguments = tuple(argument for argument in found if argument is not None)
         sends = definition.engine == "hccl" and bool(definition.alias)  # its output is its operand: nothing arrives
         outputs, stored = ((), ()) if sends else self._outputs(node, definition, arguments)

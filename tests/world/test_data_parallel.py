@@ -8,7 +8,7 @@ import pytest
 
 import dumpsim.frontends.mindspore as ms
 from dumpsim.core.settings import RunSettings
-from dumpsim.frontends.mindspore import Tensor, nn
+from dumpsim.frontends.mindspore import Tensor, nn, ops
 from dumpsim.frontends.mindspore.communication import get_group_size, get_rank, init
 from dumpsim.world import launch
 
@@ -111,6 +111,26 @@ def small_step(**settings):
     ms.set_auto_parallel_context(**{"parallel_mode": "data_parallel", **settings})
     net = Small(get_rank() + 1)
     return net, nn.TrainOneStepCell(net, nn.SGD(net.trainable_params(), 1.0)).set_train()
+
+
+@pytest.mark.parametrize("target", ["Ascend", "CPU"])
+def test_a_tuple_of_constants_reaches_the_other_ranks(target):
+    class Sent(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.values = (Tensor(np.full((1, 2), 3.0 + get_rank(), np.float32)), Tensor(np.full(2, 7, np.int32)))
+            self.broadcast = ops.Broadcast(0)
+
+        def construct(self):
+            return self.broadcast(self.values)
+
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        ms.set_device(target)
+        init()
+        return [value.asnumpy().tolist() for value in Sent()()]
+
+    assert launch(main, 2, settings=SETTINGS) == [[[[3.0, 3.0]], [7, 7]]] * 2
 
 
 ONES = np.ones((1, 2), np.float32)

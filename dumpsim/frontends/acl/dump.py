@@ -93,13 +93,14 @@ def finalize_dump() -> None:
     if service is None:
         return
     from dumpsim.dump.announce import announce
+    from dumpsim.dump.job import VARIABLE
 
     try:
         summary = service.finish()
     except DumpWriteError as error:
         print(f"dumpsim: {error}", file=sys.stderr)
         return
-    announce(summary, quiet=service.info.settings.quiet)
+    announce(summary, quiet=service.info.settings.quiet, job=os.environ.get(VARIABLE))
 
 
 def _extends(state: _AclDump, request: DumpRequest) -> bool:

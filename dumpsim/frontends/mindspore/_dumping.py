@@ -236,6 +236,7 @@ def finish_dump(session: "Session") -> None:
     if service is None:
         return
     from dumpsim.dump.announce import announce
+    from dumpsim.dump.job import VARIABLE
 
     session.remove_tap(service)
     try:
@@ -243,7 +244,7 @@ def finish_dump(session: "Session") -> None:
     except DumpWriteError as error:
         print(f"dumpsim: {error}", file=sys.stderr)
         return
-    announce(summary, quiet=session.settings.quiet)
+    announce(summary, quiet=session.settings.quiet, job=os.environ.get(VARIABLE))
 
 
 def set_dynamic() -> None:

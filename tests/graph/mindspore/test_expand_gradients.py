@@ -238,7 +238,10 @@ def test_an_operator_without_a_gradient_is_named_with_the_place_in_the_script(ne
 
 
 def test_every_pipeline_expands_gradients_in_front_of_what_changes_nodes():
-    for names in PIPELINES.values():
+    for name, names in PIPELINES.items():
+        if name == "torchair":  # torch takes gradients itself
+            assert "expand-gradients" not in names
+            continue
         at = names.index("expand-gradients")
         assert set(names[:at]) <= {"save-captured", "shard"}
         assert "drop-custom-gradients" in names[at + 1 : at + 3]

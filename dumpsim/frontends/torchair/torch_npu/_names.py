@@ -70,6 +70,7 @@ def install() -> None:
         return
     if torch._C._get_privateuse1_backend_name() != "npu":
         rename_privateuse1_backend("npu")  # so that torch.device("npu:0") can be made
+        vars(torch)["npu"] = _gone()  # torch keeps the name for good, and asks the module of its device
 
     def put(owner: Any, name: str, value: Any) -> None:
         installed.before.append((owner, name, vars(owner).get(name, _MISSING)))
@@ -96,6 +97,14 @@ def uninstall() -> None:
         else:
             setattr(owner, name, value)
     sys.modules.pop("torch.npu", None)
+
+
+def _gone() -> ModuleType:
+    """What torch finds under the device's name when nobody has imported torch_npu any more."""
+    module = ModuleType("torch.npu")
+    module.is_available = lambda: False  # type: ignore[attr-defined]
+    module.device_count = lambda: 0  # type: ignore[attr-defined]
+    return module
 
 
 _MISSING = ModuleType("missing")

@@ -130,7 +130,7 @@ def softplus(input: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
     return single("SoftplusExt", [input, beta, threshold])
 
 
-def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = 0) -> Tensor:
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """Axes made longer by a constant, or in another `mode` of `ops.pad`: pairs of amounts, the last axis first.
 
     Examples
@@ -142,7 +142,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = 0) -> Tens
     if mode != "constant" or len(pad) % 2 or len(pad) > 2 * input.ndim:
         padded: Tensor = ops.pad(input, pad, mode, value)
         return padded
-    return single("ConstantPadND", [input, tuple(pad), value])
+    return single("ConstantPadND", [input, tuple(pad), 0 if value is None else value])
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
