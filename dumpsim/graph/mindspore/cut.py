@@ -367,6 +367,8 @@ class _Inside:
             return operand
         if isinstance(operand.abstract, MonadType):
             return _FOREIGN_TOKEN
+        if isinstance(operand, Node) and operand.op_type == "Depend" and not tensors_of(operand.abstract):
+            return self.value(operand.operands[0])  # a number, which every segment knows; its own waits for the effect
         if id(operand) not in self._made:
             self._made[id(operand)] = self._entering(operand)
         return self._made[id(operand)]
