@@ -148,7 +148,7 @@ def absent(choice: Choice, entries: Iterable[Entry]) -> Iterator[str]:
     empty = True
     for entry in entries:
         empty = False
-        with suppress(UnreadableError):  # is told where it is read for its own sake
+        with suppress(UnreadableError):  # reported where the file itself is read
             answered.update(choice.answered(entry))
             for name in asked:
                 if name not in answered:

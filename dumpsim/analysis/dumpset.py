@@ -372,7 +372,7 @@ class DumpSet:
         return next(iter(self), None) is not None
 
     def __repr__(self) -> str:
-        """Path and contents; no more than 10,000 tensors are counted, and none is read."""
+        """Return path and contents; at most 10,000 tensors are counted, and no file is read."""
         names: set[str] = set()
         iterations: set[int] = set()
         ranks: set[int] = set()

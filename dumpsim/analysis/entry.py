@@ -184,7 +184,7 @@ class Entry:
         Raises
         ------
         BadInputError
-            For a name that is none; a ValueError too.
+            For an unknown name; it is a ValueError too.
         """
         if field in self.row:
             return self.row[field]

@@ -145,7 +145,7 @@ def _put_together(slices: Mapping[int, Entry], sliced: Sliced) -> GlobalArray:
     for rank, array in arrays.items():
         if rank >= layout.devices:
             raise UnreadableError(
-                f"rank {rank} is none of the {layout.devices} of its layout", where=slices[rank].label
+                f"rank {rank} is outside of its layout of {layout.devices} devices", where=slices[rank].label
             )
         if array.shape != layout.slice_shape:
             raise UnreadableError(

@@ -92,7 +92,7 @@ class Layouts(Mapping[Key, Sliced]):
         try:
             return cls(entries)
         except (KeyError, TypeError, ValueError) as error:
-            raise UnreadableError(f"layouts that are none ({error})", where=", ".join(map(str, paths))) from None
+            raise UnreadableError(f"its layouts cannot be read ({error})", where=", ".join(map(str, paths))) from None
 
 
 def manifests_of(root: Path) -> list[Path]:

@@ -40,7 +40,7 @@ class Change:
     after : str
         The operator after which the bytes were another for the first time.
     before : str
-        The operator after which they were read last and had not changed; the watched one itself where there is none.
+        The operator after which they were read last and had not changed, or the watched operator itself.
     first, last : int
         First and last byte that changed, counted from the output's begin.
     changed, nbytes : int

@@ -30,7 +30,7 @@ class Entry:
     summary : str
         The first line of its docstring.
     settings : dict
-        What its parser is told.
+        Settings of its parser.
     """
 
     name: str

@@ -9,12 +9,12 @@ __all__ = ["Table", "middle"]
 _NAMES = frozenset({"op_name", "other_name", "source", "note", "reason", "place", "path"})  # columns that may be cut
 _KEPT = frozenset({"op_name", "op_type", "io", "slot"})  # columns that stay where all rows have the same
 _NARROW = 18  # letters that such a column keeps
-_WORTH = 8  # letters of a scope from which it is told once
+_WORTH = 8  # a common scope of fewer letters stays in each row
 _BAD = frozenset({"nan", "inf", "-inf"})
 
 
 class Table:
-    """Rows of a terminal: no line is longer than the screen, where that leaves names that can be told apart.
+    """Rows of a terminal: lines fit the screen as far as names stay distinguishable.
 
     Rich's tables take a millisecond a row.
     """
@@ -43,7 +43,7 @@ class Table:
             self.scope = scope
 
     def lines(self, rows: Iterable[Sequence[str]], used: Sequence[bool], screen: int) -> Iterator[str]:
-        """The head and the rows; what all rows have in common is told once where lines would be too long."""
+        """The head and the rows; values that all rows share are printed once if lines would be too long."""
         colour = not os.environ.get("NO_COLOR")
         shown, widths, common, cut = [*used], [*self.widths], [], 0
         excess = sum(compress(widths, shown)) + 2 * (sum(shown) - 1) - screen

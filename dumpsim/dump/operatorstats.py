@@ -51,7 +51,7 @@ class OperatorStatistics:
     def operator(
         self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
     ) -> None:
-        """Write one file; where all tensors are empty there is none."""
+        """Write one file, or no file if all tensors are empty."""
         tensors = [(io, ref) for io, refs in (("input", inputs), ("output", outputs)) for ref in refs]
         if not any(ref.nbytes for _, ref in tensors):
             return

@@ -41,7 +41,7 @@ def branch(
     """An ``if`` statement; afterwards the variables hold what the branch that ran gave them.
 
     `fixed` says that the condition has nothing but constants and attributes of the cell, `live` which variables are
-    read behind the statement.
+    read after the statement.
     """
     truth = truth_of(test)
     tracer = capturing()
@@ -134,7 +134,7 @@ def _merge(
     *,
     goes_on: bool = False,
 ) -> tuple[Any, ...]:
-    """The values of variables behind a branch: those that the sides make different become outputs of an If node."""
+    """The values of variables after a branch: those that the sides make different become outputs of an If node."""
     (then, left), (other, right) = sides
     result: list[Any] = []
     outputs: tuple[list[Value], list[Value]] = ([], [])

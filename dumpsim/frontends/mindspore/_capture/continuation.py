@@ -1,6 +1,6 @@
-"""What follows a branch that changes no variable that is read behind it: both sides go on with it.
+"""What follows a branch that changes no variable that is read after it: both sides go on with it.
 
-The vendor's parser lets the sides of a branch call what follows it. Where variables that are read behind the branch
+The vendor's parser lets the sides of a branch call what follows it. Where variables that are read after the branch
 differ between the sides, it turns this into a call of the branch that returns them, and the function goes on; else each
 side keeps its call, and what follows is inlined into both, unless it holds control flow itself.
 [source parse.cc TransformParallelCall; inline.h GraphHasBranch]

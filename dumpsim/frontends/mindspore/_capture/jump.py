@@ -1,9 +1,9 @@
 """``break``, ``continue`` and ``return`` in loops that a tensor decides.
 
 A loop body is recorded once, so nothing can leave it. Where a jump hangs on a tensor of the graph the function is
-captured again with its jumps rewritten. In a ``while`` that is only continued, the statements behind a branch that may
+captured again with its jumps rewritten. In a ``while`` that is only continued, the statements after a branch that may
 jump go into the sides that do not, so that ``continue`` is the end of the body. Else a jump sets a flag, the statements
-behind it run only if the flag is not set, and the loop's condition asks for the flag. A flag that stays known at
+after it run only if the flag is not set, and the loop's condition asks for the flag. A flag that stays known at
 capture costs nothing: Python's own branches take it. `return` keeps its value in a variable of its own.
 """
 

@@ -1,4 +1,4 @@
-"""Which variables a function reads behind its branches."""
+"""Which variables a function reads after its branches."""
 
 import ast
 from collections.abc import Iterable, Sequence
@@ -13,16 +13,16 @@ _FUNCTIONS = (ast.FunctionDef, ast.Lambda)  # they may run later than where they
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loop:
-    """What is read where the loop around a statement goes on, and behind it."""
+    """What is read where the loop around a statement goes on, and after it."""
 
     again: _Names
-    behind: _Names
+    after: _Names
 
 
 def note_live(function: ast.FunctionDef) -> None:
     """Give the control flow of a function attributes `live`.
 
-    Of an ``if``: the variables that are read behind it before they are set; of a loop: those that its body sets and
+    Of an ``if``: the variables that are read after it before they are set; of a loop: those that its body sets and
     that are read at its head. The vendor's parser makes these the parameters of what follows a branch and of a loop's
     header, dead code included.
     [source function_block.cc]
@@ -49,7 +49,7 @@ def note_live(function: ast.FunctionDef) -> None:
 
 
 def _before(body: Sequence[ast.stmt], live: _Names, loop: _Loop | None) -> _Names:
-    """The variables that are read from the beginning of statements on, where `live` are behind them."""
+    """The variables that are read from the beginning of statements on, where `live` are read after them."""
     for statement in reversed(body):
         live = _reads(statement, live, loop)
     return live
@@ -64,7 +64,7 @@ def _reads(node: ast.stmt, live: _Names, loop: _Loop | None) -> _Names:
     if isinstance(node, ast.While | ast.For):
         return _of_loop(node, live, loop)
     if isinstance(node, ast.Break | ast.Continue) and loop is not None:
-        return loop.behind if isinstance(node, ast.Break) else loop.again
+        return loop.after if isinstance(node, ast.Break) else loop.again
     if isinstance(node, ast.With | ast.Try):
         for part in ("body", "orelse", "finalbody"):
             live = live | _before(getattr(node, part, None) or [], live, loop)
@@ -76,10 +76,10 @@ def _reads(node: ast.stmt, live: _Names, loop: _Loop | None) -> _Names:
 def _of_loop(node: ast.While | ast.For, live: _Names, loop: _Loop | None) -> _Names:
     source = node.test if isinstance(node, ast.While) else node.iter
     set_here = _stored(node.target) if isinstance(node, ast.For) else _NONE
-    behind = _before(node.orelse, live, loop)
-    again = live | behind | _loaded([source])
+    after = _before(node.orelse, live, loop)
+    again = live | after | _loaded([source])
     while True:
-        around = _Loop(again=again, behind=live)
+        around = _Loop(again=again, after=live)
         found = again | (_before(node.body, again, around) - set_here)
         if found == again:
             node.live = again & _stored_in(node.body)  # type: ignore[union-attr]
