@@ -2,7 +2,7 @@
 
 The vendor's func graphs say what stays: a branch is a call, whose result may lose elements that nobody takes; a loop is
 on the way to the result of its function, since what follows it is a function that its header calls. So a loop stays
-although nobody reads what it computes, while a variable of it goes that feeds nothing but itself. [spec vendor 2.8]
+although nobody reads what it computes, while a variable of it goes that nothing in the loop reads. [spec vendor 2.8]
 """
 
 from collections.abc import Callable, Sequence
@@ -84,24 +84,34 @@ class _Dropper:
             self.graph(block, wanted)
 
     def _loop(self, node: Node) -> None:
+        """Mark a loop: all variables stay but those that nothing in it reads, not even to compute themselves.
+
+        The vendor drops parameters of the header one after the other while nobody uses them. [observed: r1_126]
+        """
         self._use([node])
         head, body = node.blocks
-        places = self.places.setdefault(id(node), set())
+        taken = set(self.places.get(id(node), ()))
+        kept = set(range(len(node.operands)))
         if _is_fixed(node) or self._taken is None:
-            places.update(range(len(node.operands)))
-        known = -1
-        self.graph(head, None)
-        while known != len(places):
-            places |= {
-                at
-                for block in node.blocks
-                for at, parameter in enumerate(block.parameters)
-                if id(parameter) in self._live
-            }
-            known = len(places)
-            self.graph(body, None if _is_fixed(node) else places)
-            places |= {at for at, parameter in enumerate(body.parameters) if id(parameter) in self._live}
-        self._use([node.operands[at] for at in sorted(places)])
+            self.graph(head, None)
+            self.graph(body, None if _is_fixed(node) else kept)
+        else:
+            before = set(self._live), {key: set(places) for key, places in self.places.items()}
+            while True:
+                self.graph(head, None)
+                self.graph(body, kept)
+                read = {
+                    at
+                    for block in node.blocks
+                    for at, parameter in enumerate(block.parameters)
+                    if id(parameter) in self._live
+                }
+                if kept <= read | taken:
+                    break
+                kept &= read | taken
+                self._live, self.places = set(before[0]), {key: set(places) for key, places in before[1].items()}
+        self.places[id(node)] = kept
+        self._use([node.operands[at] for at in sorted(kept)])
 
     # -- what goes
 

@@ -58,7 +58,8 @@ def test_a_branch_keeps_the_outputs_that_somebody_takes_at_new_places(net):
     assert (item.operands[0], item.operands[1].value, item.operands[1].abstract.value) == (node, 0, 0)
 
 
-def test_a_loop_stays_with_the_variables_that_its_condition_needs(net):
+def test_a_loop_stays_with_the_variables_that_it_reads(net):
+    """Nothing reads y; z is read by its own next value, so that the real one keeps it."""
     x, i = net.input("x", (3,)), net.input("i", (), "int32")
     net.loop(
         {"y": x, "i": i, "z": x},
@@ -69,10 +70,10 @@ def test_a_loop_stays_with_the_variables_that_its_condition_needs(net):
     drop_unused(net.graph, find)
     assert kinds(net.graph.trail) == ["While", "Abs"]
     node = net.graph.trail[0]
-    assert node.control.variables == ("i",)
-    assert node.operands == [i]
-    assert [len(block.parameters) for block in node.blocks] == [1, 1]
-    assert kinds(node.blocks[1].trail) == ["Neg"]
+    assert node.control.variables == ("i", "z")
+    assert node.operands == [i, x]
+    assert [len(block.parameters) for block in node.blocks] == [2, 2]
+    assert kinds(node.blocks[1].trail) == ["Neg", "Sin"]
 
 
 def test_a_variable_of_a_loop_stays_where_one_that_is_taken_needs_it(net):
