@@ -15,7 +15,13 @@ from dumpsim.world.context import RankContext, use
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
-collect_ignore = ["plantedbugs.py", "plantednets.py"]  # they need torch and have no doctests
+# they need torch and have no doctests
+collect_ignore = [
+    "frontends/torchair/convertcases.py",
+    "frontends/torchair/netrecord.py",
+    "plantedbugs.py",
+    "plantednets.py",
+]
 
 FORBID_SKIPS = "DUMPSIM_FORBID_SKIPS"
 

@@ -11,11 +11,16 @@ import pytest
 from dumpsim.core.errors import DumpConfigError, ScriptRuntimeError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.acl.dump import dump_of, finalize_dump
+from dumpsim.runtime.session import Session
+from dumpsim.world.context import RankContext, use
+
+pytest.importorskip("torch", reason="needs the extra torch")
+
 from dumpsim.frontends.torchair._dumping import MARK, initialise, load
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
 from dumpsim.frontends.torchair.configs.npugraph_ex import configured
-from dumpsim.runtime.session import Session
-from dumpsim.world.context import RankContext, use
+
+pytestmark = pytest.mark.torch
 
 RECORD = json.loads(
     (Path(__file__).parents[3] / "fixtures" / "frontends" / "torchair" / "dump_options.json").read_text("utf-8")

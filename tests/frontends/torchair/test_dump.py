@@ -11,7 +11,6 @@ from dumpsim.analysis.watchdiff import watchdiff
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.faults import make_plan
 from dumpsim.frontends.acl.dump import finalize_dump
-from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import RankContext, use
 
@@ -19,6 +18,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from dumpsim.frontends.torchair import scope  # noqa: E402
 from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -7,7 +7,6 @@ import pytest
 
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.settings import RunSettings
-from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import RankContext, use
 
@@ -15,6 +14,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from dumpsim.frontends.torchair.graph_dumper import dump_graph, dump_summary  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
