@@ -102,7 +102,7 @@ class Converter:
         return self.graph
 
     def capture(self, graph: fx.Graph, owner: torch.nn.Module | None = None) -> None:
-        """Make the nodes, without what Python does behind the conversion."""
+        """Make the nodes, without what Python does after the conversion."""
         environment: dict[fx.Node, Any] = {}
         for node in graph.nodes:
             before = len(self.graph.nodes)

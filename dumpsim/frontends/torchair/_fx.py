@@ -33,7 +33,7 @@ def prepared(module: fx.GraphModule, *, noop: bool = True) -> fx.Graph:
 
 
 def _take_symbols_from_shapes(graph: fx.Graph) -> None:
-    """Let users of a symbol take it from the shape of a tensor that has it, behind that tensor. [spec aten 9.9]"""
+    """Let users of a symbol take it from the shape of a tensor that has it, after that tensor. [spec aten 9.9]"""
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     for node in inputs:
         value = node.meta.get("val")

@@ -1,4 +1,4 @@
-"""The stage behind TorchAir's Python: from the graph that GE is given to the kernels that the device runs.
+"""The stage after TorchAir's Python: from the graph that GE is given to the kernels that the device runs.
 
 GE's own passes lie in its compiled half, which nobody can run here, so this stage is ours. Its rules, in this order:
 

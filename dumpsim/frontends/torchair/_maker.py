@@ -203,7 +203,7 @@ class Maker:
         return self._value_of(value).dim()
 
     def as_type(self, value: Any, dtype: torch.dtype) -> Ref:
-        """A tensor in this type: itself, or behind a Cast; a number becomes a Const."""
+        """A tensor in this type: itself, or the result of a Cast; a number becomes a Const."""
         if not isinstance(value, Ref):
             return self.const(value, dtype)
         if value.node.type == "Data" and not self._is_tensor(value):

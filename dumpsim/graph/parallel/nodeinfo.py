@@ -61,7 +61,7 @@ class _Graph:
         self._counts: Counter[str] = Counter()
 
     def described(self, nodes: list[Node], output: Value | None) -> Info:
-        """The nodes, and the Return behind them."""
+        """The nodes, and the Return after them."""
         found: Info = {}
         for node in nodes:
             kind = "J" if node.op_type == GRADIENT else _SHOWN_AS.get(node.op_type, node.op_type)

@@ -87,7 +87,7 @@ class _Flags:
         return [statement]
 
     def _loop(self, loop: ast.For | ast.While) -> list[ast.stmt]:
-        """A loop without jumps, behind what sets its flags up."""
+        """A loop without jumps, after the statements that set its flags."""
         if _is_only_continued(loop):
             loop.body = _closed(self.statements(loop.body))
             return [loop]
