@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from torch import fx
 
 from dumpsim.core.errors import DumpWriteError
+from dumpsim.graph.ge.text import quoted, value_lines
 from dumpsim.runtime.session import Session
 
 __all__ = ["dump_graph", "dump_summary"]
@@ -141,17 +142,17 @@ def _shown(value: Any) -> str:
 
 def _proto(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
     """GE's graph definition in the text form of protobuf."""
-    yield f"name: {_quoted(name)}"
+    yield f"name: {quoted(name)}"
     for node in nodes:
         yield "op {"
-        yield f"{_INDENT}name: {_quoted(node.name)}"
-        yield f"{_INDENT}type: {_quoted(node.type)}"
-        yield from (f"{_INDENT}input: {_quoted('' if ref is None else str(ref))}" for ref in node.inputs)
+        yield f"{_INDENT}name: {quoted(node.name)}"
+        yield f"{_INDENT}type: {quoted(node.type)}"
+        yield from (f"{_INDENT}input: {quoted('' if ref is None else str(ref))}" for ref in node.inputs)
         for key in sorted(node.attrs):
             yield f"{_INDENT}attr {{"
-            yield f"{_INDENT * 2}key: {_quoted(key)}"
+            yield f"{_INDENT * 2}key: {quoted(key)}"
             yield f"{_INDENT * 2}value {{"
-            yield from (_INDENT * 3 + line for line in _value(node.attrs[key]))
+            yield from (_INDENT * 3 + line for line in value_lines(node.attrs[key]))
             yield f"{_INDENT * 2}}}"
             yield f"{_INDENT}}}"
         for output in node.outputs:
@@ -167,12 +168,12 @@ def _proto(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
 def _onnx(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
     """Nodes with names, types and links, which graph viewers open."""
     yield "graph {"
-    yield f"{_INDENT}name: {_quoted(name)}"
+    yield f"{_INDENT}name: {quoted(name)}"
     for node in nodes:
         yield f"{_INDENT}node {{"
-        yield f"{_INDENT * 2}name: {_quoted(node.name)}"
-        yield f"{_INDENT * 2}op_type: {_quoted(node.type)}"
-        yield from (f"{_INDENT * 2}input: {_quoted(str(ref))}" for ref in node.inputs if ref is not None)
+        yield f"{_INDENT * 2}name: {quoted(node.name)}"
+        yield f"{_INDENT * 2}op_type: {quoted(node.type)}"
+        yield from (f"{_INDENT * 2}input: {quoted(str(ref))}" for ref in node.inputs if ref is not None)
         yield f"{_INDENT}}}"
     yield "}"
 
@@ -192,30 +193,9 @@ def _name(text: str) -> str:
     return bare if index in ("", "0") else f"{bare}[{index}]"
 
 
-def _value(value: Any) -> Iterator[str]:
-    """An attribute in the fields of GE's attribute message."""
-    match value:
-        case bool():
-            yield f"b: {str(value).lower()}"
-        case int():
-            yield f"i: {value}"
-        case float():
-            yield f"f: {value:g}"
-        case tuple() | list():
-            yield "list {"
-            yield from (_INDENT + line for item in value for line in _value(item))
-            yield "}"
-        case _:
-            yield f"s: {_quoted(str(value))}"
-
-
 def _dim(dim: Any) -> int:
     """A dimension; -1 where it is open."""
     return dim if isinstance(dim, int) else -1
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _stamp() -> str:

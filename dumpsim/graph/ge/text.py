@@ -27,7 +27,7 @@ from dumpsim.graph.graph import (
 from dumpsim.graph.program import Launch
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["LEVELS", "MODES", "STAGES", "Stage", "onnx", "render", "wanted_stages"]
+__all__ = ["LEVELS", "MODES", "STAGES", "Stage", "onnx", "quoted", "render", "value_lines", "wanted_stages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +125,10 @@ def render(
     detail : str
         The value of ``DUMP_GE_GRAPH``: one of `MODES`.
     """
-    lines = [f"name: {_quoted(graph.name)}", "graph {", f"{_INDENT}name: {_quoted(graph.name)}"]
+    lines = [f"name: {quoted(graph.name)}", "graph {", f"{_INDENT}name: {quoted(graph.name)}"]
     ops = list(_Writer(graph, order, launches, find).ops())
-    lines += [f"{_INDENT}input: {_quoted(op.name + ':0')}" for op in ops if op.type == "Data"]
-    lines += [f"{_INDENT}output: {_quoted(name)}" for op in ops if op.type == "NetOutput" for name in op.inputs]
+    lines += [f"{_INDENT}input: {quoted(op.name + ':0')}" for op in ops if op.type == "Data"]
+    lines += [f"{_INDENT}output: {quoted(name)}" for op in ops if op.type == "NetOutput" for name in op.inputs]
     for number, op in enumerate(ops):
         lines += [_INDENT + line for line in _op_lines(op, number, detail)]
     lines.append("}")
@@ -308,15 +308,15 @@ def _laid_out(layout: Layout, leaf: TensorType | ScalarType) -> _Tensor:
 
 def _op_lines(op: _Op, number: int, detail: str) -> Iterator[str]:
     yield "op {"
-    yield f"{_INDENT}name: {_quoted(op.name)}"
-    yield f"{_INDENT}type: {_quoted(op.type)}"
-    yield from (f"{_INDENT}input: {_quoted(name)}" for name in op.inputs)
+    yield f"{_INDENT}name: {quoted(op.name)}"
+    yield f"{_INDENT}type: {quoted(op.type)}"
+    yield from (f"{_INDENT}input: {quoted(name)}" for name in op.inputs)
     if detail != "3":
         for key in sorted(op.attrs):
-            value = list(_value_lines(op.attrs[key]))
+            value = list(value_lines(op.attrs[key]))
             if value:
                 yield f"{_INDENT}attr {{"
-                yield f"{_INDENT * 2}key: {_quoted(key)}"
+                yield f"{_INDENT * 2}key: {quoted(key)}"
                 yield f"{_INDENT * 2}value {{"
                 yield from (_INDENT * 3 + line for line in value)
                 yield f"{_INDENT * 2}}}"
@@ -341,7 +341,7 @@ def _desc_lines(kind: str, desc: _Tensor) -> Iterator[str]:
     yield f"{kind} {{"
     yield f"{_INDENT}dtype: {desc.dtype}"
     yield from _shape_lines("shape", desc.shape)
-    yield f"{_INDENT}layout: {_quoted(desc.layout)}"
+    yield f"{_INDENT}layout: {quoted(desc.layout)}"
     yield from _shape_lines("origin_shape", desc.origin)
     yield "}"
 
@@ -352,7 +352,7 @@ def _shape_lines(name: str, shape: tuple[int, ...]) -> Iterator[str]:
     yield f"{_INDENT}}}"
 
 
-def _value_lines(value: Any) -> Iterator[str]:
+def value_lines(value: Any) -> Iterator[str]:
     """An attribute in the fields of GE's attribute message; what has no field there is left out."""
     match value:
         case bool():
@@ -362,17 +362,18 @@ def _value_lines(value: Any) -> Iterator[str]:
         case float():
             yield f"f: {value:g}"
         case str():
-            yield f"s: {_quoted(value)}"
+            yield f"s: {quoted(value)}"
         case DType():
             yield f"dt: {_TYPES.get(value.name, 'DT_UNDEFINED')}"
         case tuple() | list():
-            inner = [line for item in value for line in _value_lines(item)]
+            inner = [line for item in value for line in value_lines(item)]
             yield "list {"
             yield from (_INDENT + line for line in inner)
             yield "}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return text in quotes, as protobuf's text format has it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
