@@ -330,3 +330,10 @@ def test_explain_knows_items_and_codes(word, text):
         assert text in found.output
     else:
         assert "dump_scene" in str(found.exception)  # the nearest word
+
+
+@pytest.mark.parametrize(("value", "told"), [("1", True), (True, True), ("0", False), (False, False)])
+def test_folding_of_quantised_pairs_is_told_not_to_be_there(value, told):
+    text = json.dumps({"dump": {"dump_path": "/tmp", "dump_list": [{"model_name": "m"}], "quant_dumpable": value}})
+    found = check_acl(text.encode(), file="acl.json", environment={})
+    assert any(one.where == "$.dump.quant_dumpable" and one.level == "no effect" for one in found) == told

@@ -134,6 +134,8 @@ def load(config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, A
             "dump_list": [],
         }
     engine.root["dump_list"].append(entry)
+    if options.quant_dumpable.value == "1":
+        _say(engine, "quant_dumpable has no effect: no pairs of quantise and dequantise are folded here")
     size, rank = world()
     path = Path("ge_dump_data_json").absolute() / f"dump_options_worldsize{size}_rank{rank}_pid{os.getpid()}.json"
     path.parent.mkdir(exist_ok=True)

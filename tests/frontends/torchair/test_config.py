@@ -252,3 +252,12 @@ def test_options_of_npugraph_ex(process):
     assert "did you mean 'dump_tensor_data'" in caught.value.__notes__[0]
     with pytest.raises(FileNotFoundError, match="Please set legal dir path, nowhere"):
         configured({"data_dump_dir": "nowhere"})
+
+
+def test_an_option_without_effect_is_said_once(process, capsys):
+    config = made(enable_dump=True, quant_dumpable=True)
+    initialise(config)
+    for name in ("graph_1", "graph_2"):
+        path = load(config, name, PLAIN)
+    assert json.loads(path.read_text())["dump"]["quant_dumpable"] == "1"
+    assert capsys.readouterr().err.count("quant_dumpable has no effect") == 1
