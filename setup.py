@@ -9,6 +9,8 @@ from glob import glob
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 DEBUG = os.environ.get("DUMPSIM_CYTHON_DEBUG") == "1"
 CFLAGS = ["/O2", "/fp:precise"] if os.name == "nt" else ["-O3", "-ffp-contract=off", "-fvisibility=hidden"]
@@ -27,8 +29,29 @@ MODULES = {
     "recorder": [],
 }
 
+
+class BuildExt(build_ext):
+    """Takes a compiled module that lies in the checkout and is newer than all sources.
+
+    An editable install builds in a new temporary directory each time; without this, the second one compiles everything
+    again. Modules of a debug build cannot be told from others, so where there was one, everything is compiled.
+    """
+
+    def build_extension(self, ext):
+        present = self.get_ext_filename(self.get_ext_fullname(ext.name))
+        usable = self.editable_mode and not self.force and not DEBUG and not os.path.isdir("build/cython-debug")
+        if usable and os.path.exists(present) and not newer_group([*DEPENDS, "setup.py"], present):
+            target = self.get_ext_fullpath(ext.name)
+            self.mkpath(os.path.dirname(target))
+            self.copy_file(present, target)
+        else:
+            super().build_extension(ext)
+
+
 setup(
-    options={"build_ext": {"parallel": True}},
+    cmdclass={"build_ext": BuildExt},
+    # a path file, which mypy and pyright follow, and not setuptools' import hook, which they do not see
+    options={"build_ext": {"parallel": True}, "editable_wheel": {"mode": "compat"}},
     ext_modules=cythonize(
         [
             Extension(

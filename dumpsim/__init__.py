@@ -64,10 +64,12 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'dumpsim' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers know the names above, and report any other
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        raise AttributeError(f"module 'dumpsim' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
 """``python -m dumpsim.msaccucmp`` and ``python .../msaccucmp.py``: CANN's comparison tool. [seed 001] [spec ge 4]
 
 The seed tells users to look for a script of this name and to run it by its path. Python then puts the script's
-directory, which is the package itself, in front of the search path, where its rooms would be taken for modules of the
-same names; so that entry makes way for the directory that holds the package.
+directory, which is the package itself, at the front of the search path, where its rooms would be taken for modules of
+the same names; so that entry makes way for the directory that holds the package.
 """
 
 import sys

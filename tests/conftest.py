@@ -19,6 +19,7 @@ settings.load_profile("repeatable")
 collect_ignore = [
     "frontends/torchair/convertcases.py",
     "frontends/torchair/netrecord.py",
+    "frontends/torchair/refusalcases.py",
     "plantedbugs.py",
     "plantednets.py",
 ]

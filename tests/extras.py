@@ -8,6 +8,7 @@ EXTRAS = {
     "report": ("pandas", "polars", "jinja2"),
     "dask": ("distributed",),
     "mpi": ("mpi4py",),
+    "docs": ("mkdocs", "material", "mkdocstrings"),
     "dev": ("transformers", "grimp"),
 }
 

@@ -16,7 +16,7 @@ _NODE = re.compile(r"  (?:%(\d+)\((.*?)\) = )?(.*)")
 
 
 def read_stage(text: str) -> tuple[FuncGraph, dict[str, FuncGraph]]:
-    """The root of a stage and all func graphs of it by name; what is no graph value is a constant of its text.
+    """The root of a stage and all func graphs of it by name; what is not a graph value is a constant of its text.
 
     The text names a value of a function around by its variable, so that the stage of a function with two values of one
     variable cannot be read with certainty.

@@ -5,6 +5,11 @@ condition, a statement that is removed, a value that is returned. The tests run 
 module's doctests and the test files that name what it defines; the tests of its room; those of the rooms above. A test
 that fails is run again without the mutation, so that a test that fails anyway kills nothing.
 
+With a recording of which tests execute which lines (``--record lines.db tests dumpsim -n 2`` once, then ``--covered
+lines.db``) exactly those that execute the mutated line run, the quickest first. They run in forks of a warm process
+(``forkrun.py``), about a second a mutation, and where that cannot be, in a fresh interpreter. What survives under a
+``--budget`` of few seconds gives a lower bound.
+
 Mutations that change nothing that anybody could observe are listed, with the reason, in ``equivalent_mutants.json``.
 """
 
@@ -20,10 +25,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import forkrun
+import linemap
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
@@ -49,6 +59,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "world": ("runtime", "frontends/mindspore"),
 }
 _NAMED = 4  # test files that name most of what a module defines
+_QUICKEST = 60  # tests of a line that run first
+_PATIENCE = 20  # seconds that any test may take, however quick it was
 
 _BINARY = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "+"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "*"),
@@ -200,6 +212,10 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Raise(self, node: ast.Raise) -> None:
         pass  # wording; that it is raised depends on the condition before it
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of `zip`: an assertion
+            self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -373,11 +389,24 @@ class Copy:
         best.sort(key=lambda path: -counts[path] - 500 * (path.stem == f"test_{own}"))
         return [path.relative_to(self.path).as_posix() for path in best[:_NAMED]]
 
-    def run(self, tests: Sequence[str], timeout: float) -> tuple[str, str]:
-        """Run tests until one fails: ``passed``, ``failed`` with the test's name, or ``timeout``."""
+    def _command(self, tests: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "DUMPSIM"))}
         environment |= {"PYTHONPATH": str(self.path), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:xdist", "-rfE", *tests]
+        return [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:xdist", *tests], environment
+
+    def warm(self, tests: Sequence[str]) -> forkrun.Warm:
+        """A process that has collected the tests of some files."""
+        command, environment = self._command(tests)
+        return forkrun.Warm(command, self.path, environment)
+
+    def run(self, tests: Sequence[str], timeout: float, *, only: Sequence[str] = ()) -> tuple[str, str]:
+        """Run tests (`only` some of them) until one fails: ``passed``, ``failed`` with its name, or ``timeout``."""
+        command, environment = self._command(tests)
+        command += ["-x", "-rfE"]
+        if only:
+            (self.path / "chosen").write_text("\n".join(only), "utf-8")
+            environment |= linemap.choice(self.path / "chosen")
+            command += ["-p", "tests.linemap"]
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
                 command, cwd=self.path, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -430,6 +459,99 @@ def try_site(copy: Copy, site: Site, timeout: float, *, most: int | None = None)
     return Verdict(site, result, test, time.monotonic() - start)
 
 
+@dataclass(slots=True)
+class Covered:
+    """Tests that execute a mutated line, in the order to run them.
+
+    Attributes
+    ----------
+    tests : list of str
+        Those that fit into the budget of seconds.
+    near, far : int
+        How many execute the line, and how many stand beside them.
+    """
+
+    tests: list[str]
+    near: int
+    far: int
+
+    @classmethod
+    def of(cls, site: Site, lines: linemap.LineMap, root: Path, budget: float) -> "Covered":
+        near, far = lines.tests(site.path, site.line)
+        if not near and not lines.at_import(site.path, site.line):
+            far = []
+        chosen, left = [], budget
+        for name in [*near, *far]:
+            left -= lines.seconds[name]
+            if left >= 0 and (root / name.partition("::")[0]).exists():
+                chosen.append(name)
+        return cls(chosen, len(near), len(far))
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the tests."""
+        return _files(self.tests)
+
+    def survived(self) -> str:
+        """What to say of a mutation that none of them noticed."""
+        if not self.near and not self.far:
+            return "no test executes this line"
+        return f"{len(self.tests)} tests of {self.near} that execute the line and {self.far} beside them"
+
+
+def _files(tests: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name.partition("::")[0] for name in tests))
+
+
+def try_covered(copy: Copy, site: Site, covered: Covered, timeout: float) -> Verdict:
+    """Run the tests in fresh interpreters, and give the module back."""
+    start = time.monotonic()
+    if not covered.tests:
+        return Verdict(site, "survived", covered.survived(), 0.0)
+    original = (copy.path / site.path).read_text("utf-8")
+    result, test = "survived", covered.survived()
+    copy.write(site.path, site.apply(original))
+    try:
+        for group in (covered.tests[:_QUICKEST], covered.tests[_QUICKEST:]):
+            outcome, failed = copy.run(_files(group), timeout, only=group) if group else ("passed", "")
+            if outcome != "passed":
+                result, test = "killed", failed
+                break
+    finally:
+        copy.write(site.path, original)
+    if result == "killed":
+        again = [test] if test in group else group
+        if copy.run(_files(again), timeout, only=again)[0] != "passed":
+            result = "unclear"
+    return Verdict(site, result, test, time.monotonic() - start)
+
+
+def try_warm(
+    copy: Copy, warm: forkrun.Warm, site: Site, covered: Covered, seconds: Mapping[str, float]
+) -> Verdict | None:
+    """Run the tests in a fork of a warm process; None where that takes a fresh interpreter."""
+    start = time.monotonic()
+    original = (copy.path / site.path).read_text("utf-8")
+    mutated = site.apply(original)
+    left = [(name, _PATIENCE + 5 * seconds[name]) for name in covered.tests if name in warm.tests]
+    while left:
+        copy.write(site.path, mutated)
+        try:
+            outcome, test = warm.run(left, path=site.path, old=original, new=mutated)
+        finally:
+            copy.write(site.path, original)
+        if outcome == "cold":
+            return None
+        if outcome == "passed":
+            break
+        until = [name for name, _ in left].index(test) + 1
+        outcome, bad = warm.run(left[:until])  # the same tests without the mutation
+        if outcome == "passed":
+            return Verdict(site, "killed", test, time.monotonic() - start)
+        left = [entry for entry in left if entry[0] != bad]
+    return Verdict(site, "survived", covered.survived(), time.monotonic() - start)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw, try and report; the exit code is 1 below the goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -444,7 +566,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--goal", type=float, default=0.97, help="share that must be killed (0.97)")
     parser.add_argument("--list", action="store_true", help="show the mutations, run nothing")
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="run tests and record the lines they execute")
+    parser.add_argument("--covered", type=Path, metavar="FILE", help="run the tests that execute the line")
+    parser.add_argument("--budget", type=float, default=300, help="seconds of --covered's tests of a line (300)")
+    parser.add_argument("--forks", action="store_true", help="leave out mutations that take a fresh interpreter")
+    parser.add_argument("--jobs", type=int, default=1, help="mutations at a time (1)")
+    options, rest = parser.parse_known_args(arguments)
+    if options.record:
+        with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+            return linemap.record(Copy(options.root, Path(folder)).path, options.record.resolve(), rest)
+    if rest:
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    if options.covered and not options.covered.is_file():
+        parser.error(f"--covered: no such file: {options.covered} (--record writes it)")
     found = population(options.root, options.room)
     if options.at:
         drawn = [site for sites in found.values() for site in sites if f"{site.path}:{site.line}" in options.at]
@@ -454,24 +588,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(*drawn, f"{len(drawn)} of {sum(map(len, found.values()))} mutations", sep="\n")
         return 0
+    left = list(enumerate(drawn, 1))[::-1]
     verdicts: list[Verdict] = []
-    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        copy = Copy(options.root, Path(folder))
-        for number, site in enumerate(drawn, 1):
-            if site.key in equivalent:
-                print(f"{number}: equivalent: {site}\n    {equivalent[site.key]}", flush=True)
-                continue
-            verdict = try_site(copy, site, options.timeout, most=options.stages)
-            verdicts.append(verdict)
-            print(f"{number}: {verdict.result} ({verdict.seconds:.0f} s) {site}\n    {verdict.test}", flush=True)
-    return _report(verdicts, len(drawn), options.goal)
+    covered: dict[Site, Covered] = {}
+    if options.covered:
+        lines = linemap.LineMap(options.covered, options.root)
+        covered = {
+            site: Covered.of(site, lines, options.root, options.budget) for site in drawn if site.key not in equivalent
+        }
+        seconds = lines.seconds
+    files = list(dict.fromkeys(name for one in covered.values() for name in one.files))
+
+    def work() -> None:
+        """Take one mutation after the other, with a copy of the checkout of its own."""
+        with contextlib.ExitStack() as stack:
+            copy = Copy(options.root, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutate-"))))
+            warm = stack.enter_context(contextlib.closing(copy.warm(files))) if files else None
+            while True:
+                with lock:
+                    if not left:
+                        return
+                    number, site = left.pop()
+                    if site.key in equivalent:
+                        print(f"{number}: equivalent: {site}\n    {equivalent[site.key]}", flush=True)
+                        continue
+                if options.covered:
+                    done = try_warm(copy, warm, site, covered[site], seconds) if warm else None
+                    if done is None and warm and options.forks:
+                        print(f"{number}: left out: {site}", flush=True)
+                        continue
+                    verdict = done or try_covered(copy, site, covered[site], options.timeout)
+                else:
+                    verdict = try_site(copy, site, options.timeout, most=options.stages)
+                with lock:
+                    verdicts.append(verdict)
+                    text = f"{number}: {verdict.result} ({verdict.seconds:.0f} s) {site}\n    {verdict.test}"
+                    print(text, flush=True)
+
+    lock = threading.Lock()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for worker in [pool.submit(work) for _ in range(options.jobs)]:
+            worker.result()
+    return _report(verdicts, sum(site.key in equivalent for site in drawn), options.goal)
 
 
-def _report(verdicts: Sequence[Verdict], drawn: int, goal: float) -> int:
+def _report(verdicts: Sequence[Verdict], equivalent: int, goal: float) -> int:
     clear = [verdict for verdict in verdicts if verdict.result != "unclear"]
     killed = sum(verdict.result == "killed" for verdict in clear)
     share = killed / len(clear) if clear else 1.0
-    print(f"\nkilled {killed} of {len(clear)} ({share:.1%}); {drawn - len(verdicts)} equivalent", end="")
+    print(f"\nkilled {killed} of {len(clear)} ({share:.1%}); {equivalent} equivalent", end="")
     print(f", {len(verdicts) - len(clear)} unclear, since the test fails without the mutation as well")
     for verdict in clear:
         if verdict.result == "survived":

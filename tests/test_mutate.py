@@ -1,8 +1,14 @@
 """The script that draws mutations, on a small package of its own."""
 
 import ast
+import contextlib
+import importlib.util
 import json
+import re
+import shutil
 
+import forkrun
+import linemap
 import mutate
 import pytest
 
@@ -102,3 +108,241 @@ def test_a_test_that_fails_anyway_kills_nothing(root, capsys):
     (place,) = (n for n, text in enumerate(MODULE.splitlines(), 1) if text.startswith("LIMIT"))
     assert mutate.main([f"--root={root}", f"--at=dumpsim/core/number.py:{place}"]) == 0
     assert "killed 0 of 0 (100.0%); 0 equivalent, 1 unclear" in capsys.readouterr().out
+
+
+# -- recordings --------------------------------------------------------------------------------------------------------
+
+LINES = """
+import functools
+
+LIMIT = 3
+
+
+def near(value):
+    if (value <
+            LIMIT):
+        return [one
+                for one in range(value)]
+    raise ValueError(value)
+
+
+def far():
+    def inner():
+        return 7
+    return inner
+"""
+
+LINE_TESTS = """
+import os
+import subprocess
+import sys
+
+import pytest
+from dumpsim.core.lines import far, near
+
+
+@pytest.fixture(scope="module")
+def made():
+    return far()
+
+
+def test_near():
+    assert near(2)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_shared(made, number):
+    assert made() == 7
+
+
+def test_program():
+    code = "from dumpsim.core.lines import near; near(9)"
+    process = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.getcwd()})
+    assert process.returncode
+"""
+
+
+def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
+    (root / "dumpsim" / "core" / "lines.py").write_text(LINES)
+    (root / "tests" / "core" / "test_number.py").write_text(LINE_TESTS)
+    for plugin in (forkrun, linemap):
+        shutil.copy(plugin.__file__, root / "tests")
+    file = tmp_path / "lines.db"
+    code = mutate.main([f"--root={root}", f"--record={file}", "tests"])
+    if importlib.util.find_spec("coverage") is None:
+        assert code == 2
+        assert "needs the package coverage" in capsys.readouterr().err
+        return
+    assert code == 0
+    head = "tests/core/test_number.py::"
+    every = {head + name for name in ("test_near", "test_program", "test_shared[0]", "test_shared[1]")}
+    path = "dumpsim/core/lines.py"
+    number = {text.strip(): at for at, text in enumerate(LINES.splitlines(), 1)}
+
+    def tests(line):
+        return tuple(set(names) for names in linemap.LineMap(file, root).tests(path, number[line]))
+
+    near, shared = every - {head + f"test_shared[{n}]" for n in (0, 1)}, {head + f"test_shared[{n}]" for n in (0, 1)}
+    assert tests("LIMIT):") == (near, shared)  # the program that the test starts is recorded too
+    assert tests("for one in range(value)]")[0] == {head + "test_near"}
+    assert tests("raise ValueError(value)")[0] == {head + "test_program"}
+    assert tests("return inner")[0] == shared  # what a shared fixture executes, of all tests that use it
+    assert tests("LIMIT = 3") == (near, shared)  # at import: the functions that use the name, then all
+    (root / path).write_text("# one line more\n" + LINES)
+    assert set(linemap.LineMap(file, root).tests(path, number["return inner"] + 1)[0]) == shared
+
+    (place,) = (at for at, text in enumerate(LINES.splitlines(), 2) if "return 7" in text)
+    (root / path).write_text("# one line more\n" + LINES + "\n\ndef idle():\n    return 1\n")
+    idle = (root / path).read_text().count("\n")
+    options = [f"--covered={file}", f"--at={path}:{place}", f"--at={path}:{idle}", "--jobs=2"]
+    assert mutate.main([f"--root={root}", *options]) == 1
+    output = capsys.readouterr().out
+    assert len(re.findall("killed .*return 8\n    tests/core/test_number.py::test_shared", output, re.DOTALL)) == 1
+    assert output.count("no test executes this line") == 2
+    assert "killed 2 of 4 (50.0%)" in output
+
+
+def test_a_recording_must_exist(root, capsys):
+    with pytest.raises(SystemExit):
+        mutate.main([f"--root={root}", f"--covered={root / 'lines.db'}"])
+    assert re.search(r"no such file: .*lines.db \(--record writes it\)", capsys.readouterr().err)
+
+
+# -- forks of a warm process -------------------------------------------------------------------------------------------
+
+FORKED = """
+LIMIT = 3
+
+def double(value):
+    return value * 2
+
+def outer():
+    return [one + 1 for one in range(2)]
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+    @property
+    def half(self):
+        return self.value / 2
+
+def make():
+    return 5 + 1
+
+MADE = make()
+OLD, NEW = (lambda: 1), (lambda: 2)
+"""
+
+FORKED_TESTS = """
+import collections
+import os
+import subprocess
+import sys
+import time
+import weakref
+from pathlib import Path
+
+import pytest
+from dumpsim.core import forked
+
+LEFT = []
+GONE = weakref.proxy(collections.UserList())  # whoever asks for its class gets an error
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    LEFT.append(tmp_path_factory.mktemp("shared"))
+    return forked.outer()
+
+def test_double():
+    assert forked.double(3) == 6
+
+def test_shared(shared, tmp_path):
+    assert shared == [1, 2]
+    assert len(LEFT) == 1 and not list(LEFT[0].iterdir())
+    (LEFT[0] / "file").touch()
+
+def test_half():
+    assert forked.Box(4).half == 2
+
+def test_program():
+    code = "from dumpsim.core import forked; raise SystemExit(forked.double(3) != 6)"
+    assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.getcwd()}).returncode == 0
+
+def test_red():
+    assert forked.double(3) == 7
+
+def test_slow():
+    time.sleep(forked.double(0))
+
+def test_death():
+    if forked.double(1) != 2:
+        os._exit(3)
+"""
+
+
+@pytest.fixture
+def copy(root, tmp_path_factory):
+    """A copy of a checkout with the module above and its tests."""
+    (root / "dumpsim" / "core" / "forked.py").write_text(FORKED)
+    (root / "tests" / "core" / "test_forked.py").write_text(FORKED_TESTS)
+    shutil.copy(forkrun.__file__, root / "tests")
+    return mutate.Copy(root, tmp_path_factory.mktemp("copy"))
+
+
+def forked_sites(*texts):
+    """The mutations whose lines are as given."""
+    found = {site.new_line: site for site in mutate.sites("dumpsim/core/forked.py", FORKED)}
+    return [found[text] for text in texts]
+
+
+def test_a_warm_process_runs_mutations_in_forks(copy):
+    head = "tests/core/test_forked.py::test_"
+    seconds = {head + name: 0.0 for name in ("double", "shared", "half", "program", "red", "slow", "death")}
+
+    def tried(text, *names):
+        (site,) = forked_sites(text)
+        covered = mutate.Covered([head + name for name in names], len(names), 0)
+        verdict = mutate.try_warm(copy, warm, site, covered, seconds)
+        return verdict and (verdict.result, verdict.test.removeprefix(head))
+
+    with contextlib.closing(copy.warm(["tests/core/test_forked.py"])) as warm:
+        assert warm.tests == set(seconds)
+        assert tried("return value + 2", "half", "double") == ("killed", "double")
+        assert tried("return value + 2", "program") == ("killed", "program")  # its child reads the mutated file
+        assert tried("return [one + 2 for one in range(2)]", "shared") == ("killed", "shared")
+        assert tried("return [one + 2 for one in range(2)]", "half") == (
+            "survived",
+            "1 tests of 1 that execute the line and 0 beside them",
+        )
+        assert tried("return self.value * 2", "double", "half") == ("killed", "half")
+        assert tried("return value * 3", "red", "double") == ("killed", "double")  # the first one fails anyway
+        assert tried("return value + 2", "death") == ("killed", "death")
+        for cold in ("LIMIT = 4", "return 6 + 1", "OLD, NEW = (lambda: 2), (lambda: 2)"):
+            assert tried(cold, "double") is None
+        limit = [(head + "shared", 30.0), (head + "double", 30.0)]
+        assert warm.run(limit) == ("passed", "")  # nothing is left of what the forks did
+        slow = FORKED.replace("return value * 2", "return 60")
+        answer = warm.run([(head + "slow", 0.3)], path="dumpsim/core/forked.py", old=FORKED, new=slow)
+        assert answer == ("timeout", head + "slow")
+    assert (copy.path / "dumpsim" / "core" / "forked.py").read_text() == FORKED
+
+
+def test_code_that_no_function_holds_takes_a_fresh_interpreter(tmp_path):
+    def changed(old, new):
+        pairs = forkrun.differences(*(compile(text, "x.py", "exec") for text in (old, new)))
+        return pairs and [one.co_qualname for one, _ in pairs]
+
+    nested = "class A:\n def f(self):\n  def g():\n   return 1\n  return g\n"
+    assert changed(nested, nested.replace("return 1", "return 2")) == ["A.f", "A.f.<locals>.g"]
+    assert changed(nested, nested) == []
+    assert changed("class A:\n B = 1", "class A:\n B = 2") is None  # runs at import
+    assert changed("def f(a=1): pass", "def f(a=2): pass") is None
+    assert changed("def f():\n class A:\n  B = 1", "def f():\n class A:\n  B = 2") == ["f"]
+    assert changed("A = 1", "A = True") is None
+
+
+def test_a_warm_process_that_cannot_start_says_why(copy):
+    (copy.path / "tests" / "forkrun.py").write_text("raise OSError('no fork here')")
+    with pytest.raises(RuntimeError, match="no fork here"):
+        copy.warm(["tests/core/test_forked.py"])

@@ -30,6 +30,7 @@ ALLOWED = {
     "world/processes.py": "opens the standard output of a forked rank",
     "world/segment.py": "opens and maps anonymous memory of other ranks",
     "core/partname.py": "reads which process is which from /proc",
+    "frontends/torchair/_refusals.py": "reads a table of the package",
     "frontends/torchair/_table.py": "reads tables of the package",
     "emulate/binding.py": "reads the CPUs of NUMA nodes from /sys",
     "emulate/nodeclaim.py": "claims a number by a file, and makes a token",

@@ -124,7 +124,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
     Raises
     ------
     UnreadableError
-        With file and line, for a line that is no record, after the tensors of those before it.
+        With file and line, for a line that is not a record, after the tensors of those before it.
     """
     stem = f"{place.api}_api_dump"
     listed = regular_names(place.path, below=place.path)

@@ -234,7 +234,7 @@ def _line(source: str) -> tuple[str, str]:
     if not colon:
         return source, ""
     if not number.isdigit():
-        raise BadInputError(f"{number!r} is no line", where="source", allowed=("train.py:175", "train.py"))
+        raise BadInputError(f"{number!r} is not a line", where="source", allowed=("train.py:175", "train.py"))
     return name, number
 
 

@@ -381,7 +381,7 @@ def compare(
     Raises
     ------
     UnreadableError
-        Where one of the two is no dump.
+        Where one of the two is not a dump.
     BadInputError
         For a tolerance or a way of matching that there is not, and a name that is none.
 

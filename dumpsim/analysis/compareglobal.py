@@ -15,7 +15,7 @@ from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.globalarray import GlobalArray, Key, joined, key_of
 from dumpsim.analysis.namemap import NameMap
 from dumpsim.analysis.pairing import Accuracy, pairs_of, together
-from dumpsim.analysis.slicing import Layouts, manifests_of
+from dumpsim.analysis.slicing import layouts_of
 from dumpsim.analysis.tolerance import Tolerance, rule
 from dumpsim.analysis.verdict import AGREEING, judge_arrays
 from dumpsim.core.errors import BadInputError, UnreadableError
@@ -128,25 +128,26 @@ def compare_global(
     b : path or DumpSet
         A dump of the same network on one device, or of all ranks of one that is sliced otherwise.
     manifests : iterable of path, optional
-        Those of `a`, by default the ones beside the dump. They have the layouts.
+        Those of `a`, by default the ones beside the dump. They have the layouts; without any, these are derived from
+        the graphs in the dump (``rank_0/graphs/*.ir``).
     tol, match, name_map, equal_nan
         As of `dumpsim.compare`.
 
     Raises
     ------
     BadInputError
-        No manifest of `a` has a layout.
+        Neither a manifest nor a graph of `a` tells a layout.
     """
     left = a if isinstance(a, DumpSet) else open_dump(a)
     right = b if isinstance(b, DumpSet) else open_dump(b)
-    layouts = Layouts.read(manifests_of(left.root) if manifests is None else map(Path, manifests))
+    layouts = layouts_of(left.root, None if manifests is None else [Path(path) for path in manifests])
     if not layouts:
         raise BadInputError(
-            f"no manifest of {left.root} has the layout of a tensor",
+            f"no manifest and no graph of {left.root} tells the layout of a tensor",
             where="compare_global",
             allowed=("manifests=[...]",),
         )
-    others = Layouts.read(manifests_of(right.root))
+    others = layouts_of(right.root)
     wholes = dict(joined(left, layouts))
     golden = dict(joined(right, others)) if others else {}
     rules = tuple(rule(text) for text in tol)

@@ -236,7 +236,8 @@ class DumpSet:
         Parameters
         ----------
         manifests : iterable of path, optional
-            The manifests of the ranks, which have the layouts; by default those beside the dump.
+            The manifests of the ranks, which have the layouts; by default those beside the dump. Without any, layouts
+            are derived from the graphs in the dump (``rank_0/graphs/*.ir``): not those of gradients.
 
         Returns
         -------
@@ -267,10 +268,10 @@ class DumpSet:
         [[0, 0, 0], [1, 1, 1]]
         """
         from dumpsim.analysis.globalarray import only
-        from dumpsim.analysis.slicing import Layouts, manifests_of
+        from dumpsim.analysis.slicing import layouts_of
 
-        found = manifests_of(self.root) if manifests is None else [Path(path) for path in manifests]
-        return only(self, Layouts.read(found), str(self.root))
+        found = layouts_of(self.root, None if manifests is None else [Path(path) for path in manifests])
+        return only(self, found, str(self.root))
 
     def overflows(self) -> Iterator[Overflow]:
         """The overflows in the dump, by directory and time; `filter` narrows by rank, graph and iteration.

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def only(entries: Iterable[Entry], layouts: Layouts, where: str) -> GlobalArray:
     sliced = layouts.of(first)
     if sliced is None:
         raise UnreadableError(
-            f"no manifest has the layout of {first.label}",
+            f"no manifest and no graph tells the layout of {first.label}",
             where=where,
             allowed=tuple(sorted({k[1] for k in layouts})[:4]),
         )
@@ -147,15 +148,17 @@ def _put_together(slices: Mapping[int, Entry], sliced: Sliced) -> GlobalArray:
             raise UnreadableError(
                 f"rank {rank} is outside of its layout of {layout.devices} devices", where=slices[rank].label
             )
-        if array.shape != layout.slice_shape:
+        if array.size != prod(layout.slice_shape):
             raise UnreadableError(
                 f"rank {rank} dumped {array.shape}, its layout says {layout.slice_shape}", where=slices[rank].label
             )
+    # what a Reshape passes on without a kernel is dumped in the shape before [spec observed]
+    arrays = {rank: array.reshape(layout.slice_shape) for rank, array in arrays.items()}
     first = next(iter(arrays.values()))
     whole = np.zeros(layout.shape, first.dtype)
     disagreements: list[Disagreement] = []
     holes: list[tuple[slice, ...]] = []
-    terms = _terms(sliced)  # of a tensor that is no sum, one: ()
+    terms = _terms(sliced)  # of a tensor that is not a sum, one: ()
     for region, ranks in _regions(sliced).items():
         total: Array | None = None
         for replicas in _by_term(sliced, ranks, terms):

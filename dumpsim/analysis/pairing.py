@@ -92,7 +92,7 @@ class Together:
         for left, right in self.pairs:
             one = left if right is None else right if left is None else None
             if one is not None:
-                iteration = "" if one.iteration is None else f", iteration {one.iteration}"
+                iteration = ", constants" if one.iteration is None else f", iteration {one.iteration}"
                 said.append(f"rank {one.rank}{iteration}: in {'A' if right is None else 'B'} only")
         return tuple(said)
 

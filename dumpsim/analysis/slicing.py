@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dumpsim.analysis.derivedlayouts import derived
 from dumpsim.analysis.entry import Entry
 from dumpsim.archive.naming import escape
 from dumpsim.core.errors import UnreadableError
 from dumpsim.core.regular import read_text
 from dumpsim.core.tensorlayout import TensorLayout
 
-__all__ = ["Layouts", "Sliced", "manifests_of"]
+__all__ = ["Layouts", "Sliced", "layouts_of", "manifests_of"]
 
 _LARGEST = 1 << 30  # bytes of a manifest
 _PATTERN = "dumpsim-manifest*.json"
@@ -84,7 +85,7 @@ class Layouts(Mapping[Key, Sliced]):
         Raises
         ------
         UnreadableError
-            For a file that is no manifest.
+            For a file that is not a manifest.
         """
         entries: list[Mapping[str, Any]] = []
         for path in paths:
@@ -93,6 +94,20 @@ class Layouts(Mapping[Key, Sliced]):
             return cls(entries)
         except (KeyError, TypeError, ValueError) as error:
             raise UnreadableError(f"its layouts cannot be read ({error})", where=", ".join(map(str, paths))) from None
+
+
+def layouts_of(root: Path, manifests: Iterable[Path] | None = None) -> Layouts:
+    """The layouts of a dump: of its manifests, or where these have none, derived from the graphs that it has as texts.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root.
+    manifests : iterable of Path, optional
+        By default those beside the dump.
+    """
+    found = Layouts.read(manifests_of(root) if manifests is None else manifests)
+    return found or Layouts(derived(root))
 
 
 def manifests_of(root: Path) -> list[Path]:
@@ -119,7 +134,7 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(read_text(path, _LARGEST))
     except ValueError as error:
-        raise UnreadableError(f"is no manifest ({error})", where=str(path), code="DS-ANA-020") from None
+        raise UnreadableError(f"is not a manifest ({error})", where=str(path), code="DS-ANA-020") from None
     if not isinstance(found, dict):
-        raise UnreadableError("is no manifest", where=str(path), code="DS-ANA-020")
+        raise UnreadableError("is not a manifest", where=str(path), code="DS-ANA-020")
     return found

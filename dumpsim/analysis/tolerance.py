@@ -86,7 +86,7 @@ def rule(text: str) -> Rule:
         words.pop()
     pattern = ":".join(words)
     if not numbers or not pattern or min(numbers) < 0:
-        raise BadInputError(f"{text!r} is no tolerance", where="tol", allowed=("PATTERN:RTOL[:ATOL]",))
+        raise BadInputError(f"{text!r} is not a tolerance", where="tol", allowed=("PATTERN:RTOL[:ATOL]",))
     return Rule(pattern=pattern, tolerance=Tolerance(rtol=numbers[0], atol=numbers[-1]))
 
 

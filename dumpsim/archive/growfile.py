@@ -27,7 +27,7 @@ def open_growing(path: str, mode: int) -> tuple[int, int, int]:
     Raises
     ------
     OSError
-        Also for what is no regular file: links are not followed, and nobody waits for the other end of a FIFO.
+        Also for what is not a regular file: links are not followed, and nobody waits for the other end of a FIFO.
     """
     flags = os.O_APPEND | os.O_CLOEXEC
     try:

@@ -7,10 +7,12 @@ from dumpsim.archive.sink import Sink
 from dumpsim.codecs import mapping
 from dumpsim.codecs.mapping import string_hash
 
-__all__ = ["MAPPING", "MAX_NAME", "Number", "bin_number", "npy_number", "store", "stored_name"]
+__all__ = ["MAPPING", "MAX_NAME", "Number", "bin_number", "fits", "npy_number", "store", "stored_name"]
 
 MAPPING = "mapping.csv"
 MAX_NAME = 255  # bytes of a file name; one more goes to mapping.csv [spec observed 1.2]
+
+_LONGEST_STAMP = len(str(1 << 64)) + len(".csv")
 
 Number = Callable[[str], str]  # the short name that stands for a long one
 
@@ -66,6 +68,17 @@ def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[st
         return name, ""
     short = number(name)
     return short, mapping.line(short, name)
+
+
+def fits(head: str) -> bool:
+    """Whether every name that begins like this, and ends with a time stamp of 64 bits, fits.
+
+    Examples
+    --------
+    >>> fits("Add.Add_1.0.0."), fits("Add." + "x" * 240 + ".0.0.")
+    (True, False)
+    """
+    return len(_bytes(head)) + _LONGEST_STAMP <= MAX_NAME
 
 
 def _bytes(name: str) -> bytes:

@@ -239,7 +239,7 @@ def parse_bin(name: str, *, where: str | None = None) -> BinName:
     Raises
     ------
     UnreadableError
-        For a name that is no bin file's.
+        For a name that is not a bin file's.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def parse_npy(name: str, *, where: str | None = None) -> Record:
     Raises
     ------
     UnreadableError
-        For a name that is no tensor's.
+        For a name that is not a tensor's.
 
     Examples
     --------

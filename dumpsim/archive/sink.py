@@ -109,7 +109,9 @@ class Sink:
         """
         path = f"{directory}/{name}"
         temporary = ""
-        size = sum(part.nbytes if isinstance(part, memoryview) else len(part) for part in parts)
+        size = 0
+        for part in parts:
+            size += len(part) if type(part) is bytes else memoryview(part).nbytes
         descriptor = -1
         try:
             if directory not in self._made:
@@ -171,6 +173,10 @@ class Sink:
     def exists(self, directory: str, name: str) -> bool:
         """Whether a file is there already."""
         return os.path.lexists(f"{directory}/{name}")
+
+    def has_directory(self, directory: str) -> bool:
+        """Whether a directory is there already."""
+        return os.path.isdir(directory)
 
     def is_new(self, directory: str, name: str) -> bool:
         """Whether a growing file has no whole line yet, so that it needs its header."""

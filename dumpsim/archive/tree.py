@@ -140,7 +140,7 @@ def newest_stamp(top: str) -> int:
     Raises
     ------
     UnreadableError
-        For a statistic.csv or mapping.csv that is no regular file, and for a stamp of more than 64 bits.
+        For a statistic.csv or mapping.csv that is not a regular file, and for a stamp of more than 64 bits.
     """
     newest = 0
     for where, _, names in os.walk(top):

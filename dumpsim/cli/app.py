@@ -35,6 +35,13 @@ COMMANDS = (
         _RUN,
         "Show every error, warning and field without effect of CONFIG; exit code 1 if there is an error.",
     ),
+    Entry(
+        "plan",
+        "dumpsim.cli.plan",
+        _RUN,
+        "Say what a dump config would write: files, bytes and time, by step, rank and operator type.",
+        _SCRIPT,
+    ),
     Entry("explain", "dumpsim.cli.explain", _RUN, "Say what WORD means, what is allowed and where that is known from."),
     Entry("ls", "dumpsim.cli.ls", _READ, "List the tensors of a dump in the order in which they were written."),
     Entry(
@@ -85,7 +92,7 @@ COMMANDS = (
 
 
 class _Group(Commands):
-    """The commands; a reader that leaves early (``dumpsim ls | head``) is no error."""
+    """The commands; a reader that leaves early (``dumpsim ls | head``) is not an error."""
 
     entries = COMMANDS
 

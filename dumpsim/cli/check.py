@@ -55,7 +55,7 @@ def check(
 
     if device.lower() not in TARGETS:
         raise BadInputError(
-            f"{device!r} is no device",
+            f"{device!r} is not a device",
             where="--device",
             allowed=TARGETS,
             nearest=nearest(device, TARGETS),
@@ -63,7 +63,7 @@ def check(
         )
     if jit_level not in _LEVELS:
         raise BadInputError(
-            f"{jit_level!r} is no compile level",
+            f"{jit_level!r} is not a compile level",
             where="--jit-level",
             allowed=_LEVELS,
             nearest=nearest(jit_level, _LEVELS),

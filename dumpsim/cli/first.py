@@ -149,6 +149,8 @@ def _lines(finding: "Finding", pair: bool) -> list[str]:
         lines.append("  " + _BASES[finding.basis].format(_GOOD[pair]))
     if finding.note:
         lines.append(f"  {finding.note}")
+    if pair and finding.kind == "received" and finding.iteration in (None, 0):
+        lines.append("  the runs start from different weights or data: start both from one checkpoint and one batch")
     if finding.other_name and escape(finding.other_name) != escape(finding.op_name):
         lines.append(f"  in B {finding.other_name}")
     if finding.source:

@@ -24,7 +24,7 @@ def ls(
     dump: "DumpSet",
     paths: Annotated[bool, typer.Option("--paths", "-p", help="File names only.")] = False,
     summary: Annotated[bool, typer.Option("--summary", "-s", help="One line an iteration.")] = False,
-    overflow: Annotated[bool, typer.Option("--overflow", help="The overflows that the dump tells of.")] = False,
+    overflow: Annotated[bool, typer.Option("--overflow", help="List the overflows recorded in the dump.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the tensors of a dump in the order in which they were written."""

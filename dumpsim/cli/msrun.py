@@ -136,7 +136,7 @@ def _truth(text: str) -> bool:
     """The value of ``--join``."""
     if text not in ("True", "False"):
         raise BadInputError(
-            f"{text!r} is no value of it",
+            f"{text!r} is not a value of it",
             where="--join",
             allowed=("True", "False"),
             nearest=nearest(text, ("True", "False")),

@@ -142,7 +142,7 @@ def _check_transport(ranks: int | None, transport: str | None, schedule: str | N
     """What the options of ranks need of each other."""
     if transport is not None and transport not in _TRANSPORTS:
         raise BadInputError(
-            f"{transport!r} is no transport",
+            f"{transport!r} is not a transport",
             where="--transport",
             allowed=_TRANSPORTS,
             nearest=nearest(transport, _TRANSPORTS),

@@ -47,7 +47,7 @@ def stat(
     known: Counter[bool] = Counter()
 
     def chosen(row: dict[str, Any]) -> bool:
-        if row["op_type"] == LAYER:  # of an API dump: names a module, and is no tensor
+        if row["op_type"] == LAYER:  # of an API dump: names a module, and is not a tensor
             return False
         state = condition_of_row(row, row["dtype"], row["shape"])
         known[state.known] += 1

@@ -112,7 +112,7 @@ class BinFile:
         view = np.memmap(opened.stream(), np.uint8, mode="r").data
         try:
             if view[0] not in (0x0A, 0x10, 0x1A, 0x22):  # a message starts with its version, time, output or input
-                raise bad(where, 0, "the first byte is no field of a dump")
+                raise bad(where, 0, "the first byte is not a field of a dump")
             data, held = Decoder(view, where).dump_data((0, size))
         except ValueError as error:
             what = f"a header of {length} bytes does not fit a file of {size} bytes"

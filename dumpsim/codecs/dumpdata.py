@@ -32,6 +32,7 @@ __all__ = [
     "FORMATS",
     "Decoder",
     "DumpData",
+    "HeaderPlan",
     "Item",
     "Space",
     "decode",
@@ -190,10 +191,48 @@ def header(data: DumpData) -> bytes:
     >>> header(DumpData(op_name="Add_1", dump_time=1700000000000000, inputs=(item,), outputs=())).hex()
     '24000000000000000a03322e30108080f9c0c1c48203220d080210021a030a01022804320032054164645f31'
     """
-    message = b"".join(
+    return HeaderPlan(data).at(data.dump_time)
+
+
+class HeaderPlan:
+    """The header of a file that is written again and again, with other times.
+
+    Examples
+    --------
+    >>> data = DumpData(op_name="Add_1", dump_time=0, inputs=(), outputs=())
+    >>> HeaderPlan(data).at(5) == header(DumpData(op_name="Add_1", dump_time=5, inputs=(), outputs=()))
+    True
+    >>> plan = HeaderPlan(data)
+    >>> times = [1 << 50, (1 << 50) + 300, (1 << 50) + (1 << 20), 1 << 51, 7]
+    >>> all(plan.at(time) == HeaderPlan(data).at(time) for time in times)
+    True
+    """
+
+    __slots__ = ("_after", "_before", "_high", "_size", "_slow")
+
+    def __init__(self, data: DumpData) -> None:
+        self._before = _text(1, data.version)
+        self._after = _after_time(data)
+        self._size = len(self._before) + len(self._after)
+        self._high = -1  # the slow digits of the last time, and what is written before its fast ones and after them
+        self._slow = b"", b""
+
+    def at(self, dump_time: int) -> bytes:
+        """The header of a file of that time, in microseconds; `DumpData.dump_time` is not heeded."""
+        high = dump_time >> 21
+        if high != self._high or not high:
+            time = int_field(2, dump_time)
+            start = (self._size + len(time)).to_bytes(8, "little") + self._before
+            self._high, self._slow = high, (start + time[:1], time[4:] + self._after)
+            return start + time + self._after
+        before, after = self._slow
+        digits = dump_time & 0x7F | 0x80, dump_time >> 7 & 0x7F | 0x80, dump_time >> 14 & 0x7F | 0x80
+        return b"".join((before, bytes(digits), after))
+
+
+def _after_time(data: DumpData) -> bytes:
+    return b"".join(
         (
-            _text(1, data.version),
-            int_field(2, data.dump_time),
             *(bytes_field(3, _output(item)) for item in data.outputs),
             *(bytes_field(4, _input(item)) for item in data.inputs),
             *(bytes_field(5, _space(space)) for space in data.buffers),
@@ -203,7 +242,6 @@ def header(data: DumpData) -> bytes:
             _text(9, data.dfx_message),
         )
     )
-    return len(message).to_bytes(8, "little") + message
 
 
 # -- reading
@@ -265,7 +303,7 @@ class Decoder:
             elif name == "data":
                 found[name] = value
             else:
-                raise bad(self.where, at, f"field {number} ({name}) is no number")
+                raise bad(self.where, at, f"field {number} ({name}) is not a number")
         return found
 
     def dims(self, span: Span) -> list[int]:
@@ -313,7 +351,7 @@ class Decoder:
         for number, value, at in fields(self.view, span, self.where):
             if number == 2:
                 if not isinstance(value, int):
-                    raise bad(self.where, at, "field 2 (dump_time) is no number")
+                    raise bad(self.where, at, "field 2 (dump_time) is not a number")
                 plain["dump_time"] = value
             elif number in texts or number in readers:
                 if isinstance(value, int):

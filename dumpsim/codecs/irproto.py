@@ -19,7 +19,18 @@ from dumpsim.core.abstract import (
 )
 from dumpsim.core.dtype import DTYPES, DType, from_numpy
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef, SourceLine
+from dumpsim.core.irdoc import (
+    ConstRef,
+    IrDoc,
+    IrNode,
+    IrParam,
+    KernelIo,
+    NameRef,
+    NodeRef,
+    Operand,
+    ParamRef,
+    SourceLine,
+)
 
 __all__ = ["constants", "decode", "encode"]
 
@@ -111,6 +122,8 @@ def _operand_name(doc: IrDoc, operand: Operand, constants: _Constants) -> str:
             return str(index + 1)
         case ParamRef(index=index):
             return doc.params[index].name
+        case NameRef(name=name):
+            return name
         case ConstRef():
             return constants.name(operand)
 

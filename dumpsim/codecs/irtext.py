@@ -13,7 +13,19 @@ from dumpsim.codecs.irtype import parse_kernel_ios, parse_type, parse_types, spl
 from dumpsim.codecs.irvalue import Text, attr_text, constant_text, type_text
 from dumpsim.core.abstract import Abstract, NoneType, TensorType, TupleType
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef, SourceLine
+from dumpsim.core.irdoc import (
+    ConstRef,
+    IrDoc,
+    IrFunction,
+    IrNode,
+    IrParam,
+    KernelIo,
+    NameRef,
+    NodeRef,
+    Operand,
+    ParamRef,
+    SourceLine,
+)
 
 __all__ = ["parse", "parse_source", "render", "source_text"]
 
@@ -25,7 +37,7 @@ _PAD = "      "
 
 def render(doc: IrDoc, form: str = "new") -> str:
     """The text of a kernel graph; `form` as in the profile, see `_node`."""
-    out = [f"# IR entry: @{doc.name}", "# Total subgraphs: 1", ""]
+    out = [f"# IR entry: @{doc.name}", f"# Total subgraphs: {1 + len(doc.functions)}", ""]
     if doc.attrs:
         out += ["# Attrs:", *(f"{key}: {value}" for key, value in doc.attrs), ""]
     out += [f"# Total params: {len(doc.params)}"]
@@ -40,6 +52,11 @@ def render(doc: IrDoc, form: str = "new") -> str:
         f"Total number of nodes: {doc.total_nodes}",
         f"Total number of cnodes: {doc.total_cnodes}",
         "",
+    ]
+    for function in doc.functions:
+        if not function.is_last:
+            out += [*_function(doc, function, form), "", ""]
+    out += [
         "subgraph attr:",
         *(f"{key}: {value}" for key, value in doc.attrs),
         f"subgraph instance: {doc.name} : {doc.instance}",
@@ -49,9 +66,25 @@ def render(doc: IrDoc, form: str = "new") -> str:
     for node in doc.nodes:
         out += _node(doc, node, old=form == "old")
     out += ["}"]
+    for function in doc.functions:
+        if function.is_last:
+            out += ["", "", *_function(doc, function, form)]
     if doc.order:
         out += ["# Order:", *(f"#   {index}: {line}" for index, line in enumerate(doc.order, 1))]
     return "\n".join(out) + "\n\n\n"
+
+
+def _function(doc: IrDoc, function: IrFunction, form: str) -> Iterator[str]:
+    """The lines of a function that the graph calls."""
+    kinds = ", ".join(type_text(kind) for _, kind in function.formals)
+    formals = ", ".join(name for name, _ in function.formals)
+    yield "subgraph attr:"
+    yield f"subgraph instance: {function.name} : {doc.instance}"
+    yield f"# Parameters: {len(function.formals)}, ({kinds})"
+    yield f"subgraph @{function.name} parent: [subgraph @{function.parent}]({formals}) {{"
+    for node in function.nodes:
+        yield from _node(doc, node, old=form == "old")
+    yield "}"
 
 
 def _param(index: int, param: IrParam, *, is_stage: bool) -> str:
@@ -81,6 +114,8 @@ def _operand(doc: IrDoc, operand: Operand) -> str:
             return f"%{index}"
         case ParamRef(index=index):
             return f"%para{index + 1}_{doc.params[index].use_label}"
+        case NameRef(name=name):
+            return name
         case ConstRef(value=value, abstract=abstract):
             return constant_text(value, abstract)
 
@@ -99,6 +134,8 @@ def _node(doc: IrDoc, node: IrNode, *, old: bool) -> Iterator[str]:
     ):
         if attrs:
             parts.append(f"{title}: {{{', '.join(f'{key}: {attr_text(value)}' for key, value in attrs)}}}")
+    if node.strategy:
+        parts.append(f"{{in_strategy: {node.strategy}}}")
     yield " ".join(parts)
     types = ", ".join(_type(o, kind) for o, kind in zip(node.operands, node.operand_types, strict=True))
     output = "" if node.output is None else f" -> ({_type(None, node.output)})"
@@ -120,7 +157,8 @@ def _node(doc: IrDoc, node: IrNode, *, old: bool) -> Iterator[str]:
 
 def _type(operand: Operand | None, abstract: Abstract) -> str:
     """A type; that of a node which was inserted and not yet inferred is null."""
-    unknown = isinstance(abstract, NoneType) and not isinstance(operand, ConstRef)
+    is_none = isinstance(operand, ConstRef) and str(operand.value) == "None"
+    unknown = isinstance(abstract, NoneType) and not is_none
     return "<null>" if unknown else type_text(abstract)
 
 
@@ -165,7 +203,8 @@ def parse(text: str, where: str = "ir") -> IrDoc:
 def _parse(text: str, where: str) -> IrDoc:
     lines = text.split("\n")
     name = next((line[13:].lstrip("@") for line in lines if line.startswith("# IR entry:")), None)
-    start = next((n for n, line in enumerate(lines) if line.startswith("subgraph @")), None)
+    own = f"subgraph @{name}("  # functions that it calls come before
+    start = next((n for n, line in enumerate(lines) if line.startswith(own)), None)
     if name is None or start is None:
         raise UnreadableError("no '# IR entry' and 'subgraph' lines", where=where, code="DS-IR-001")
     params = tuple(_read_param(line, f"{where}:{n}") for n, line in enumerate(lines[:start], 1) if line[:5] == "%para")
@@ -202,7 +241,7 @@ def _after(lines: list[str], prefix: str) -> str | None:
 def _number(lines: list[str], prefix: str, where: str) -> int:
     text = _after(lines, prefix) or "0"
     if not text.strip().isdecimal():
-        raise UnreadableError(f"{prefix}{text!r} is no number", where=where, code="DS-IR-001")
+        raise UnreadableError(f"{prefix}{text!r} is not a number", where=where, code="DS-IR-001")
     return int(text)
 
 
@@ -318,7 +357,14 @@ def _read_node(block: list[str], where: str) -> IrNode:
         sources=tuple(groups[0][1]),
         candidate=groups[0][0],
         more_sources=tuple((kind, tuple(lines)) for kind, lines in groups[1:]),
+        strategy=_strategy(tail, where),
     )
+
+
+def _strategy(tail: str, where: str) -> str:
+    """The strategy after the attributes of a node."""
+    found = re.search(r"(?<!attrs:) \{in_strategy: ", tail)
+    return _braces(tail[found.start() :], "{in_strategy: ", where) if found else ""
 
 
 def _read_operand(text: str, types: tuple[Abstract, ...], position: int) -> Operand:

@@ -72,7 +72,7 @@ def parse_type(text: str, where: str) -> Abstract:
     Raises
     ------
     UnreadableError
-        For text that is no type, a number type that is not known, and a shape that is none.
+        For text that is not a type, a number type that is not known, and a text that is not a shape.
 
     Examples
     --------

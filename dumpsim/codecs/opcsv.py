@@ -6,7 +6,7 @@ a kernel measures, the columns after Shape are Count and the chosen ones.
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,20 @@ from dumpsim.codecs.statcsv import dimensions, whole
 from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.statistic import STATISTICS, printed
 
-__all__ = ["ALL", "COLUMNS", "ITEMS", "Row", "dtype_text", "format_text", "header", "line", "number", "parse"]
+__all__ = [
+    "ALL",
+    "COLUMNS",
+    "ITEMS",
+    "Row",
+    "dtype_text",
+    "format_text",
+    "header",
+    "line",
+    "number",
+    "parse",
+    "row_end",
+    "row_start",
+]
 
 COLUMNS = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
 
@@ -123,11 +136,20 @@ def line(row: Row, *, dtype: int, format: int, chosen: Sequence[str] | None = No
     >>> line(row, dtype=1, format=2, chosen=["max"])
     'Input,0,8,DT_FLOAT,ND,2x1,2,2.5\\n'
     """
-    values = dict(row.values)
-    cells = [failed if values.get(name) is None else number(values[name]) for name in _fields(chosen)]
+    return row_start(row, dtype=dtype, format=format) + row_end(dict(row.values), chosen, failed)
+
+
+def row_start(row: Row, *, dtype: int, format: int) -> str:
+    """A row as far as it does not depend on the values."""
     shape = "x".join(map(str, row.shape)) or "-"
     common = (row.io.capitalize(), str(row.slot), str(row.nbytes), dtype_text(dtype), format_text(format), shape)
-    return ",".join((*common, *cells)) + "\n"
+    return ",".join(common) + ","
+
+
+def row_end(values: Mapping[str, "float | int | None"], chosen: Sequence[str] | None = None, failed: str = "") -> str:
+    """The values of a row, see `line`."""
+    cells = [failed if values.get(name) is None else number(values[name]) for name in _fields(chosen)]
+    return ",".join(cells) + "\n"
 
 
 def parse(text: str, where: str = "csv") -> Iterator[Row]:
@@ -136,7 +158,7 @@ def parse(text: str, where: str = "csv") -> Iterator[Row]:
     Raises
     ------
     UnreadableError
-        With the line, for a row that is no tensor's.
+        With the line, for a row that is not a tensor's.
 
     Examples
     --------

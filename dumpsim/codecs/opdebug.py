@@ -308,7 +308,7 @@ def parse_json(text: str, where: str = "Opdebug") -> dict[str, Any]:
     Raises
     ------
     UnreadableError
-        Where the text is no JSON, or a field is missing or of another type.
+        Where the text is not JSON, or a field is missing or of another type.
 
     Examples
     --------

@@ -32,6 +32,7 @@ __all__ = [
     "UnreadableError",
     "UnsupportedError",
     "nearest",
+    "public_name",
 ]
 
 
@@ -56,6 +57,20 @@ def nearest(value: object, allowed: Iterable[object]) -> str | None:
     if not found:
         return None
     return next(one for one in legal if one.lower() == found[0])
+
+
+def public_name(error: BaseException | None) -> str:
+    """Return the name of an error's type as scripts know it: an error of MindSpore has the name of Python's own.
+
+    Examples
+    --------
+    >>> public_name(ScriptValueError("the axis is 3")), public_name(BadInputError("x"))
+    ('ValueError', 'BadInputError')
+    """
+    kind = type(error)
+    if not kind.__name__.startswith("Script"):
+        return kind.__name__
+    return next(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
 
 
 class DumpsimError(Exception):

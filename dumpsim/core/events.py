@@ -3,9 +3,9 @@
 The runtime raises events, `dump` listens. Neither knows the other.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.irdoc import IrDoc
@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 
 NO_GRAPH = -1  # graph id of an operator that runs at once
 
-__all__ = ["NO_GRAPH", "GraphEvent", "NodeOutputs", "RunEvent", "Tap", "TaskEvent", "TensorRef"]
+__all__ = [
+    "NO_GRAPH",
+    "Follower",
+    "GraphEvent",
+    "NodeOutputs",
+    "Place",
+    "PlannedGraph",
+    "RunEvent",
+    "Tap",
+    "TaskEvent",
+    "TensorRef",
+    "current",
+    "place_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +50,8 @@ class TensorRef:
     version : int
         Grows with every write to the buffer, so that a converted copy can be kept per version.
     origin : str
-        ``device``, ``constant``, ``segment`` (input handed over by a control-flow segment) or ``none`` (no address, as
-        for an empty tuple).
+        ``device``, ``constant``, ``segment`` (input handed over by a control-flow segment), ``freed`` (its memory is
+        not in use any more, by the vendor's count) or ``none`` (no address, as for an empty tuple).
     written : bool
         An operand that the kernel writes.
     producer : str
@@ -117,14 +130,18 @@ class NodeOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
-    """A root graph begins or ends one run; `parameters` are its graph inputs in order (filled at the end)."""
+    """A root graph begins or ends one run.
+
+    `parameters` are filled at the end: the inputs with memory of their own of each graph that is a segment of the
+    network's own function, by graph id.
+    """
 
     root_graph_id: int
     graph_id: int
     run_count: int  # runs of this root graph finished so far
     rank: int = 0
     kind: str = "train"  # "dataset" for the graph of a data sink
-    parameters: tuple[TensorRef, ...] = ()
+    parameters: Mapping[int, tuple[TensorRef, ...]] = field(default_factory=dict)
     model_name: str = ""
     model_id: int = 0
 
@@ -154,7 +171,7 @@ class TaskEvent:
     overflow : bool
         The device raised its overflow flag in this task; `overflow_status` holds the AI Core status bits.
     defer : callable or None
-        Puts a piece of work on the kernel's stream, behind the kernel; the tensors that the event names stay alive
+        Puts a piece of work on the kernel's stream, after the kernel; the tensors that the event names stay alive
         until that work ran. None where the machine has no such task: the work is then done at once.
     outputs_of : callable or None
         ``outputs_of(full_name)`` gives the outputs of a node of the same graph as memory holds them now, None for an
@@ -196,4 +213,43 @@ class Tap(Protocol):
     def after_task(self, event: TaskEvent) -> None: ...
     def wants(self, event: "TaskEvent | GraphEvent | RunEvent") -> bool:
         """Cheap question before operands are gathered; False makes the idle path free."""
+        ...
+
+
+class Place(Protocol):
+    """How an event of a planned graph reads a tensor: the same array in every run, whose bytes are those of now."""
+
+    @property
+    def version(self) -> int:
+        """The version of the bytes of now, see `TensorRef.version`."""
+        ...
+
+    def __call__(self) -> "np.ndarray[Any, Any]":
+        """The bytes."""
+        ...
+
+
+def place_of(ref: TensorRef) -> Place:
+    """Where a tensor of a planned event is."""
+    return cast("Place", ref.read)
+
+
+def current(refs: Sequence[TensorRef]) -> tuple[TensorRef, ...]:
+    """Tensors of a planned event as an event of now would have them."""
+    return tuple(replace(ref, version=place_of(ref).version) for ref in refs)
+
+
+Follower = Callable[[], None]  # what a tap does each time that a certain task has run
+
+
+class PlannedGraph(Protocol):
+    """What a tap does in the runs of a graph whose tasks are the same in every run.
+
+    A tap with a method ``plan`` may give one: ``plan(events)`` gets what `Tap.after_task` would get of each task, with
+    `Place` as the `read` of its tensors, and returns a `PlannedGraph`, or None where it needs the events of every run.
+    The tap then gets no events of tasks but those with an overflow, and those alone after the task.
+    """
+
+    def begin(self) -> Sequence[Follower | None] | None:
+        """What follows each task in the run that has just begun, nothing where it is empty; None: plan anew."""
         ...

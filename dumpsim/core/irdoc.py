@@ -64,7 +64,14 @@ class ConstRef:
     identity: int = 0
 
 
-Operand = NodeRef | ParamRef | ConstRef
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameRef:
+    """An operand by what the text calls it: a parameter of another function graph, or a formal one."""
+
+    name: str
+
+
+Operand = NodeRef | ParamRef | ConstRef | NameRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +87,7 @@ class KernelIo:
 class IrParam:
     """A graph input.
 
-    `label` is what stands behind ``%paraN_`` in the list of parameters and `use_label` what operands print (they differ
+    `label` is what follows ``%paraN_`` in the list of parameters and `use_label` what operands print (they differ
     for the inputs of control-flow segments). [spec observed 1.8]
     """
 
@@ -118,6 +125,29 @@ class IrNode:
     sources: tuple[SourceLine, ...] = ()  # outermost first, as the text prints them
     candidate: str = ""  # "code" or "forward node": the text says that `sources` are only candidates of that kind
     more_sources: tuple[tuple[str, tuple[SourceLine, ...]], ...] = ()  # further groups with their kinds
+    strategy: str = ""  # of a node that is split over devices, as the text writes it after its attributes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrFunction:
+    """A function graph that the graph of a document calls.
+
+    Attributes
+    ----------
+    name, parent : str
+        Its own, and that of the graph whose parameters it reads.
+    formals : tuple of (str, Abstract)
+        Its parameters as operands print them, ``%para7_x``, with their types.
+    nodes : tuple of IrNode
+    is_last : bool
+        The text has it after the graph that calls it: its first node reads a parameter of that graph.
+    """
+
+    name: str
+    parent: str
+    formals: tuple[tuple[str, Abstract], ...]
+    nodes: tuple[IrNode, ...]
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +164,7 @@ class IrDoc:
     instance: str = "0x0"
     order: tuple[str, ...] = ()
     is_stage: bool = False  # a graph of the front end, which has no kernels: other lines of nodes and parameters
+    functions: tuple[IrFunction, ...] = ()  # that it calls
 
     def kernels(self) -> Iterator[IrNode]:
         """Nodes that a device runs."""

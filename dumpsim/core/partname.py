@@ -25,7 +25,7 @@ def part_name() -> str:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file of that name is one of ours that is no part of a dump: unfinished, or a claim."""
+    """Whether a file of that name is one of ours that is not a part of a dump: unfinished, or a claim."""
     return name.startswith((PART, CLAIM))
 
 

@@ -64,6 +64,10 @@ class RunSettings:
         In which order the ranks of one process take turns: ``rank``, ``reverse`` or ``random:SEED``.
     check_races : bool
         Stop where streams work on the same memory and no event orders them.
+    plan : str or None
+        Directory for the account of a dump that is planned: nothing of the dump is written.
+    plan_steps : int
+        Steps after which the script of a plan ends.
 
     Examples
     --------
@@ -88,6 +92,8 @@ class RunSettings:
     transport: str = "local"
     schedule: str = "rank"
     check_races: bool = False
+    plan: str | None = None
+    plan_steps: int = 2
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():

@@ -256,7 +256,7 @@ class Memory:
         Raises
         ------
         DeviceError
-            For a buffer that is dead already, or that is no block of its own.
+            For a buffer that is dead already, or that is not a block of its own.
         """
         if self._blocks.get(buffer.block) is not buffer:
             raise DeviceError(f"the buffer of {buffer.owner!r} is freed twice", where=hex(buffer.address))

@@ -62,7 +62,7 @@ def overflow_mode(chip: Chip, environment: Mapping[str, str]) -> OverflowMode | 
     Raises
     ------
     BadInputError
-        For a value of the variable that is no mode, on a chip that reads it.
+        For a value of the variable that is not a mode, on a chip that reads it.
 
     Examples
     --------

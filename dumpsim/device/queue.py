@@ -97,7 +97,7 @@ class HostQueue:
         self._pieces = 0
 
     def post(self, message: Message) -> None:
-        """Put a message behind the others; its tensors are copied.
+        """Put a message after the others; its tensors are copied.
 
         Raises
         ------

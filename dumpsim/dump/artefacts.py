@@ -1,7 +1,6 @@
 """The files beside tensors: graphs, execution orders, copies of the configuration, arguments of kernels."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -59,7 +58,7 @@ class RankFiles:
             write_graph(self._sink, self.tree, event, self._writes.attempt, self._profile.ir_text)
         if self._profile.constants:
             directory = self.tree.constants(event.graph_id)
-            if not os.path.isdir(directory):
+            if not self._sink.has_directory(directory):
                 for ref in tensor_constants(event):
                     tensors.constant(directory, ref, event.graph_id)
 

@@ -16,13 +16,13 @@ from dumpsim.dump.info import Log
 from dumpsim.dump.iteration import Moment
 from dumpsim.dump.location import Location
 from dumpsim.dump.selection import KernelChoice
-from dumpsim.dump.unit import Source, Unit
+from dumpsim.dump.unit import PlanningUnit, Source, Unit, Write
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.operators import TEXT_OPERANDS
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest
 
-__all__ = ["Capture", "Snapshot"]
+__all__ = ["Capture", "Snapshot", "overlaps"]
 
 
 class Snapshot:
@@ -33,7 +33,7 @@ class Snapshot:
 
     def take(self, event: TaskEvent) -> None:
         """Copy the operands that the kernel writes, as such or as its outputs."""
-        self._refs = {ref.slot: _copied(ref) for ref in event.operands if ref.written or _overlaps(ref, event.outputs)}
+        self._refs = {ref.slot: _copied(ref) for ref in event.operands if ref.written or overlaps(ref, event.outputs)}
 
     def restore(self, event: TaskEvent) -> TaskEvent:
         """The event with the operands as they were; the snapshot is dropped."""
@@ -87,6 +87,33 @@ class Capture:
             return
         self._operator(event, moment, self._wanted_inputs(event), self._wanted_outputs(event))
         self._arguments(event, moment)
+
+    def plans(self, event: TaskEvent) -> bool:
+        """Whether what `both` does with an operator is the same whenever it runs."""
+        request = self.request
+        return (
+            not request.asynchronous
+            and not request.kernel_arguments
+            and event.op_type not in TEXT_OPERANDS
+            and isinstance(self.unit, PlanningUnit)
+        )
+
+    def planned(self, event: TaskEvent, moment: Moment) -> "tuple[Write, tuple[str, ...]] | None":
+        """What `both` does with an operator, its decisions made: what writes, and why the other tensors are skipped."""
+        if not decide.leaves_files(self.profile, self.request, event):
+            return None
+        assert isinstance(self.unit, PlanningUnit)
+        no_inputs, no_outputs = self.choice.blocked(event)
+        chosen = decide.choose_inputs(self.profile, event.op_type, event.operands)
+        inputs = chosen if self.request.inputs else decide.Choice()
+        outputs = self.choose_outputs(event) if self.request.outputs else decide.Choice()
+        write = self.unit.plan(
+            self.source(event, moment),
+            tuple(ref for ref in inputs.wanted if ref.slot not in no_inputs),
+            tuple(ref for ref in outputs.wanted if ref.slot not in no_outputs),
+        )
+        self.choice.use(event.full_name)
+        return write, tuple(reason for _, reason in (*inputs.skipped, *outputs.skipped))
 
     def failed(self, event: TaskEvent, moment: Moment) -> None:
         """Dump the operands of a kernel that failed, whether or not inputs are asked for."""
@@ -161,7 +188,7 @@ class Capture:
             self.writes.attempt(lambda: self.sink.write(directory, name, [data]))
 
 
-def _overlaps(ref: TensorRef, outputs: tuple[TensorRef, ...]) -> bool:
+def overlaps(ref: TensorRef, outputs: tuple[TensorRef, ...]) -> bool:
     """Whether a kernel writes into this operand."""
     end = ref.address + ref.nbytes
     return ref.address != 0 and any(out.address < end and ref.address < out.address + out.nbytes for out in outputs)

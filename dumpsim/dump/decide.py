@@ -87,6 +87,8 @@ def _reason(profile: Profile, ref: TensorRef) -> str | None:
         return EMPTY
     if ref.origin == "segment" and not profile.segment_inputs:
         return "handed over by a control-flow segment"
+    if ref.origin == "freed" and not profile.segment_inputs:
+        return "its memory is free"
     if ref.dtype.name == "complex64" and profile.complex_numbers == "skip64":
         return "complex64 is dropped"
     return None

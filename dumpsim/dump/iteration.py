@@ -43,16 +43,21 @@ class IterationCounter:
         self._runs: dict[object, int] = {}
         self._after_dataset = False
 
+    def coming(self, root: object, *, dataset: bool = False) -> int:
+        """Return the number that a run would have if it began now."""
+        if self._rule == "process":
+            return max(self._last + (not dataset), self._first)
+        if self._rule == "model":
+            return self._runs.get(root, 0) + self._first
+        if self._after_dataset and self.current == self._first + 1:
+            return self._first  # the steps of a data sink begin at 0
+        return self.current
+
     def begin(self, root: object, *, dataset: bool = False) -> int:
         """The number of the run that begins."""
-        if self._rule == "process":
-            if not dataset:
-                self._last += 1
-            self.current = max(self._last, self._first)
-        elif self._rule == "model":
-            self.current = self._runs.get(root, 0) + self._first
-        elif self._after_dataset and self.current == self._first + 1:
-            self.current = self._first  # the steps of a data sink begin at 0
+        self.current = self.coming(root, dataset=dataset)
+        if self._rule == "process" and not dataset:
+            self._last += 1
         return self.current
 
     def end(self, root: object, *, dataset: bool = False) -> None:
@@ -110,6 +115,11 @@ class Iteration:
         self.moment = Moment(number=counter.current)
         self.capturing = False
         self._look(0, 0)
+
+    def coming(self, root: object, *, dataset: bool) -> int:
+        """Return the number that a run would have if it began now."""
+        number = self._counter.coming(root, dataset=dataset)
+        return number if self._control.user_step is None else self._control.user_step
 
     def begin(self, root: object, *, run: int, time_ns: int, dataset: bool) -> Moment:
         """A run begins."""

@@ -27,6 +27,11 @@ class KernelChoice:
         self._used: set[str] = set()  # rules that matched something
         self._models = None if selection.models is None else ModelChoice(selection.models)
 
+    @property
+    def selection(self) -> Selection:
+        """The request's choice of operators."""
+        return self._selection
+
     def __contains__(self, event: object) -> bool:
         """Whether an operator is selected."""
         selection = self._selection

@@ -1,6 +1,7 @@
 """The dump of one rank: listens to the device and writes what a request asks for."""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from dumpsim.dump import decide, report
 from dumpsim.dump.acljson import AclJson
 from dumpsim.dump.artefacts import RankFiles, check_target, check_types
 from dumpsim.dump.capture import Capture
+from dumpsim.dump.graphplan import GraphDump
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.iteration import Iteration, IterationCounter
 from dumpsim.dump.location import ModelLocation, RankLocation, locate
@@ -24,7 +26,7 @@ from dumpsim.dump.overflowrecord import layout_of
 from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.summary import Summary, Tally
 from dumpsim.dump.tensorfiles import TensorFiles
-from dumpsim.dump.trigger import left_to_cann, overlooks_saturation, trigger_of
+from dumpsim.dump.trigger import Every, left_to_cann, overlooks_saturation, trigger_of
 from dumpsim.dump.unit import Unit
 from dumpsim.dump.watch import WatchTrigger
 from dumpsim.dump.writelog import WriteLog
@@ -43,6 +45,8 @@ class DumpService:
     profile : Profile
         How the vendor's mode and release does it.
     request : DumpRequest
+    sink : Sink, optional
+        Gets the files; by default they are written to disk. One that only counts needs no directory.
 
     Raises
     ------
@@ -63,14 +67,14 @@ class DumpService:
     (True, 0)
     """
 
-    def __init__(self, info: SessionInfo, profile: Profile, request: DumpRequest) -> None:
+    def __init__(self, info: SessionInfo, profile: Profile, request: DumpRequest, sink: Sink | None = None) -> None:
         self.info = info
         self.profile = profile
         self.request = request
         self.tally = Tally()
         binary = request.file_format == "bin"
         mode = profile.binary_mode if binary else profile.file_mode
-        self._sink = Sink(
+        self._sink = sink or Sink(
             file_mode=mode, directory_mode=profile.directory_mode, disk=info.disk,
             durable=info.settings.durable, warn=self._warn,
         )  # fmt: skip
@@ -118,8 +122,10 @@ class DumpService:
         self._acl = self._acl_json()
         if request.disabled is not None:
             self.tally.fail(f"nothing is dumped: {request.disabled}")
-        else:
+        elif sink is None:
             self._prepare()
+        else:
+            self._begin_files()
 
     # -- what the front end asks ---------------------------------------------------------------------------------------
 
@@ -203,6 +209,15 @@ class DumpService:
             return False
         return event in self._choice if self._watch is None else self._watch.concerns(event)
 
+    def plan(self, events: Sequence[TaskEvent]) -> GraphDump | None:
+        """What follows the tasks of a graph that are the same in every run, see `PlannedGraph`."""
+        trigger, selection = self._trigger, self._choice.selection
+        if self._files is not None or not isinstance(trigger, Every) or not all(map(trigger.plans, events)):
+            return None
+        return GraphDump(
+            self._capture, self._iteration, self.wants, lambda: self._choice.selection is selection, events
+        )
+
     def graph_compiled(self, event: GraphEvent) -> None:
         """Write the graph's files."""
         nodes = event.doc.nodes if event.doc is not None else ()
@@ -254,14 +269,15 @@ class DumpService:
         """Write the Parameter files of the run, and advance."""
         dataset = event.kind == "dataset"
         if self._iteration.capturing and not dataset and self._files is not None:
-            chosen = decide.choose_parameters(self.request, self.profile, event.parameters)
-            for ref in event.parameters:
-                self._choice.use(ref.name)
-            for _, reason in chosen.skipped:
-                self.tally.skip(reason)
             number = self._iteration.moment.number
-            for ref in chosen.wanted:
-                self._tensors.parameter(self._files.tree.data(event.graph_id, number), ref, event.graph_id, number)
+            for graph_id, parameters in event.parameters.items():
+                chosen = decide.choose_parameters(self.request, self.profile, parameters)
+                for ref in parameters:
+                    self._choice.use(ref.name)
+                for _, reason in chosen.skipped:
+                    self.tally.skip(reason)
+                for ref in chosen.wanted:
+                    self._tensors.parameter(self._files.tree.data(graph_id, number), ref, graph_id, number)
         self._writes.attempt(self._sink.settle)
         self._iteration.end(event.root_graph_id, dataset=dataset)
 
@@ -363,6 +379,10 @@ class DumpService:
             self._sink.make(root)
             if not os.access(root, os.W_OK | os.X_OK):
                 raise DumpWriteError("cannot be written: permission denied", where=root, code="DS-ARC-010")
+        self._begin_files()
+
+    def _begin_files(self) -> None:
+        """Write the first files, and warn of a dump that can find nothing."""
         if self._files is not None:
             self._files.begin(self.request.text)
         if self._acl is not None:

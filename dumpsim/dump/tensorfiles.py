@@ -16,7 +16,7 @@ from dumpsim.core.record import Record
 from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
 from dumpsim.dump.decide import EMPTY
-from dumpsim.dump.measure import Measured, device_cells, host_cells, small_finite
+from dumpsim.dump.measure import Measured, device_cells, finite, host_cells
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
@@ -107,7 +107,7 @@ class TensorFiles:
             self._npy(directory, record, source, ref, found)
         if statistics is not None:
             self._row(directory, record, ref, found, statistics)
-        elif not small_finite(found.values):
+        elif not finite(found.values):
             nan = bool(np.isnan(found.values).any())
             self._tally.findings.see(record, nan=nan, infinite=bool(np.isinf(found.values).any()))
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from dumpsim.core.events import TaskEvent
 from dumpsim.device.task import UNKNOWN_TASK_ID
-from dumpsim.dump.capture import Capture, Snapshot
+from dumpsim.dump.capture import Capture, Snapshot, overlaps
 from dumpsim.dump.convert import Conversion, convert
 from dumpsim.dump.iteration import Moment
 from dumpsim.dump.measure import is_finite
@@ -41,6 +41,11 @@ class Every:
         apart = capture.unit.splits and capture.profile.stamps == "tensor"
         self._first = before and apart and not capture.request.asynchronous
         self._takes = before and not self._first
+
+    def plans(self, event: TaskEvent) -> bool:
+        """Whether all is done after the kernel, and the same whenever it runs."""
+        kept = self._takes and any(ref.written or overlaps(ref, event.outputs) for ref in event.operands)
+        return not self._first and not kept and self._capture.plans(event)
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
         """Inputs, or at least what the kernel overwrites of them."""

@@ -1,12 +1,12 @@
 """The unit in which a dump is written, and where its tensors come from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dumpsim.core.events import TensorRef
 
-__all__ = ["BYTES_PER_NS", "FILE_NS", "OPDEBUG", "Source", "Unit"]
+__all__ = ["BYTES_PER_NS", "FILE_NS", "OPDEBUG", "PlanningUnit", "Source", "Unit", "Write"]
 
 FILE_NS = 25_000  # what a small file costs the virtual clock [spec observed 1.2]
 BYTES_PER_NS = 1  # and its bytes, at 1 GB/s
@@ -52,4 +52,16 @@ class Unit(Protocol):
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
         """Save what the device says of an overflow."""
+        ...
+
+
+Write = Callable[[str], None]  # dumps the tensors of one operator into a directory, as they are now
+
+
+@runtime_checkable
+class PlanningUnit(Protocol):
+    """A unit that can prepare an operator's dump, for one that runs again and again in the same memory."""
+
+    def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
+        """Prepare what `Unit.operator` does; the tensors have a `Place` as their `read`."""
         ...

@@ -1,10 +1,10 @@
 """The log of what a dump writes: counts, entries of the manifest, failures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import TensorRef
+from dumpsim.core.events import Place, TensorRef
 from dumpsim.dump.info import Log
 from dumpsim.dump.summary import Tally
 from dumpsim.dump.unit import Source
@@ -32,12 +32,16 @@ class WriteLog:
         try:
             action()
         except DumpWriteError as error:
-            self.tally.fail(f"not everything is written: {error.where} {error.what}")
-            if self._profile.unwritable == "error":
-                raise
-            self.log("ERROR", "DumpToFile", str(error))
+            self.failed(error)
             return False
         return True
+
+    def failed(self, error: DumpWriteError) -> None:
+        """Count a failure, and end the run or log it, as the profile says."""
+        self.tally.fail(f"not everything is written: {error.where} {error.what}")
+        if self._profile.unwritable == "error":
+            raise error
+        self.log("ERROR", "DumpToFile", str(error))
 
     def relative(self, directory: str) -> str:
         """A directory as the manifest names it."""
@@ -47,9 +51,19 @@ class WriteLog:
         """Note a written tensor: the device's own ids and addresses, which names do not tell."""
         self.tally.tensors += 1
         if self._manifest:
-            ids = (source.task_id, source.stream_id, ref.address, ref.version)
-            path = f"{self.relative(directory)}/{name}"
-            self.spool().add(path, source.full_name, *ids, ref.device_format, ref.producer)
+            self._note(directory, name, source, ref, ref.version)
+
+    def add_places(self, directory: str, name: str, source: Source, refs: Sequence[tuple[TensorRef, Place]]) -> None:
+        """The same of tensors of a planned graph."""
+        self.tally.tensors += len(refs)
+        if self._manifest:
+            for ref, place in refs:
+                self._note(directory, name, source, ref, place.version)
+
+    def _note(self, directory: str, name: str, source: Source, ref: TensorRef, version: int) -> None:
+        ids = (source.task_id, source.stream_id, ref.address, version)
+        path = f"{self.relative(directory)}/{name}"
+        self.spool().add(path, source.full_name, *ids, ref.device_format, ref.producer)
 
     def spool(self) -> "Spool":
         """Entries for the manifest, kept until the end of the run."""

@@ -1,6 +1,6 @@
 """The import aliases of `dumpsim run`: ``import mindspore`` gives the front end's module, the very same object.
 
-Nothing happens at import of dumpsim; `install` puts one finder in front of `sys.meta_path`, and `environment` makes
+Nothing happens at import of dumpsim; `install` puts one finder at the front of `sys.meta_path`, and `environment` makes
 child processes do the same.
 """
 
@@ -85,7 +85,7 @@ class AliasFinder(MetaPathFinder):
         name = f"{self.aliases[root]}.{rest}" if rest else self.aliases[root]
         try:
             found = find_spec(name)
-        except ModuleNotFoundError:  # below a module that is no package here
+        except ModuleNotFoundError:  # below a module that is not a package here
             found = None
         if found is None:
             found = _stand_in(fullname).__spec__

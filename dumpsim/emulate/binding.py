@@ -82,7 +82,7 @@ def _document(text: str, option: str, units: Mapping[int, Sequence[int]]) -> dic
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise _bad(option, f"{text!r} is no value of it", ("True", "False", '{"device0": ["0-3"]}'))
+        raise _bad(option, f"{text!r} is not a value of it", ("True", "False", '{"device0": ["0-3"]}'))
     found = {}
     for name, lists in document.items():
         match = re.fullmatch(r"device(\d+)|scheduler", name)
@@ -90,7 +90,7 @@ def _document(text: str, option: str, units: Mapping[int, Sequence[int]]) -> dic
             raise _bad(option, f"{name!r} is nothing that can be bound", ("deviceN", "scheduler"))
         texts = [str(one).replace(" ", "") for one in lists] if isinstance(lists, list) else [""]
         if not all(map(_LIST.fullmatch, texts)):
-            raise _bad(option, f"{name}: {lists!r} is no list of numbers", ('["0-3", "5,7"]',))
+            raise _bad(option, f"{name}: {lists!r} is not a list of numbers", ('["0-3", "5,7"]',))
         numbers = [number for text in texts for number in _numbers(text)]
         missing = [number for number in numbers if number not in units]
         if missing:

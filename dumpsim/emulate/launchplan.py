@@ -237,7 +237,7 @@ def _tailed(text: str, ranks: tuple[int, ...]) -> tuple[int, ...]:
         return ranks
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise _bad("--tail_worker_log", f"{text!r} is no list of ranks", "-1", "0,2")
+        raise _bad("--tail_worker_log", f"{text!r} is not a list of ranks", "-1", "0,2")
     return tuple(rank for rank in ranks if rank in map(int, parts))
 
 

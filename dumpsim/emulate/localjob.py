@@ -19,9 +19,10 @@ from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
-from dumpsim.core.errors import BadInputError, UnsupportedError
+from dumpsim.core.errors import BadInputError, UnsupportedError, public_name
 from dumpsim.core.settings import RunSettings
 from dumpsim.dump.job import JobAccounts
+from dumpsim.emulate.failure import FULL, text_of
 from dumpsim.emulate.rankmodules import RankModules
 from dumpsim.world.context import World, current
 from dumpsim.world.ending import RankKilled, RankStopped
@@ -99,7 +100,7 @@ class LocalJob:
             self.endings[context.rank] = "killed"
             raise
         except BaseException as error:
-            self.endings[context.rank] = f"{type(error).__name__}, exit code 1"
+            self.endings[context.rank] = f"{public_name(error)}, exit code 1"
             self.errors[context.rank] = error
             raise
         else:
@@ -144,7 +145,7 @@ class LocalJob:
         for rank, other in sorted(self.errors.items()):
             if other is not error:
                 text = str(other).partition("\n")[0]
-                print(f"rank {rank}: {type(other).__name__}: {text}", file=sys.stderr, flush=True)
+                print(f"rank {rank}: {public_name(other)}: {text}", file=sys.stderr, flush=True)
 
     def _tell(self) -> None:
         if RunSettings.from_environment().quiet or self._world is None:
@@ -233,7 +234,11 @@ def _show(error: BaseException) -> None:
     found: TracebackType | None = error.__traceback__
     while found is not None and found.tb_frame.f_code.co_filename.startswith(own):
         found = found.tb_next
-    traceback.print_exception(error.with_traceback(found or error.__traceback__))
+    error = error.with_traceback(found or error.__traceback__)
+    if os.environ.get(FULL) == "full":
+        traceback.print_exception(error)
+    else:
+        print(text_of(error), end="", file=sys.stderr)
 
 
 def main() -> None:

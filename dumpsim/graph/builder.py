@@ -58,7 +58,7 @@ def _abstract(value: Any) -> Abstract:
         return TypeType(value=value)
     if isinstance(value, (tuple, list)):
         return TupleType(items=tuple(_abstract(item) for item in value), value=tuple(value))
-    raise BadInputError(f"{type(value).__name__} is no constant of a graph")
+    raise BadInputError(f"{type(value).__name__} is not a constant of a graph")
 
 
 class NodeMaker:

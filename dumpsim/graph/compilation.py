@@ -11,7 +11,7 @@ from dumpsim.graph.program import KernelGraph, Launch, Program, Step
 from dumpsim.ops.opdef import OpDef
 
 if TYPE_CHECKING:
-    from dumpsim.graph.mindspore.functions import FuncForm
+    from dumpsim.graph.mindspore.funcform import FuncForm
     from dumpsim.graph.parallel.settings import Settings
     from dumpsim.graph.parallel.sharding import Sharding
 

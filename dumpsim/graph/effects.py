@@ -6,9 +6,11 @@ from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of, reachable
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["STRUCTURAL", "has_effect", "live_nodes", "written_weights"]
+__all__ = ["DEAD", "STRUCTURAL", "behind_depend", "has_effect", "live_nodes", "written_weights"]
 
 _IS_TRAINING = 5  # operand of BatchNorm, which only then writes its means [source auto_monad.cc]
+
+DEAD = "Dead"  # stands for code whose results nobody takes; its attribute says whether it has effects or reads weights
 
 # nodes that order, bundle or control; none of them has an effect of its own
 STRUCTURAL = frozenset(
@@ -28,6 +30,7 @@ STRUCTURAL = frozenset(
         "Return",
         "StopGradient",
         CUSTOM_GRADIENT,
+        DEAD,
         "Gradient",
     }
 )
@@ -53,7 +56,15 @@ def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]
     if not has_effect(node, find):
         return []
     updates = find(node.op_type).updates
-    return [v for at, v in enumerate(node.operands) if at in updates and isinstance(v, Parameter)]
+    written = [behind_depend(v) for at, v in enumerate(node.operands) if at in updates]
+    return [v for v in written if isinstance(v, Parameter)]
+
+
+def behind_depend(value: Value) -> Value:
+    """The value that nodes which only order it pass on."""
+    while isinstance(value, Node) and value.op_type == "Depend":
+        value = value.operands[0]
+    return value
 
 
 def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:

@@ -12,7 +12,7 @@ by one AddN in the scope of the value. [2.10 observed]
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, TupleType, tensors_of
+from dumpsim.core.abstract import Abstract, TensorType, TupleType, tensors_of
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT, gradients_of
 from dumpsim.graph.gradient_builder import Builder, ControlBuilder, Parts
@@ -137,7 +137,7 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
             return gradients_of(node, dout, builder)
     definition = builder.definition(node.op_type)
     if definition.stop:
-        return [None] * len(node.operands)
+        return [_stopped(operand, builder) for operand in node.operands]
     if definition.grad is None:
         if not _has_fractions(node.abstract):
             return [None] * len(node.operands)
@@ -146,13 +146,24 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
         return list(definition.grad(builder, _symbols(node.operands), node, dout, node.attrs))
 
 
+def _stopped(operand: Value, builder: Builder) -> Any:
+    """The gradient beyond an operator that has none: zeros, with which graphs compute on. [source grad_math_ops.cc]
+
+    PYNATIVE leaves them out, and so do we where the shape is open.
+    """
+    kind = operand.abstract
+    if not isinstance(builder, ControlBuilder) or not isinstance(kind, TensorType):
+        return None
+    return builder.zeros(kind) if kind.dtype.kind == "float" and -1 not in kind.shape else None
+
+
 def _symbols(operands: Sequence[Value]) -> list[Any]:
     """Operands as rules take them: a tuple of tensors is a Python tuple."""
     return [tuple(v.operands) if isinstance(v, Node) and v.op_type == "MakeTuple" else v for v in operands]
 
 
 def _has_fractions(abstract: Abstract) -> bool:
-    """Whether a result has numbers that are no integers; the gradients of integers follow their rules all the same."""
+    """Whether a result has numbers that are not integers; the gradients of integers follow their rules all the same."""
     return any(tensor.dtype.kind in ("float", "complex") for tensor in tensors_of(abstract))
 
 

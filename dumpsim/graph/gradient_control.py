@@ -26,7 +26,7 @@ _PARTS = frozenset({"TupleGetItem", "MakeTuple", "Depend"})
 
 
 def below(roots: Iterable[Value | None]) -> list[Node]:
-    """Nodes that `roots` need, operands first; a control node behind the values of outer graphs that its blocks use."""
+    """Nodes that `roots` need, operands first; a control node after the values of outer graphs that its blocks use."""
     return topological(roots, lambda node: uses(node) if node.blocks else node.operands)
 
 
@@ -240,12 +240,23 @@ def _outer(node: Node, needed: set[int]) -> list[Value]:
     return list({id(v): v for v in used if id(v) in needed and _is_float(v)}.values())
 
 
-def replace_inner(backward: Graph, block: Graph, given: Callable[[Value], Value], *, weights: bool = False) -> None:
-    """Let a gradient use what stands for the values of its forward block, and for the `weights` that this reads."""
+def replace_inner(
+    backward: Graph,
+    block: Graph,
+    given: Callable[[Value], Value],
+    *,
+    weights: bool = False,
+    whole_tuples: bool = False,
+) -> None:
+    """Let a gradient use what stands for the values of its forward block, and for the `weights` that this reads.
+
+    It takes a tuple as a whole if `whole_tuples`, else each part of it that it uses.
+    """
     inside = {id(node) for node in block.trail} | {id(parameter) for parameter in block.parameters}
     if weights:
         inside |= {id(v) for n in block.trail for v in n.operands if isinstance(v, Parameter) and v.is_weight}
-    _hoist(backward, block, inside)
+    if not whole_tuples:
+        _hoist(backward, block, inside)
     known: dict[int, Value] = {}
 
     def new(value: Value) -> Value:

@@ -4,7 +4,7 @@ A `Graph` is what a front end captures and passes rewrite; cut at control flow i
 (`graph.program`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,6 +55,7 @@ class Parameter:
     storage: Any = None  # the front end's holder of the value; the runtime asks it for an array, opaque here
     debug_name: str = ""  # label in the IR where it differs from the name
     is_element: bool = False  # one of a tuple that is the argument; it gets no Parameter file [observed 2.10]
+    is_formal: bool = False  # of a function of the network, or what another segment made: it has no memory of its own
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -63,6 +64,30 @@ class Constant:
 
     value: Any
     abstract: Abstract
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Origin:
+    """Where a side of a branch comes from; sides with equal `name` are one function, recorded more than once.
+
+    Attributes
+    ----------
+    key : hashable
+        Place in the source and what the side computes.
+    values : tuple of Value
+        The values of others that it uses.
+    keeps : object
+        What the key has the identity of.
+    """
+
+    key: Hashable
+    values: "tuple[Value, ...]"
+    keeps: object
+
+    @property
+    def name(self) -> Hashable:
+        """What only sides have in common that are one function."""
+        return (self.key, tuple(map(id, self.values)))
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -74,19 +99,30 @@ class Control:
     variables : tuple of str
         Variables of the script that a loop carries, by output.
     writes : bool
-        A block writes memory, so that nothing that reads or writes memory may move in front of the node.
+        A block writes memory, so that nothing that reads or writes memory may move before the node.
     backward : Node or None
         The gradient of a branch.
     unwinds : list of Node
         The gradients of a loop.
     saved : list of int
         Of such a gradient: the outputs of the loop's body that it needs of every round.
+    jumps : tuple of str
+        Of a branch at the end of a loop's body: how its sides end, ``break``, ``continue`` or "" (with what follows the
+        branch); a side that breaks gives the variables of the loop as they are then. Of such a loop: not empty.
+    starts : tuple of int
+        Of such a branch: where in its sides the nodes that follow it begin.
+    joins : bool
+        Of a branch: its outputs are formal parameters of the function that the vendor's parser makes of what follows.
     goes_on : bool
         Of a branch, during capture: both of its sides are to go on with what follows it.
+    tails : bool
+        Of a branch: both of its sides give what a function gives that they call.
     kept : set of int
         Outputs that stay although nobody takes them.
     in_turn : bool
-        A branch in the body of a ``for`` that was unrolled, or behind it in its function.
+        A branch in the body of a ``for`` that was unrolled, or after it in its function.
+    origins : tuple of Origin
+        Of a branch: what its sides are to the vendor's parser; empty where they are functions of their own.
     """
 
     variables: tuple[str, ...] = ()
@@ -94,9 +130,14 @@ class Control:
     backward: "Node | None" = None
     unwinds: "list[Node]" = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
+    jumps: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+    joins: bool = False
     goes_on: bool = False
+    tails: bool = False
     kept: set[int] = field(default_factory=set)
     in_turn: bool = False
+    origins: tuple[Origin, ...] = ()
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -191,7 +232,7 @@ def control_of(node: Node) -> Control:
 
 
 def definition_of(node: Node, find: Callable[[str], OpDef]) -> OpDef:
-    """What stands behind a node: the compiler's own definition, or the table's."""
+    """What defines a node: the compiler's own definition, or the table's."""
     return node.definition if node.definition is not None else find(node.op_type)
 
 
@@ -219,7 +260,7 @@ def copied(graph: Graph, known: dict[int, "Value"] | None = None) -> Graph:
 
 def _copied(graph: Graph, known: dict[int, "Value"], *, is_closed: bool) -> Graph:
     def new(value: Value, is_bundle: bool = is_closed) -> Value:
-        if id(value) not in known and isinstance(value, Node) and is_bundle:  # it is no part of the program
+        if id(value) not in known and isinstance(value, Node) and is_bundle:  # it is not a part of the program
             known[id(value)] = replace(value, operands=[new(operand) for operand in value.operands])
         return known.get(id(value), value)
 
@@ -234,10 +275,17 @@ def _copied(graph: Graph, known: dict[int, "Value"], *, is_closed: bool) -> Grap
             attrs=dict(node.attrs),
             blocks=tuple(_copied(block, known, is_closed=is_closed) for block in node.blocks),
             control=replace(node.control) if node.control is not None else None,
-            text=replace(node.text, attrs=dict(node.text.attrs)) if node.text is not None else None,
+            text=replace(node.text, attrs=dict(node.text.attrs), node_attrs=dict(node.text.node_attrs))
+            if node.text is not None
+            else None,
         )
         known[id(node)] = mine
         trail.append(mine)
+        if mine.control is not None and mine.control.origins:
+            mine.control.origins = tuple(
+                replace(origin, values=tuple(known.get(id(value), value) for value in origin.values))
+                for origin in mine.control.origins
+            )
     output = new(graph.output, True) if graph.output is not None else None
     return replace(graph, parameters=parameters, trail=trail, output=output)
 

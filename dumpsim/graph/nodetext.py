@@ -28,6 +28,8 @@ class NodeText:
         Attributes that the caller gave; the others have their defaults.
     node_attrs : dict
         Attributes of the node itself, which are printed apart.
+    primal : dict
+        Attributes of the node that the nodes of its backward pass have, too.
     sources : tuple of SourceLine
         Lines of the script, innermost first.
     candidate : str
@@ -42,8 +44,6 @@ class NodeText:
         The compiler's backend made the node.
     is_remade : bool
         The backend makes the node anew, which takes a further number.
-    composite : object
-        What the nodes of one expansion have in common, None outside of expansions.
     """
 
     full_name: str = ""
@@ -53,6 +53,7 @@ class NodeText:
     attrs: dict[str, Any] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     node_attrs: dict[str, Any] = field(default_factory=dict)
+    primal: dict[str, Any] = field(default_factory=dict)
     sources: tuple[SourceLine, ...] = ()
     candidate: str = ""
     call_scope: str | None = None
@@ -60,4 +61,3 @@ class NodeText:
     call_variable: str = ""
     is_backend: bool = False
     is_remade: bool = False
-    composite: object = None

@@ -22,6 +22,7 @@ from dumpsim.graph.ge.layout import lay_out
 from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.mindspore import passes as mindspore
 from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.microbatch import run_in_turn
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.shard import shard
 from dumpsim.graph.parallel.virtual import drop_virtual, with_virtual
@@ -35,14 +36,12 @@ WHOLE_GRAPH = "whole-graph"
 def _shard(state: Compilation) -> None:
     """Split the network over devices, where the parallel mode says so."""
     if state.parallel is not None:
-        if state.saved is not None:
-            state.numbers.take(_named_before(state))
         state.sharding = shard(
             state.captured,
             state.parallel,
             state.find,
-            number=state.numbers.cnode,
-            is_printed=state.saved is not None,
+            numbers=state.numbers if state.saved is not None else None,
+            release=state.options.release,
         )
         for stage, doc in state.sharding.texts:
             assert state.saved is not None
@@ -50,14 +49,9 @@ def _shard(state: Compilation) -> None:
         state.find = with_virtual(state.find)  # gradients of what the pass inserts
 
 
-# numbers of nodes that the stages before this one print: fitted to one network, the seed's, with and without TensorDump
-_NAMED_BEFORE = MappingProxyType({"seed": 18, "2.7": 22, "2.10": 23})  # [seed 000] [spec parallel 1.5]
-_BY_TENSORDUMP = 38  # its Python function
-
-
-def _named_before(state: Compilation) -> int:
-    dumps = any(node.op_type == "TensorDump" for node in state.captured.trail)
-    return _NAMED_BEFORE[state.options.release] + dumps * _BY_TENSORDUMP
+def _run_in_turn(state: Compilation) -> None:
+    if state.sharding is not None:
+        run_in_turn(state.captured)
 
 
 def _drop_virtual(state: Compilation) -> None:
@@ -87,6 +81,7 @@ PASSES: Mapping[str, Pass] = MappingProxyType(
             *mindspore.PASSES,
             *ge.PASSES,
             Pass("shard", _shard),
+            Pass("run-in-turn", _run_in_turn),
             Pass("drop-virtual", _drop_virtual),
             Pass("private-formats", _private_formats),
         )
@@ -97,6 +92,7 @@ _KERNEL_GRAPHS = (
     "save-captured",
     "shard",
     "expand-gradients",
+    "run-in-turn",
     "drop-virtual",
     "drop-custom-gradients",
     "count-functions",

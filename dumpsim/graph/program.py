@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Launch:
-    """One task of a schedule: a kernel, or the record of an event behind it, or a wait for an event in front of it."""
+    """One task of a schedule: a kernel, or the record of an event after it, or a wait for an event before it."""
 
     stream: int
     node: Node
@@ -129,7 +129,7 @@ class Branch:
 class Loop:
     """Run `head`; while the tensor in slot `condition` is then true, run `body` and `head` again.
 
-    Behind the loop the number of rounds is put onto each stack of `counted`.
+    After the loop the number of rounds is put onto each stack of `counted`.
     """
 
     head: "tuple[Step, ...]"

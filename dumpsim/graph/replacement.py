@@ -45,7 +45,7 @@ class Replacements:
         return [self.of(operand) for operand in node.operands]
 
     def finish(self, graph: Graph, trail: Sequence[Node]) -> None:
-        """Give a graph the nodes that are left; a bundle that is no part of the program stays its output."""
+        """Give a graph the nodes that are left; a bundle that is not a part of the program stays its output."""
         graph.trail = list(trail)
         output = graph.output
         if isinstance(output, Node) and output not in self and all(output is not node for node in trail):

@@ -75,7 +75,7 @@ def parameter_order(nodes: Iterable[Node]) -> list[Parameter]:
 def plain_order(root: Node) -> tuple[Node, ...]:
     """Kernels in a stable order, operands first: for compilers whose own order is not known (GE).
 
-    The compiler walks back from the result, breadth-first, last operand first, and visits a node behind all of its
+    The compiler walks back from the result, breadth-first, last operand first, and visits a node after all of its
     users; kernels that need no other kernel go onto a stack. Each of them in turn, the deepest first, then runs with
     what becomes ready through it. [fitted: a choice of ours; MindSpore's own order is `mindspore.order`]
     """

@@ -345,7 +345,7 @@ def _vain(draft: Draft) -> Iterator[tuple[str, str]]:
     elif scene == WATCHER:
         yield from ((name, "watch mode dumps outputs") for name in ("dump_data", "dump_stats", "dump_level"))
     if section(draft).get("quant_dumpable") in ("1", True):  # TorchAir writes text
-        yield "quant_dumpable", "no pairs of quantise and dequantise are folded here"
+        yield "quant_dumpable", "the graph is compiled by CompilerConfig's option of this name, whatever a file says"
     if "dump_kernel_data" in section(draft) and text(draft, "dump_kernel_data") != "":
         yield "dump_kernel_data", f"emulated kernels print none of {', '.join(KERNEL_DATA[1:])}"
     switch = text(draft, "dump_op_switch") == "on"

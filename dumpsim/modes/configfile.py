@@ -133,7 +133,7 @@ def check_all(
 ) -> tuple[Finding, ...]:
     """Everything that the table has to say of a config: errors, warnings, fields without effect.
 
-    Never raises for what the config holds; a text that is no JSON is one finding.
+    Never raises for what the config holds; a text that is not JSON is one finding.
 
     Examples
     --------

@@ -419,7 +419,7 @@ def schema(rows: "tuple[Row, ...]", profile: Profile, title: str) -> dict[str, A
 
 
 def _is_kind(value: Any, kind: str) -> bool:
-    """Whether a JSON value is of a kind; a bool is no number."""
+    """Whether a JSON value is of a kind; a bool is not a number."""
     if kind == "unsigned":
         return type(value) is int and value >= 0
     return isinstance(value, {"boolean": bool, "string": str, "array": list}[kind])

@@ -78,7 +78,7 @@ _SETTINGS: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 
-# what people ask about that is no field: text, facts, source
+# what people ask about that is not a field: text, facts, source
 _SUBJECTS: dict[str, tuple[str, tuple[tuple[str, str], ...], str]] = {
     "nan": (
         "Not a number: what 0/0, inf - inf and the log or sqrt of a negative number give, and operators that get one.",
@@ -202,7 +202,7 @@ def _topics(word: str) -> Iterator[Topic]:
     if subject in _SUBJECTS:
         text, subject_facts, source = _SUBJECTS[subject]
         yield Topic(name=subject, kind="subject", text=text, facts=subject_facts, source=source)
-    code = re.search(r"DS-[A-Z]+-\d+", word.upper())
+    code = re.search(r"DS-[A-Z]+-\d+|\bEI\d{4}\b", word.upper())
     if code:
         yield from _code(code[0])
         return

@@ -55,7 +55,7 @@ TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are told of in t
 # whole graphs [spec ge 2.6]: nodes that are no kernels; what has no output has no file either
 _GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"})
 
-# whole graphs [spec ge 2.6]: nodes that no list of names selects; their bytes are inputs of the operators behind them
+# whole graphs [spec ge 2.6]: nodes that no list of names selects; their bytes are inputs of the operators after them
 UNNAMED = frozenset({"Data"})
 
 # tables by the word of `Profile.skip_tables`

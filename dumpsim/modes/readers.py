@@ -84,7 +84,7 @@ def read_debug_mode(value: int, draft: Draft) -> int:
 def read_kernels(value: list[Any], draft: Draft) -> KernelRules:
     """Patterns are compiled in dump_mode 1 only. [spec observed 1.7]
 
-    Names of whole graphs may hold neither ``/`` nor ``-op``: there, what is no pattern is a name. [seed 001]
+    Names of whole graphs may hold neither ``/`` nor ``-op``: there, what is not a pattern is a name. [seed 001]
     """
     rules = KernelRules.parse(value, patterns=draft.values.get("dump_mode") == 1)
     if draft.profile.dialect == "kernel":

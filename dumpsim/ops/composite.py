@@ -28,7 +28,7 @@ from dumpsim.ops.rules import (
     value_of,
 )  # fmt: skip
 
-__all__ = ["OPS", "sum_type"]
+__all__ = ["FLOOR", "OPS", "sum_type"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -223,16 +223,16 @@ def _infer_remainder(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _grad_remainder(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     dy = None
     if is_variable(operands[1]):
-        dy = b.emit("Mul", b.emit("Neg", dout), b.emit("DivMod", *operands, _FLOOR))
+        dy = b.emit("Mul", b.emit("Neg", dout), b.emit("DivMod", *operands, FLOOR))
     return unbroadcast_pair(b, operands, (dout, dy))
 
 
-_TRUNCATE, _FLOOR = 1, 2  # the operand rounding_mode of DivMod
+_TRUNCATE, FLOOR = 1, 2  # the operand rounding_mode of DivMod
 
 
 @np.errstate(all="ignore")
 def _div_mod(x: Any, y: Any, rounding: int | None = None) -> Any:
-    if rounding == _FLOOR:
+    if rounding == FLOOR:
         return np.floor_divide(x, y)
     quotient = np.divide(x, y)
     return np.trunc(quotient).astype(np.result_type(x, y)) if rounding == _TRUNCATE else quotient

@@ -56,7 +56,7 @@ def strided(
 
 
 def _sliced_shape(shape: Sequence[int], subscript: Sequence[Any]) -> tuple[int, ...]:
-    """The shape behind a subscript of slices, numbers, None and one Ellipsis."""
+    """The shape of the result of a subscript of slices, numbers, None and one Ellipsis."""
     named = sum(part is not None and part is not Ellipsis for part in subscript)
     result: list[int] = []
     axis = 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.composite import FLOOR
 from dumpsim.ops.gradient import is_variable, unbroadcast_pair
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import broadcast, constant, output, tensor_of
@@ -65,6 +66,13 @@ def _grad_quotient(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any,
     return unbroadcast_pair(b, operands, (b.emit("Div", dout, y), dy))
 
 
+def _grad_remainder(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    x, y = operands[:2]
+    if not is_variable(y):
+        return dout, None
+    return unbroadcast_pair(b, operands, (dout, b.emit("Mul", b.emit("Neg", dout), b.emit("DivMod", x, y, FLOOR))))
+
+
 def _inplace(name: str, function: Callable[..., Any], grad: Grad | None, *, alpha: bool = False) -> OpDef:
     return OpDef(
         name=name,
@@ -98,6 +106,6 @@ OPS = (
     _inplace("InplaceDivs", lambda x, y, _: x / y, _grad_quotient),
     _inplace("InplaceFloorDivide", lambda x, y, _: np.floor_divide(x, y), None),
     _inplace("InplaceFloorDivides", lambda x, y, _: np.floor_divide(x, y), None),
-    _inplace("InplaceRemainderTensorTensor", lambda x, y, _: np.mod(x, y), None),
-    _inplace("InplaceRemainderTensorScalar", lambda x, y, _: np.mod(x, y), None),
+    _inplace("InplaceRemainderTensorTensor", lambda x, y, _: np.mod(x, y), _grad_remainder),
+    _inplace("InplaceRemainderTensorScalar", lambda x, y, _: np.mod(x, y), _grad_remainder),
 )

@@ -121,6 +121,8 @@ class OpDef:
         Device targets that have a kernel for it in graphs; empty: all of them.
     unwritten : mapping of str to tuple of int
         Device target -> outputs that the vendor's kernel never writes there; they read as zeros.
+    ignored : mapping of str to tuple of str
+        Device target -> attributes that the vendor's kernel does not look at there.
     formats : mapping
         Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0:
         "NC1HWC0"}}``.
@@ -164,6 +166,7 @@ class OpDef:
     input_names: Sequence[str] = ()
     output_names: Sequence[str] = ()
     unwritten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     largest: Largest | None = None
     bounds: "Bounds | None" = None

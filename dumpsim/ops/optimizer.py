@@ -157,6 +157,7 @@ OPS = (
         infer=_infer("ApplyMomentum", {0: "variable", 1: "accumulation", 3: "gradient"}, 1),
         kernel=_momentum,
         attrs={"use_nesterov": False, "use_locking": False, "gradient_scale": 1.0},
+        ignored={"CPU": ("use_nesterov",)},  # [observed 2.10; source apply_momentum_cpu_kernel.cc]
         fixed={"side_effect_mem": True},
         input_names=["variable", "accumulation", "learning_rate", "gradient", "momentum"],
         output_names=["output"],

@@ -57,7 +57,7 @@ def tensor_of(op: str, abstract: Abstract, name: str, kinds: Sequence[str] = ())
     Raises
     ------
     ScriptTypeError
-        The operand is no tensor, or its number type is not one of `kinds` (names of types, or ``float``, ``int``, ...).
+        The operand is not a tensor, or its number type is not one of `kinds` (names of types, ``float``, ``int``, ...).
     """
     if isinstance(abstract, ScalarType):
         abstract = TensorType(dtype=abstract.dtype, shape=(), constant=abstract.value is not None)

@@ -64,7 +64,7 @@ def parse_options(text: str) -> ProfilingOptions:
     Raises
     ------
     ScriptValueError, ScriptTypeError
-        For text that is no JSON object, unknown keys, values of a wrong type, unknown values, and a result path that
+        For text that is not a JSON object, unknown keys, values of a wrong type, unknown values, and a result path that
         does not exist or cannot be written to.
 
     Examples
@@ -123,7 +123,7 @@ def _object(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise ScriptValueError("the JSON is nested too deeply", where=_WHERE) from error
     if not isinstance(given, dict):
-        raise ScriptTypeError(f"{text!r} is no JSON object", where=_WHERE, allowed=("object",))
+        raise ScriptTypeError(f"{text!r} is not a JSON object", where=_WHERE, allowed=("object",))
     return given
 
 

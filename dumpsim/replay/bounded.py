@@ -199,9 +199,10 @@ class Bounded(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         options.pop("dtype", None)
         if method == "reduce" and ufunc in _REDUCTIONS:
-            return getattr(self, _REDUCTIONS[ufunc])(options.pop("axis", 0), None, None, options.pop("keepdims", False))
+            reduction = getattr(self, _REDUCTIONS[ufunc])
+            return reduction(axis=options.pop("axis", 0), keepdims=options.pop("keepdims", False))
         if method == "accumulate" and ufunc in _REDUCTIONS:
-            return getattr(self, "cum" + _REDUCTIONS[ufunc])(*inputs[1:])
+            return getattr(self, "cum" + _REDUCTIONS[ufunc])(options.pop("axis", 0))
         if method != "__call__" or options or ufunc.nout != 1:
             raise Untracked(f"{ufunc.__name__}.{method}")
         machine = _machine(*inputs)
@@ -241,7 +242,7 @@ def _bound(rule: Slope, values: Sequence[Any], bounds: Sequence[Any], result: An
 _REDUCTIONS = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
 
 
-# -- functions of numpy that are no ufuncs
+# -- functions of numpy that are not ufuncs
 
 
 def _machine(*values: Any) -> Machine:

@@ -28,7 +28,7 @@ def parse(text: str) -> Any:
     Raises
     ------
     Unspelled
-        For a tensor that the text cuts short, and for text that is no value.
+        For a tensor that the text cuts short, and for text that is not a value.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _number(text: str, kind: DType) -> Any:
             return int(text)
         value = float(text)
     except ValueError:
-        raise Unspelled(f"{text!r} is no {kind.name}") from None
+        raise Unspelled(f"{text!r} is not of type {kind.name}") from None
     return value if kind.name == "float64" else float(np.float32(value))
 
 
@@ -83,8 +83,6 @@ def _tensor(shape: str, name: str, text: str) -> "np.ndarray[Any, Any]":
         raise Unspelled("a tensor whose elements the graph does not show")
     if kind.kind == "bool":
         return np.array([cell in ("True", "1") for cell in cells]).reshape(dims)
-    if kind.kind == "float" and count and any("." not in cell and "inf" not in cell.lower() for cell in cells):
-        pass  # whole numbers are spelled without a point
     try:
         return np.array([float(c) if kind.kind == "float" else int(c) for c in cells], kind.numpy).reshape(dims)
     except ValueError:

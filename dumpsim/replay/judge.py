@@ -71,7 +71,7 @@ def judge(call: Call, *, factor: float = 1.0) -> Evidence:
 
 def _judge(call: Call, factor: float) -> Evidence:
     outputs = [(slot, side) for slot, side in call.outputs if side.path is not None]
-    values = _loaded(call)
+    values, unseen = _loaded(call)
     results = {slot: side.load() for slot, side in outputs}
     if call.machine == "cpu":
         results |= _written(call, results)
@@ -80,19 +80,19 @@ def _judge(call: Call, factor: float) -> Evidence:
     found: _Found | None = None
     for attempt in _attempts(call, values, results, kinds):
         try:
-            one = _tried(call, attempt, values, results, kinds, machine, factor)
+            one = _tried(call, attempt, values, results, kinds, machine, factor, unseen=unseen)
         except _DOES_NOT_FIT:
             if attempt.sure:
                 raise
             continue
         if found is None or one.rank < found.rank:
             found = one
-        if one.measured.error <= one.measured.explained:
+        if _explained(one.measured):
             break
     if found is None:
         raise Refusal("no graph in the dump shows its attributes, and none that its shapes allow are known")
     slot, worst = found.slot, found.measured
-    if worst.error <= worst.explained:
+    if _explained(worst):
         return Evidence(worst.error, worst.explained, "ok")
     size = results[slot].size
     if call.doubt:
@@ -102,6 +102,11 @@ def _judge(call: Call, factor: float) -> Evidence:
     index = tuple(int(n) for n in np.unravel_index(worst.index, results[slot].shape)) if worst.index >= 0 else ()
     more = f", {worst.outside} of {size} elements" if worst.outside > 1 else ""
     return Evidence(worst.error, worst.explained, "suspect", f"output.{slot}{list(index)}{more}")
+
+
+def _explained(found: Measured) -> bool:
+    """Whether rounding explains an output; one that is equal, NaN included, needs no explanation."""
+    return found.error <= found.explained or found.error == 0
 
 
 _DOES_NOT_FIT = (Refusal, Unspelled, DumpsimError, ArithmeticError, AssertionError, AttributeError, LookupError,
@@ -158,7 +163,7 @@ def _attempts(
 
 def _tried(
     call: Call, attempt: _Attempt, values: Sequence[Any], results: Mapping[int, Array], kinds: Mapping[int, str],
-    machine: Machine, factor: float,
+    machine: Machine, factor: float, *, unseen: bool,
 ) -> _Found:  # fmt: skip
     """Recompute with some settings, and measure."""
     kind = DTYPES.get(kinds[min(kinds)])
@@ -174,13 +179,14 @@ def _tried(
             attrs, left = dict(call.attrs), left[len(operands) :]
         else:
             operands, attrs = settled(definition, left, settings, kind), attrs_of(definition, settings)
+        if ignored := _ignored(definition, call.machine):
+            attrs = {key: value for key, value in attrs.items() if key not in ignored}
         last = at == len(names) - 1
         openly = _check(definition, operands, attrs, results if last else {})
         real = kind is not None and kind.kind == "float"
         computed = compute(definition, operands, attrs, machine=machine, real=real)
     if call.members and left:
         raise Refusal(f"{len(left)} of its inputs are not known")
-    unseen = any(isinstance(one, np.ndarray) and one.dtype.kind == "f" and bool(np.isnan(one).all()) for one in values)
     unwritten = {slot for slots in definition.unwritten.values() for slot in slots}
     worst: _Found | None = None
     for slot, dumped in results.items():
@@ -220,8 +226,8 @@ def _kind(side: Side, array: Array | None) -> str:
     return from_numpy(array.dtype).name if array is not None else ""
 
 
-def _loaded(call: Call) -> list[Any]:
-    """Arrays and constants of the operands, as they were before the run."""
+def _loaded(call: Call) -> tuple[list[Any], bool]:
+    """Arrays and constants of the operands, as they were before the run, and whether NaN stand for unknown ones."""
     overwritten = _overwritten(call)
     values: list[Any] = []
     missing: list[int] = []
@@ -244,7 +250,13 @@ def _loaded(call: Call) -> list[Any]:
     for at in missing:
         if at not in restored:
             values[at] = np.full_like(values[at], np.nan)  # what does not depend on it can be recomputed
-    return values
+    return values, any(at not in restored for at in missing)
+
+
+def _ignored(definition: OpDef, machine: str) -> frozenset[str]:
+    """Attributes that the kernels of the machine do not look at."""
+    targets = ("CPU",) if machine == "cpu" else ("Ascend", "GPU")
+    return frozenset(name for target in targets for name in definition.ignored.get(target, ()))
 
 
 def _readable(side: Side) -> Array:

@@ -78,7 +78,7 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
             part = slice(start, min(start + _PIECE, last))
             error, allowed = _errors(flat[part].astype(np.float64), value[part], bound[part], kind, rounds=rounds)
             allowed *= factor
-            outside += int(np.count_nonzero(error > allowed))
+            outside += int(np.count_nonzero((error > 0) & ~(error <= allowed)))  # NaN explains nothing
             with np.errstate(all="ignore"):
                 ratio = np.where(error > 0, error / allowed, 0.0)
             at = int(np.argmax(ratio))
@@ -112,7 +112,7 @@ def _errors(own: Array, value: Array, bound: Array, kind: str, *, rounds: bool) 
         high = largest(kind)
         reach = size + allowed
         if not (reach <= high).all():
-            allowed = np.where(inexact, allowed, bound)  # 0 * inf is no number
+            allowed = np.where(inexact, allowed, bound)  # 0 * inf is not a number
             beyond = size + allowed > high
             error = np.where(beyond & (np.sign(own) == np.sign(value)) & (np.abs(own) >= high - allowed), 0.0, error)
             error = np.where((own == value) | (np.isnan(own) & np.isnan(value)), 0.0, error)

@@ -51,7 +51,7 @@ def rule(text: str) -> Compute:
     pattern, colon, kind = text.rpartition(":")
     if not colon or not pattern or kind not in COMPUTE:
         raise BadInputError(
-            f"{text!r} is no PATTERN:TYPE", where="compute", allowed=COMPUTE, nearest=nearest(kind, COMPUTE)
+            f"{text!r} is not a PATTERN:TYPE", where="compute", allowed=COMPUTE, nearest=nearest(kind, COMPUTE)
         )
     return Compute(pattern, kind)
 

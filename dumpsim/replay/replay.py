@@ -271,7 +271,7 @@ def prepare(
 ) -> Work:
     """Plan a replay; only names and graphs are read."""
     if not factor > 0:
-        raise BadInputError(f"{factor} is no factor", where="factor", allowed=("a number above 0",))
+        raise BadInputError(f"{factor} is not a factor", where="factor", allowed=("a number above 0",))
     if device is not None and device not in MACHINES:
         raise BadInputError(f"unknown device {device!r}", where="device", allowed=tuple(MACHINES))
     whole = dump if isinstance(dump, DumpSet) else open_dump(dump)

@@ -91,7 +91,8 @@ def _root(values: Values, bounds: Values, result: Any, unit: float) -> Any:
 
 def _exponential(values: Values, bounds: Values, result: Any, unit: float) -> Any:
     # the argument is reduced in the same type: one rounding of it is a relative error of its size
-    return np.abs(result) * np.where(np.isfinite(values[0]), np.expm1(bounds[0]) + unit * np.abs(values[0]), 0.0)
+    passed = np.abs(result) * (np.expm1(bounds[0]) + unit * np.abs(values[0]))
+    return np.where(np.isfinite(values[0]), passed, 0.0)
 
 
 def _by(slope: Callable[[Any, Any], Any]) -> Rule:

@@ -31,27 +31,16 @@ _SAMPLES = 3
 _EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 # Functions that have no other argument than tensors, or whose others change nothing: torch 2.13
 _DETERMINED = frozenset(
-    (
-        *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bmm", "ceil"),
-        *("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "log"),
-        *("log10", "log1p", "log2", "logsigmoid", "matmul", "maximum", "minimum", "mm", "mv"),
-        *("neg", "negative", "reciprocal", "relu", "relu6", "rsqrt", "selu", "sigmoid", "sign"),
-        *("silu", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh", "tanhshrink"),
-        *("mish", "hardsigmoid", "hardswish", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Tanh"),
-        *(
-            "Softsign",
-            "Tanhshrink",
-            "Mish",
-            "LogSigmoid",
-            "Hardsigmoid",
-            "Hardswish",
-            "Identity",
-            "__matmul__",
-            "__neg__",
-        ),
-        *("__abs__"),
-    )
-)
+    {
+        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bmm", "ceil", "cos", "cosh", "erf", "erfc",
+        "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "logsigmoid", "matmul", "maximum",
+        "minimum", "mm", "mv", "neg", "negative", "reciprocal", "relu", "relu6", "rsqrt", "selu", "sigmoid",
+        "sign", "silu", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh", "tanhshrink", "mish",
+        "hardsigmoid", "hardswish", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Tanh", "Softsign",
+        "Tanhshrink", "Mish", "LogSigmoid", "Hardsigmoid", "Hardswish", "Identity", "__matmul__", "__neg__",
+        "__abs__",
+    }
+)  # fmt: skip
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "uniform", "poisson", "exponential", "cauchy")
 # settings that modules are tried with, besides those that they begin with
 _SETTINGS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {

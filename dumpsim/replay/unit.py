@@ -13,11 +13,11 @@ __all__ = ["COMPUTE", "gamma", "largest", "rounded", "smallest", "unit"]
 
 Array = np.ndarray[Any, Any]
 
-# type -> bits of the significand with the hidden one
+# type -> bits of the significand with the hidden one; hifloat8 has 4 near 1 and 2 at the ends of its range
 _BITS: Mapping[str, int] = MappingProxyType(
     {
         "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "tf32": 11, "hf32": 12, "float8_e4m3fn": 4,
-        "float8_e5m2": 3, "hifloat8": 4, "complex64": 24, "complex128": 53,
+        "float8_e5m2": 3, "hifloat8": 2, "complex64": 24, "complex128": 53,
     }
 )  # fmt: skip
 COMPUTE = ("float32", "tf32", "hf32", "float16", "bfloat16", "float64")

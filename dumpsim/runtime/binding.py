@@ -46,6 +46,7 @@ class Binding:
     """
 
     __slots__ = (
+        "__weakref__",
         "_alive",
         "_bytes",
         "_converted",
@@ -64,9 +65,7 @@ class Binding:
         "workspace",
     )
 
-    def __init__(
-        self, plan: GraphPlan, memory: Memory, storages: Sequence[Any] = (), *, keep_views: bool = False
-    ) -> None:
+    def __init__(self, plan: GraphPlan, memory: Memory, storages: Sequence[Any], *, keep_views: bool) -> None:
         self.plan = plan
         self.memory = memory
         self._storages = storages
@@ -83,6 +82,16 @@ class Binding:
         self._converted: dict[int, tuple[int, Array]] = {}  # by the version of the bytes
         self._settled: dict[int, tuple[int, ...]] = {}  # shapes that kernels decided
         self._largest: dict[int, tuple[int, ...]] = {}  # shapes with room for all that they could have decided
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The address of the workspace on the device and in the process; views hold as long as it stays."""
+        return self._place
+
+    @property
+    def keeps_views(self) -> bool:
+        """Whether buffers and views of memory stay from run to run."""
+        return self._keep_views
 
     # ------------------------------------------------------------- workspace
     def claim(self, workspace: Buffer | None) -> None:
@@ -321,6 +330,5 @@ class Binding:
             values, view = values.reshape(self.shape(slot)), values.base is not None
             to_device(values, slot.device_format, groups=slot.groups, out=target)
             buffer.touch()
-            self._converted.pop(slot.index, None)
             if not view:  # a view may show memory that somebody writes later
                 self._converted[slot.index] = buffer.version, values

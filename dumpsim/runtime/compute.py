@@ -55,6 +55,9 @@ def compute(
     DeviceError
         Where the number of results is wrong.
     """
+    ignored = definition.ignored.get(device.chip.target)
+    if ignored:
+        attrs = {name: value for name, value in attrs.items() if name not in ignored}
     if definition.device:
         attrs = {**attrs, "device": device}
     if definition.random:

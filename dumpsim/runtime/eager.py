@@ -47,13 +47,14 @@ class Pending:
     results : list
         Filled when the operator's task has run.
     event : Event, optional
-        Recorded behind it, where it works beside the compute stream.
+        Recorded after it, where it works beside the compute stream.
     """
 
     def __init__(self, device: Device, results: list[HostArray], event: Event | None = None) -> None:
         self._device = device
         self._results = results
         self._event = event
+        self._waited = False
 
     @property
     def done(self) -> bool:
@@ -63,17 +64,20 @@ class Pending:
         return self._event.recorded > 0
 
     def wait(self) -> list[HostArray]:
-        """Return the operator's outputs once they are there; what is launched later runs behind it.
+        """Return the operator's outputs once they are there; what is launched later runs after it.
 
         Raises
         ------
         DeviceError
             Where the device stopped.
         """
+        if self._waited and self._event is None:  # by now another thread of the script may have work there
+            return self._results
         stream = self._device.stream(COMPUTE_STREAM)
         if self._event is not None:
             stream.wait(self._event)
         self._device.synchronize([stream])
+        self._waited = True
         return self._results
 
 

@@ -120,7 +120,7 @@ class Executor:
         Returns
         -------
         list of ndarray
-            One per `Program.outputs`, in host layout and type; constants that are no numbers as they are.
+            One per `Program.outputs`, in host layout and type; constants that are not numbers as they are.
 
         Raises
         ------
@@ -139,10 +139,12 @@ class Executor:
             self._steps(self.program.steps, slots)
             self.runs += 1
             if root is not None:
-                binding = (
-                    root.binding if root.kernel_graph.is_own else None
-                )  # else formal parameters [spec vendor 2.10]
-                self._observers.run_end(root.kernel_graph, binding, self.runs, kind)
+                own = [
+                    (graph.kernel_graph.graph_id, graph.binding)
+                    for graph in self.graphs
+                    if graph.kernel_graph.is_own and graph.binding is not None
+                ]  # others have formal parameters [spec vendor 2.10]
+                self._observers.run_end(root.kernel_graph, own, self.runs, kind)
         finally:
             self._kernels.follow(None, None)
             for graph in self.graphs:
@@ -161,8 +163,9 @@ class Executor:
         for at, (parameter, value) in enumerate(zip(program.inputs, arguments, strict=True)):
             array = value if isinstance(value, Unknown) else np.asarray(value)
             wanted = parameter.abstract
-            if array.ndim != len(wanted.shape) or any(
-                w not in (-1, given) for w, given in zip(wanted.shape, array.shape, strict=True)
+            if array.shape != wanted.shape and (
+                array.ndim != len(wanted.shape)
+                or any(w not in (-1, given) for w, given in zip(wanted.shape, array.shape, strict=True))
             ):
                 raise BadInputError(
                     f"the argument has shape {array.shape}", where=parameter.name, allowed=[wanted.shape]
@@ -179,7 +182,7 @@ class Executor:
                     graph = self.graphs[step.graph]
                     graph.launch([_filled(slots, at) for at in step.arguments])
                     results = graph.collect()  # at once: the clock of an event tells when the host launched its graph
-                    if step.graph != 0:  # the root's parameters are read at the end of the run
+                    if not graph.kernel_graph.is_own:  # the others' parameters are read at the end of the run
                         graph.unclaim()
                     for at, result in zip(step.results, results, strict=True):
                         slots[at] = result

@@ -20,8 +20,12 @@ from dumpsim.runtime.compute import AICORE_EXCEPTION, compute, skip, stopping_in
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.observe import Observers, Wanted
 from dumpsim.runtime.plan import Argument, Call, HostValue
+from dumpsim.runtime.preparation import Preparation
+from dumpsim.runtime.prepared import Prepared
 from dumpsim.runtime.result import finite, spoil
 from dumpsim.runtime.slot import Slot
+from dumpsim.runtime.unknown import HostArray
+from dumpsim.runtime.watched import Watched
 
 __all__ = ["Kernels", "aicore_error"]
 
@@ -63,6 +67,7 @@ class Kernels:
         self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
+        self._preparation = Preparation(device, engine)
         self._shown: dict[int, _Shown] = {}  # by task: collectives whose inputs were shown
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
@@ -76,8 +81,20 @@ class Kernels:
         """The fault plan that is followed."""
         return self._injector
 
+    def prepared(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
+        """What runs a graph without tasks, where nobody watches it; None where its kernels run as tasks."""
+        if self.observers.taps or self._injector is not None or self._skipped:
+            return None
+        return self._preparation.of(binding, arguments)
+
+    def watched(self, binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
+        """What runs a graph with tasks that are the same in every run; None where they have to be looked at."""
+        if not self.observers.taps or self._injector is not None or self._skipped:
+            return None
+        return self._preparation.watched(binding, arguments, self.observers)
+
     def inputs(self, binding: Binding, call: Call, task: Task) -> Task | None:
-        """Work in front of a collective: its inputs are shown before the rank meets the others; None: nobody looks."""
+        """Work before a collective: its inputs are shown before the rank meets the others; None: nobody looks."""
         if not self.observers.taps:
             return None
 
@@ -147,7 +164,7 @@ class Kernels:
             self._bury(binding, call)
 
     def _show(self, binding: Binding, call: Call, task: Task) -> _Shown:
-        """Tell that a kernel is about to run; who wants to know what it did, and what they put behind it."""
+        """Tell that a kernel is about to run; who wants to know what it did, and what they put after it."""
         later: list[Callable[[], None]] = []
         wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
@@ -215,7 +232,7 @@ class Kernels:
         )
 
     def _bury(self, binding: Binding, call: Call) -> None:
-        """The tensors that nobody needs behind this kernel."""
+        """The tensors that nobody needs after this kernel."""
         for slot in call.deaths:
             buffer = binding.end(slot)
             if not self._memory_reuse and buffer.size >= _DISCARD:
@@ -285,7 +302,7 @@ def _largest(binding: Binding, call: Call) -> tuple[int, ...]:
 
 
 def _callback(deferred: Callable[[], None]) -> Callable[[Task], None]:
-    """Work that a listener put behind a kernel, as a task."""
+    """Work that a listener put after a kernel, as a task."""
     return lambda _: deferred()
 
 

@@ -1,6 +1,7 @@
 """A kernel graph on a device: its plan, its memory, and one run of it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -19,10 +20,12 @@ from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.collective import Attendance, Operator, attend, is_shared, place_of
 from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.plan import Call, GraphPlan, HostValue, is_dynamic, slots_of
+from dumpsim.runtime.prepared import Prepared
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.touched import touched
 from dumpsim.runtime.unknown import HostArray, Unknown
+from dumpsim.runtime.watched import Watched
 from dumpsim.world.context import RankContext, current
 
 __all__ = ["Lifetime", "LoadedGraph", "Shapes"]
@@ -93,6 +96,8 @@ class LoadedGraph:
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
         self._launched: Binding | None = None  # of the run whose results nobody has collected
+        self._prepared: Prepared | None = None  # what runs it, where no tasks do
+        self._watched: Watched | None = None  # what its tasks do, where that is known
         self._streams: set[int] = set()  # where that run has put its tasks
         self._device = device
         self._plan_of = plan_of
@@ -207,6 +212,17 @@ class LoadedGraph:
         prices = device.chip.prices
         binding = self._load(tuple(value.shape for value in arguments) if self._dynamic else ())
         self._claim(binding)
+        self._prepared = self._kernels.prepared(binding, arguments)
+        if self._prepared is not None:
+            self._prepared.launch(arguments)
+            self._launched = binding
+            return
+        self._watched = self._kernels.watched(binding, arguments)
+        if self._watched is not None:
+            self._watched.upload(arguments)
+            self._enqueue(binding)
+            self._launched = binding
+            return
         for slot in binding.plan.weights:
             self._weights.upload(binding, slot)
         for slot, value in zip(binding.plan.inputs, arguments, strict=True):
@@ -230,7 +246,13 @@ class LoadedGraph:
         binding, self._launched = self._launched, None
         if binding is None:
             raise DeviceError("nothing was launched", where=self._owner)
-        self._device.synchronize([stream for stream in self._device.streams if stream.stream_id in self._streams])
+        if self._prepared is not None:
+            return self._prepared.collect()
+        watched = self._watched
+        with nullcontext() if watched is None else watched.guard():
+            self._device.synchronize([stream for stream in self._device.streams if stream.stream_id in self._streams])
+        if watched is not None:
+            return watched.results()
         return [self._result(binding, slot) for slot in binding.plan.results]
 
     def _enqueue(self, binding: Binding) -> None:
@@ -238,7 +260,10 @@ class LoadedGraph:
         device = self._device
         ids = TaskIds() if self.kernel_graph.model_id else None
         if ids is not None:
-            self._kernels.observers.data(binding, device.clock.now_ns)
+            if self._watched is not None:
+                self._watched.tell_inputs()
+            else:
+                self._kernels.observers.data(binding, device.clock.now_ns)
         self._streams = {COMPUTE_STREAM}
         context = current()
         if not self.kernel_graph.launches:
@@ -272,7 +297,7 @@ class LoadedGraph:
         task = Task(
             kind=TaskKind.of_engine(call.engine),
             name=call.node.full_name,
-            work=partial(self._kernels.run, binding, call),
+            work=partial(self._kernels.run, binding, call) if self._watched is None else self._watched.works[call],
             cost_ns=call.cost_ns,
         )
         if group is not None and not self._kernels.skips(call.node):

@@ -292,6 +292,7 @@ def _places(program: Program, arguments: Sequence[Any], probes: Sequence[Array])
             free.remove(at)
     if free:
         raise BadInputError(
-            f"argument {free[0]} of the step is no argument of the network that it runs", where=program.name or "step"
+            f"argument {free[0]} of the step is not an argument of the network that it runs",
+            where=program.name or "step",
         )
     return places

@@ -25,7 +25,7 @@ from dumpsim.runtime.buildinfo import with_build_info
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, is_dynamic
 from dumpsim.runtime.slot import PLAIN, Array, Slot
 
-__all__ = ["Observers", "Wanted", "bytes_ref", "host_array", "host_ref"]
+__all__ = ["Observers", "Wanted", "bytes_ref", "host_array", "host_ref", "slot_ref"]
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 _BYTE = dtype("uint8")
@@ -90,14 +90,18 @@ class Observers:
             if tap.wants(event):
                 tap.run_begin(event)
 
-    def run_end(self, kernel_graph: KernelGraph, binding: Binding | None, run_count: int, kind: str) -> None:
-        """Tell that a root graph has ended a run; its parameters are there to be read."""
+    def run_end(self, kernel_graph: KernelGraph, own: Sequence[tuple[int, Binding]], run_count: int, kind: str) -> None:
+        """Tell that a root graph has ended a run; the parameters of `own` graphs, by id, are there to be read."""
         event = self._run(kernel_graph, run_count, kind)
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
-            parameters = binding.plan.parameters if binding is not None else ()
-            refs = tuple(slot_ref(binding, slot, at) for at, slot in enumerate(parameters) if binding is not None)
-            event = replace(event, parameters=refs)
+            parameters = {
+                graph: tuple(
+                    slot_ref(binding, slot, at) for at, slot in enumerate(binding.plan.parameters) if not slot.is_formal
+                )
+                for graph, binding in own
+            }
+            event = replace(event, parameters=parameters)
             for tap in wanting:
                 tap.run_end(event)
 
@@ -116,8 +120,19 @@ class Observers:
         """The taps that want the event of a task and its fields, None where none does."""
         if not self.taps:
             return None
+        fields = self.fields(binding, call, task.task_id, task.stream_id, task.end_ns)
+        fields["defer"] = defer
+        fields["outputs_of"] = None if is_dynamic(binding.plan.kernel_graph) else partial(_outputs_of, binding, call)
+        event = TaskEvent(**fields)
+        wanting = [tap for tap in self.taps if tap.wants(event)]
+        if not wanting:
+            return None
+        return wanting, self.gathered(binding, call, fields)
+
+    def fields(self, binding: Binding, call: Call, task_id: int, stream_id: int, time_ns: int = 0) -> dict[str, Any]:
+        """The fields of a task's event, but for its tensors."""
         node, graph = call.node, binding.plan.kernel_graph
-        fields: dict[str, Any] = {  # an event is made of them up to three times, which is cheaper than `replace`
+        return {  # an event is made of them up to three times, which is cheaper than `replace`
             "op_type": node.op_type,
             "full_name": node.full_name,
             "graph_id": graph.graph_id,
@@ -125,44 +140,27 @@ class Observers:
             "operands": (),
             "outputs": (),
             "attrs": {**call.attrs, "dump": node.dump_mark} if node.dump_mark is not None else call.attrs,
-            "task_id": task.task_id,
-            "stream_id": task.stream_id,
-            "time_ns": task.end_ns,
+            "task_id": task_id,
+            "stream_id": stream_id,
+            "time_ns": time_ns,
             "flops": call.flops,
             "rank": self.rank,
             "model_name": graph.model_name,
             "model_id": graph.model_id,
             "original_names": _originals(node),
-            "defer": defer,
-            "outputs_of": None if is_dynamic(graph) else partial(_outputs_of, binding, call),
         }
-        event = TaskEvent(**fields)
-        wanting = [tap for tap in self.taps if tap.wants(event)]
-        if not wanting:
-            return None
+
+    def gathered(self, binding: Binding, call: Call, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields with the tensors of the task."""
         fields["operands"] = self._operands(binding, call)
         fields["outputs"] = _outputs(binding, call)
         fields["arguments"] = _arguments(call)
-        return wanting, fields
+        return fields
 
     def data(self, binding: Binding, time_ns: int) -> None:
         """Tell of the inputs of a model: nodes of type Data, which no task runs, so that their ids are unknown."""
-        graph = binding.plan.kernel_graph
         for slot in binding.plan.parameters if self.taps else ():
-            event = TaskEvent(
-                op_type="Data",
-                full_name=slot.name,
-                graph_id=graph.graph_id,
-                root_graph_id=graph.root_graph_id,
-                operands=(),
-                outputs=(),
-                task_id=UNKNOWN_TASK_ID,
-                stream_id=UNKNOWN_TASK_ID,
-                time_ns=time_ns,
-                rank=self.rank,
-                model_name=graph.model_name,
-                model_id=graph.model_id,
-            )
+            event = self.data_event(binding, slot, time_ns)
             wanting = [tap for tap in self.taps if tap.wants(event)]
             if wanting:
                 event = replace(event, outputs=(slot_ref(binding, slot, 0),))
@@ -170,6 +168,24 @@ class Observers:
                     tap.before_task(event)
                 for tap in wanting:
                     tap.after_task(event)
+
+    def data_event(self, binding: Binding, slot: Slot, time_ns: int = 0) -> TaskEvent:
+        """The event of an input of a model, but for its tensor."""
+        graph = binding.plan.kernel_graph
+        return TaskEvent(
+            op_type="Data",
+            full_name=slot.name,
+            graph_id=graph.graph_id,
+            root_graph_id=graph.root_graph_id,
+            operands=(),
+            outputs=(),
+            task_id=UNKNOWN_TASK_ID,
+            stream_id=UNKNOWN_TASK_ID,
+            time_ns=time_ns,
+            rank=self.rank,
+            model_name=graph.model_name,
+            model_id=graph.model_id,
+        )
 
     def failed(
         self,
@@ -285,7 +301,9 @@ class Observers:
                 elif before and before[number].version == binding.buffer(item).version:
                     refs.append(before[number])
                 else:
-                    ref = slot_ref(binding, item, number, is_root=graph.is_root, is_own=graph.is_own)
+                    ref = slot_ref(binding, item, number, is_own=graph.is_own)
+                    if item in call.freed:
+                        ref = replace(ref, origin="freed")
                     refs.append(replace(ref, written=True) if written else ref)
         return tuple(refs)
 
@@ -364,16 +382,14 @@ def _originals(node: Node) -> tuple[str, ...]:
     return (node.original_name,) if node.original_name else ()
 
 
-def slot_ref(
-    binding: Binding, slot: Slot, number: int, *, is_root: bool = True, is_own: bool = True, produced: bool = False
-) -> TensorRef:
+def slot_ref(binding: Binding, slot: Slot, number: int, *, is_own: bool = True, produced: bool = False) -> TensorRef:
     """The reference to a tensor in device memory; `produced`: as an output of the kernel that made it."""
     buffer = binding.buffer(slot)
     kind = slot.root.kind
     origin = "device"
     if kind == "constant":
         origin = "constant"
-    elif (kind == "input" and not is_root) or (kind == "weight" and not is_own):  # [observed 2.10]
+    elif slot.root.is_formal or (kind in ("input", "weight") and not is_own):  # [spec vendor 2.10, 2.11]
         origin = "segment"
     shown = binding.shown_shape(slot, produced=produced)
     largest = produced and slot.shows_largest
@@ -398,7 +414,7 @@ def slot_ref(
 
 
 def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
-    """A host constant as the array that a device would be given, None where it is no number.
+    """A host constant as the array that a device would be given, None where it is not a number.
 
     Examples
     --------

@@ -48,6 +48,8 @@ class Call:
         Where it runs.
     births, deaths : tuple of Slot
         What begins to live before it, and what nobody needs after it.
+    freed : frozenset of Slot
+        Operands that show no memory, see `dumpsim.runtime.freed`.
     """
 
     node: Node
@@ -62,6 +64,7 @@ class Call:
     stream: int = 0
     births: tuple[Slot, ...] = ()
     deaths: tuple[Slot, ...] = ()
+    freed: frozenset[Slot] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True, weakref_slot=True)

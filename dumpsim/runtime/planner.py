@@ -16,6 +16,7 @@ from dumpsim.graph.engine import engine_of
 from dumpsim.graph.graph import Constant, Layout, Node, Parameter, Value, definition_of, topological
 from dumpsim.graph.program import KernelGraph
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.freed import freed
 from dumpsim.runtime.inference import FIRST, ITEMS, TUPLES, Inference, leaves
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, slots_of
 from dumpsim.runtime.slot import PLAIN, Slot
@@ -126,24 +127,26 @@ class _Planner:
         for slot in planned:
             births.setdefault(slot.born, []).append(slot)
             deaths.setdefault(slot.dead, []).append(slot)
+        ready = [
+            replace(
+                call,
+                arguments=tuple(_final(argument, done) for argument in call.arguments),
+                outputs=tuple(done[slot.index] for slot in call.outputs),
+                births=tuple(births.get(position, ())),
+                deaths=tuple(deaths.get(position, ())),
+            )
+            for position, call in enumerate(calls)
+        ]
+        given = tuple(done[slot.index] for slot in results)
         return GraphPlan(
             kernel_graph=self.kernel_graph,
-            calls=tuple(
-                replace(
-                    call,
-                    arguments=tuple(_final(argument, done) for argument in call.arguments),
-                    outputs=tuple(done[slot.index] for slot in call.outputs),
-                    births=tuple(births.get(position, ())),
-                    deaths=tuple(deaths.get(position, ())),
-                )
-                for position, call in enumerate(calls)
-            ),
+            calls=tuple(replace(call, freed=found) for call, found in zip(ready, freed(ready, given), strict=True)),
             parameters=tuple(done[slot.index] for slot in parameters),
             inputs=tuple(done[slot.index] for slot in parameters if slot.kind == "input"),
             constants=tuple(done[slot.index] for slot in self.constants),
             weights=tuple(done[slot.index] for slot in parameters if slot.kind == "weight"),
             planned=planned,
-            results=tuple(done[slot.index] for slot in results),
+            results=given,
             workspace=workspace,
             rule=self.rule.name,
         )
@@ -166,6 +169,7 @@ class _Planner:
             device_dtype=abstract.dtype,
             storage=parameter.storage,
             is_element=parameter.is_element,
+            is_formal=parameter.is_formal,
         )
         self.known[id(parameter)] = slot
         if not parameter.is_weight:

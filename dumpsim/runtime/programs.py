@@ -19,7 +19,7 @@ __all__ = ["Programs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """A program, and what its compilation left behind for the ranks that find it."""
+    """A program, and what its compilation left for the ranks that find it."""
 
     program: Program
     ids: tuple[Any, ...]  # the counters afterwards

@@ -56,6 +56,8 @@ class Slot:
         A view of the bytes is the array that the host would have.
     is_element : bool
         Of an input: one of a tuple that is the argument; listeners see no name.
+    is_formal : bool
+        Of an input: no argument of the network, so that the value has no memory of its own. [spec vendor 2.11]
     storage : object
         Of a weight: what holds its value on the host, see `dumpsim.runtime.storage`, or its index among those of each
         rank.
@@ -84,6 +86,7 @@ class Slot:
     transparent: bool = False
     shows_largest: bool = False
     is_element: bool = False
+    is_formal: bool = False
     storage: Any = None
     value: Array | None = None
     born: int = -1

@@ -183,7 +183,7 @@ def _shapes(operands: Sequence[Any]) -> Iterator[tuple[int, ...]]:
 
 
 def _grouped(operand: Any, group: int, axes: int) -> Any:
-    """An operand of a group; a tensor that has fewer axes than others gets some behind the leading one."""
+    """An operand of a group; a tensor that has fewer axes than others gets some after the leading one."""
     if isinstance(operand, Stack):
         part = operand.parts[group]
         return part.reshape(len(part), *(1,) * (axes + 1 - part.ndim), *part.shape[1:])

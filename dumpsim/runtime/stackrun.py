@@ -159,7 +159,7 @@ class StackRun:
         Returns
         -------
         list of ndarray or Stack
-            One per `Program.outputs`; constants that are no numbers as they are.
+            One per `Program.outputs`; constants that are not numbers as they are.
         """
         program = self.program
         if len(arguments) != len(program.inputs):
@@ -434,7 +434,7 @@ def _is_silent(call: Call) -> bool:
 
 
 def _bury(call: Call, values: dict[int, Value]) -> None:
-    """Forget the tensors that nobody needs behind a kernel."""
+    """Forget the tensors that nobody needs after a kernel."""
     for slot in call.deaths:
         values.pop(slot.index, None)
 

@@ -57,7 +57,7 @@ def _arrays(operand: Any) -> Iterator[Array]:
 
 
 def _bounds(array: Array) -> tuple[int, int]:
-    """First byte of an array, and the one behind its last."""
+    """First byte of an array, and the one after its last."""
     if not array.size:
         return 0, 0
     low = high = array.__array_interface__["data"][0]

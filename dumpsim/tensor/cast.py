@@ -195,7 +195,7 @@ def _pack(values: Array, name: str) -> Array:
     for found in (values.min(), values.max()) if values.size else ():
         if not low <= int(found) <= high:
             raise BadInputError(
-                f"{found} is no {name}",
+                f"{found} is not {'an' if name[0] == 'i' else 'a'} {name}",
                 where="array",
                 allowed=(f"{low}..{high}",),
                 nearest=str(low if found < low else high),

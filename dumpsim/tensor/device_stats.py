@@ -71,7 +71,7 @@ def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatis
     """
     if precision not in PRECISIONS:
         raise BadInputError(
-            f"{precision!r} is no precision",
+            f"{precision!r} is not a precision",
             where="precision",
             allowed=PRECISIONS,
             nearest=nearest(precision, PRECISIONS),

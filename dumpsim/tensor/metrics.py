@@ -206,7 +206,7 @@ def metrics(
     for name in names:
         if name not in _TEXTS:
             raise BadInputError(
-                f"{name!r} is no measure", where="names", allowed=METRICS, nearest=nearest(name, METRICS)
+                f"{name!r} is not a measure", where="names", allowed=METRICS, nearest=nearest(name, METRICS)
             )
     found = distance(own, golden, divergence="KullbackLeiblerDivergence" in names, threads=threads)
     texts = {name: _TEXTS[name](found) for name in names}

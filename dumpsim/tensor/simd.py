@@ -38,7 +38,7 @@ def active_level() -> str:
     Raises
     ------
     BadInputError
-        If ``DUMPSIM_SIMD`` is no level, or one that this CPU lacks; the message names the levels available.
+        If ``DUMPSIM_SIMD`` is not a level, or one that this CPU lacks; the message names the levels available.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def level_number(level: str | None = None) -> int:
     Raises
     ------
     BadInputError
-        For a name that is no level, or one that this CPU lacks.
+        For a name that is not a level, or one that this CPU lacks.
 
     Examples
     --------

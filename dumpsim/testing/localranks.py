@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dumpsim.core.errors import DeviceError
+from dumpsim.core.errors import DeviceError, public_name
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.testing.outcome import Outcome
@@ -151,7 +151,7 @@ class LocalRanks:
             if outcome.state == "failed" and outcome.error is not None:
                 outcome.reason = short(outcome.error)
             elif outcome.state == "not started" and failed:
-                outcome.reason = f"rank {failed[0].rank} has raised {type(error).__name__}"
+                outcome.reason = f"rank {failed[0].rank} has raised {public_name(error)}"
 
 
 def short(error: BaseException) -> str:
@@ -165,7 +165,7 @@ def short(error: BaseException) -> str:
     first = str(error).partition("\n")[0]
     if isinstance(error, pytest.fail.Exception):
         return first
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return f"{public_name(error)}: {first}" if first else type(error).__name__
 
 
 def _below(function: Callable[..., Any], traceback: TracebackType | None) -> TracebackType | None:

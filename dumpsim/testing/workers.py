@@ -39,7 +39,7 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a new worker where the ranks meet."""
         if not node.gateway.spec.popen:
-            raise pytest.UsageError(f"--dumpsim-ranks=xdist: {node.gateway.spec} is no worker on this machine: popen")
+            raise pytest.UsageError(f"--dumpsim-ranks=xdist: {node.gateway.spec} is not a local worker: popen")
         node.workerinput[_KEY] = {"directory": str(self._directory), "size": self._size}
 
     @pytest.hookimpl(optionalhook=True)

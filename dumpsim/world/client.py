@@ -158,6 +158,8 @@ class Client:
         self._hub = hub
         self._dead: dict[int, str] = {}  # of a job on several machines
         self._stop: str | None = None
+        self._more = False  # the hub has not said yet all that it has to say at once
+        self._reducing: set[int] = set()  # meetings of which this rank has reduced its share
         self._elsewhere: list[Waiting] = []  # for the deadlock report
         self._ended: list[str] = []
         self._entered = self._left = False
@@ -348,7 +350,7 @@ class Client:
             going = True
             if self._stop is None:
                 going = self._take(self._next())
-                while self._inbox:
+                while self._stop is None and (self._inbox or self._more or self._reducing):
                     going = self._take(self._next()) and going
             if self._stop is not None:
                 if self.scheduler.failed(self.rank):
@@ -359,6 +361,9 @@ class Client:
     def _take(self, message: Mapping[str, Any]) -> bool:
         """Handle a message of the hub; False: it is the report of a deadlock."""
         kind = message["kind"]
+        self._more = bool(message.get("more"))
+        if kind == "turn":
+            return True
         if kind in ("open", "gather", "failed", "free"):
             meeting = self._meetings[message["m"]]
             getattr(meeting, f"_take_{kind}")(message)
@@ -378,7 +383,7 @@ class Client:
                 meeting.missing, meeting.stuck = missing, message["stuck"].get(number)
             return False
         else:
-            raise WireError(f"{kind!r} is no message of a hub")
+            raise WireError(f"{kind!r} is not a message of a hub")
         return True
 
 
@@ -533,9 +538,11 @@ class RemoteMeeting:
         self._terms = Terms(**message["terms"])
         places = [each["place"] for each in message["members"]]
         fields = self._client._carrier.reduce(self._call, places, self._fold(), start, end, self._kept)
+        self._client._reducing.add(self._number)
         self._client._send("reduced", m=self._number, start=start, end=end, **fields)
 
     def _take_open(self, message: Mapping[str, Any]) -> None:
+        self._client._reducing.discard(self._number)
         self._opened_ns = message["time"]
         self._letters = message.get("letters", ())
         self._members = message.get("members", ())
@@ -545,6 +552,7 @@ class RemoteMeeting:
         self._waiter.wake()
 
     def _take_failed(self, message: Mapping[str, Any]) -> None:
+        self._client._reducing.discard(self._number)
         self.failure = decode_failure(message["failure"])
         assert self._waiter is not None
         self._waiter.wake()

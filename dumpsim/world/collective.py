@@ -174,12 +174,12 @@ def check_call(call: Call, size: int) -> Collective:
     legal = _REDUCED if found.reduces else _MOVED
     for kind, _ in (*call.tensors, *call.expected):
         if kind not in legal:
-            raise BadInputError(f"{kind} is no number type of {call.op}", where=where, allowed=sorted(legal))
+            raise BadInputError(f"{kind} is not a number type of {call.op}", where=where, allowed=sorted(legal))
         if found.reduces and kind == "complex64" and call.reduce != "sum":
             raise BadInputError(f"complex64 has no {call.reduce}", where=where, allowed=["sum"])
     if found.reduces and call.reduce not in REDUCTIONS:
         raise BadInputError(
-            f"{call.reduce!r} is no reduction",
+            f"{call.reduce!r} is not a reduction",
             where=where,
             allowed=REDUCTIONS,
             nearest=nearest(call.reduce, REDUCTIONS),
@@ -213,7 +213,7 @@ def results(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> li
         One for each member, of the same operator.
     tensors : sequence of sequence of array
         What each brings. They need not agree: each member then reads the others' bytes as its own type and shape, with
-        zeros behind their ends, as on a device that does not check.
+        zeros after their ends, as on a device that does not check.
     fold : callable
         ``fold(terms, reduce)``, see `dumpsim.world.reduction.fold`.
 

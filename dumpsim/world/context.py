@@ -187,7 +187,7 @@ class RankContext(_Table):
     def from_environment(cls) -> "RankContext":
         """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``, unless MPI knows."""
         if RunSettings.from_environment().transport == "mpi":
-            from dumpsim.world.mpi import connect_mpi  # first here: most processes are no ranks of an MPI job
+            from dumpsim.world.mpi import connect_mpi  # first here: most processes are not ranks of an MPI job
 
             context = cls.remote(connect_mpi())
             context.get(JobReports).wanted = True

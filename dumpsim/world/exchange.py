@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import prod
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from dumpsim.core.communicator import Call, Communicator, Meeting, Terms
 from dumpsim.core.dtype import dtype
-from dumpsim.core.errors import DeviceError, DumpsimError
+from dumpsim.core.errors import DeviceError, DumpsimError, public_name
 from dumpsim.core.gate import Failure
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.collective import collective
@@ -176,6 +176,7 @@ class Exchange:
         self._ranks = [_Rank(LocalCommunicator(rank, size, job, self._scheduler)) for rank in range(size)]
         self._rounds: dict[tuple[str, int], _Round] = {}
         self._letters: list[_Letter] = []
+        self._releasing = False  # everybody waits, and is told what became of that
         self._missing_after_s: float | None = None  # for which it was waited for those that never came
         self._handlers: dict[str, Callable[[int, _Rank, Mapping[str, Any]], None]] = {
             "segment": self._segment,
@@ -243,7 +244,7 @@ class Exchange:
         living = [(number, rank) for number, rank in enumerate(self._ranks) if number not in self.endings]
         if not living or any(rank.waits != rank.sent for _, rank in living):
             return
-        if self._scheduler.release():
+        if self._let_go(living):
             return
         number, rank = living[0]
         streams = [_filled(at, each, stream) for at, each in living[1:] for stream in each.streams]
@@ -260,6 +261,19 @@ class Exchange:
             self._send(number, kind="entered", error=encode_error(error))
             return
         self._send(number, kind="deadlock", streams=streams, ended=ended, missing=missing, stuck=stuck)
+
+    def _let_go(self, living: Sequence[tuple[int, "_Rank"]]) -> bool:
+        """Let go on whoever can; ranks take up all that they are told at once, as they would in one process."""
+        before = {number: rank.sent for number, rank in living}
+        self._releasing = True
+        try:
+            found = self._scheduler.release()
+        finally:
+            self._releasing = False
+        for number, rank in living:
+            if rank.sent != before[number]:
+                self._send(number, kind="turn")
+        return found
 
     def missing(self, after_s: float) -> None:
         """The time is up in which all ranks must have come."""
@@ -283,6 +297,8 @@ class Exchange:
 
     # -------------------------------------------------------------------- messages
     def _send(self, number: int, **message: Any) -> None:
+        if self._releasing:
+            message["more"] = True
         self._ranks[number].sent = max(self._post(number, message), self._ranks[number].sent)
 
     def _answer(self, number: int, action: Callable[[], object]) -> None:
@@ -518,7 +534,7 @@ class Exchange:
         if isinstance(trace, str):
             error.add_note(f"the error in rank {number}, process {rank.pid}:\n{trace}")
         culprit = message.get("culprit")
-        text = f"its program has raised {type(error).__name__}: {error}"
+        text = f"its program has raised {public_name(error)}: {error}"
         culprit = culprit if type(culprit) is int else None
         self._end(number, Ending(kind="failed", text=text, error=error, culprit=culprit))
 
@@ -536,7 +552,7 @@ class Exchange:
         self._ended(number, ending)
         died = any(each.kind == "died" for each in self.endings.values())
         if ending.kind == "failed" and not (died and ending.culprit is not None):
-            why = f"rank {number} has raised {type(ending.error).__name__}"
+            why = f"rank {number} has raised {public_name(ending.error)}"
             for at in range(len(self._ranks)):
                 if at not in self.endings:
                     self._send(at, kind="stop", why=why)

@@ -8,7 +8,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from dumpsim.core.errors import BadInputError, DeviceError, PeerError, nearest
+from dumpsim.core.errors import BadInputError, DeviceError, PeerError, nearest, public_name
 from dumpsim.core.gate import Failure
 from dumpsim.device.scheduler import Scheduler, Waiting
 from dumpsim.world.context import RankContext
@@ -51,7 +51,7 @@ def turns(schedule: str) -> Callable[[Sequence[int], int], int]:
         draws = random.Random(int(seed))
         return lambda runnable, last: draws.randrange(len(runnable))
     raise BadInputError(
-        f"{schedule!r} is no order of turns",
+        f"{schedule!r} is not an order of turns",
         where="--schedule",
         allowed=SCHEDULES,
         nearest=nearest(schedule, SCHEDULES),
@@ -248,7 +248,7 @@ class RankHosts:
                 suffers = isinstance(error, PeerError) and self._killed
                 self._stopping = self._stopping or not (rank in self._killed or suffers)
         elif not isinstance(error, RankStopped):
-            host.error.add_note(f"then, at the end of the rank: {type(error).__name__}: {error}")
+            host.error.add_note(f"then, at the end of the rank: {public_name(error)}: {error}")
 
     # --------------------------------------------------------------- failures
     def _blamed(self) -> int:
@@ -263,4 +263,4 @@ class RankHosts:
         if not self._failed:
             return "the launch was interrupted"
         error = self._hosts[self._failed[0]].error
-        return f"rank {self._failed[0]} has raised {type(error).__name__}"
+        return f"rank {self._failed[0]} has raised {public_name(error)}"

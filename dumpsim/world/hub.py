@@ -15,7 +15,7 @@ from hmac import compare_digest
 from types import TracebackType
 from typing import Any, Self
 
-from dumpsim.core.errors import BadInputError, DumpsimError
+from dumpsim.core.errors import BadInputError, DumpsimError, public_name
 from dumpsim.core.partname import machine
 from dumpsim.world.exchange import Ending, Exchange
 from dumpsim.world.segment import Segment
@@ -328,7 +328,7 @@ class Hub:
                     if connection.closing:
                         return
             except (WireError, KeyError, TypeError, ValueError, IndexError) as error:
-                text = error.explain() if isinstance(error, DumpsimError) else f"{type(error).__name__}: {error}"
+                text = error.explain() if isinstance(error, DumpsimError) else f"{public_name(error)}: {error}"
                 self._drop(connection, f"it has sent what no rank sends: {text}")
                 return
 
@@ -449,7 +449,7 @@ class Hub:
 def coming_s(environment: Mapping[str, str]) -> float:
     """How long ranks may take to come, and a rank waits for the hub; a negative ``MS_TOPO_TIMEOUT`` is no limit.
 
-    A value that is no number is ignored here, HCCL's own is checked elsewhere.
+    A value that is not a number is ignored here, HCCL's own is checked elsewhere.
 
     Examples
     --------

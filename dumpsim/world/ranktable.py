@@ -77,7 +77,7 @@ def parse_rank_table(text: bytes | str, *, where: str = "rank table") -> RankTab
     Raises
     ------
     BadInputError
-        EI0004 for what is no rank table, with the place in the file; EI0014 for a table whose parts do not fit
+        EI0004 for what is not a rank table, with the place in the file; EI0014 for a table whose parts do not fit
         together: addresses, repeated ranks or devices, servers whose ranks interleave.
 
     Examples
@@ -172,7 +172,7 @@ def _check(table: RankTable, where: str) -> None:
             try:
                 ipaddress.ip_address(device.ip)
             except ValueError:
-                raise _unfit(where, f"device_ip {device.ip!r} of rank {device.rank} is no IP address") from None
+                raise _unfit(where, f"device_ip {device.ip!r} of rank {device.rank} is not an IP address") from None
             other = addresses.setdefault(device.ip, device.rank)
             if other != device.rank:
                 raise _unfit(where, f"ranks {other} and {device.rank} both have device_ip {device.ip}")
@@ -195,7 +195,7 @@ def _objects(parent: Mapping[str, Any], name: str, where: str, place: str) -> li
 def _text(parent: Mapping[str, Any], name: str, where: str, place: str) -> str:
     found = parent.get(name)
     if not isinstance(found, str) or not found:
-        what = "is missing" if found is None else f"{found!r} is no string with something in it"
+        what = "is missing" if found is None else f"{found!r} is not a string with something in it"
         raise _bad(where, f"{place}.{name}", what)
     return found
 

@@ -159,7 +159,7 @@ def _numpy_random() -> Any:
 
 
 def _python_words(generator: random.Random) -> Any:
-    """Position and key of a generator, which lie behind the object's head."""
+    """Position and key of a generator, which lie after the object's head."""
     return _WORDS.from_address(id(generator) + object.__basicsize__)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dumpsim.core import errors
 from dumpsim.core.communicator import Call
-from dumpsim.core.errors import DumpsimError
+from dumpsim.core.errors import DumpsimError, public_name
 from dumpsim.core.gate import Failure
 
 __all__ = [
@@ -119,7 +119,7 @@ def take(message: Mapping[str, Any], name: str, kind: type, default: Any = None)
         Where it is missing, or of another type.
     """
     value = message.get(name, default)
-    if type(value) is not kind:  # a bool is no int here
+    if type(value) is not kind:  # a bool is not an int here
         raise WireError(f"{message['kind']}.{name} is {value!r:.80}", allowed=[kind.__name__])
     return value
 
@@ -148,7 +148,7 @@ def encode_error(error: BaseException, *, trace: bool = False) -> dict[str, Any]
     known = next((kind for kind in type(error).__mro__ if _known(kind)), RuntimeError)
     text = str(error)
     if known is not type(error):
-        text = f"{type(error).__name__}: {text}"
+        text = f"{public_name(error)}: {text}"
     arguments = [one for one in error.args if isinstance(one, str | int | float | bool)]
     found: dict[str, Any] = {"type": known.__name__, "text": text, "notes": list(getattr(error, "__notes__", ()))}
     if known is type(error) and len(arguments) == len(error.args):
@@ -237,5 +237,5 @@ def decode_call(message: Mapping[str, Any]) -> Call:
 
 def _numbers(values: Any) -> tuple[int, ...]:
     if not isinstance(values, list) or not all(type(value) is int for value in values):
-        raise WireError(f"{values!r:.80} is no list of numbers")
+        raise WireError(f"{values!r:.80} is not a list of numbers")
     return tuple(values)

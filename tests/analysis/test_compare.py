@@ -252,6 +252,14 @@ def test_results_are_a_table_of_pandas(tmp_path):
     assert isinstance(frame["slot"].dtype, pandas.Int64Dtype)
 
 
+def test_constants_of_one_dump_alone_are_called_so(tmp_path):
+    a, b = (write(tmp_path / name, chain(np.zeros(2), np.ones(2))) for name in "ab")
+    constants = b / "rank_0/Net/0/constants"
+    constants.mkdir()
+    np.save(constants / "Parameter.data-0.0.0.1700000000000009.output.0.DefaultFormat.npy", np.ones(3))
+    assert dumpsim.compare(a, b).unmatched == ("rank 0, constants: in B only",)
+
+
 def test_iterations_by_number_and_by_order(tmp_path):
     ops = chain(np.zeros(2), np.ones(2))
     write(tmp_path / "a", ops, iteration=0)

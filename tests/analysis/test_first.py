@@ -628,7 +628,7 @@ def test_weights_that_an_optimizer_updated_differently_are_told(tmp_path):
 
 @pytest.mark.parametrize("altered", [False, True])
 def test_operators_of_trees_are_recomputed(tmp_path, altered):
-    """exp of 80 enlarges a relative error 80 times, which is no fault of its own."""
+    """exp of 80 enlarges a relative error 80 times, which is not a fault of its own."""
     x = np.linspace(79, 81, 16, dtype=np.float32).reshape(4, 4)
     near = x * (1 + np.float32(2e-6))
     made = np.exp(near.astype(np.float64)).astype(np.float32) * np.float32(1.01 if altered else 1)

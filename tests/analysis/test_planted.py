@@ -71,7 +71,7 @@ def test_a_faithful_port_has_no_finding(halves, tmp_path, net):
 
 
 def test_what_is_within_the_tolerance_leads_the_ranking(halves, tmp_path):
-    """An epsilon whose effect is below 1e-4 is no finding; asked for everything, the ranking names it."""
+    """An epsilon whose effect is below 1e-4 is not a finding; asked for everything, the ranking names it."""
     found = searched(halves, tmp_path, FURTHER["last norm with another epsilon"], seed=1, everything=True)
     assert not found.findings
     assert found.ranking[0].op_name == "NN_LayerNorm_4_forward"

@@ -8,6 +8,7 @@ import pytest
 from dumpsim.archive.claim import DirectoryClaim, claim
 from dumpsim.archive.sink import Sink
 from dumpsim.core.errors import BadInputError
+from dumpsim.core.partname import CLAIM, machine
 
 
 def other(action):
@@ -109,3 +110,16 @@ def test_directories_that_stayed_empty_go_with_the_claim(tmp_path):
     Sink().write(f"{tmp_path}/kept", "x", [b"1"])
     taken.release()
     assert os.listdir(tmp_path / "kept") == ["x"]
+
+
+def test_a_claim_says_nothing_but_its_own_process(tmp_path):
+    """Also where the file of a dead one had more to say, and what a claim opened is closed again."""
+    before = set(os.listdir("/proc/self/fd"))
+    file = tmp_path / f"{CLAIM}rank_0"
+    file.write_text("a-machine-with-a-long-name 123456789\nand more\n")
+    for _ in range(2):
+        mine = claim(str(tmp_path), "rank_0")
+        assert file.read_text() == f"{machine()} {os.getpid()}\n"
+        assert claim(str(tmp_path), "rank_0") is None  # it has it already
+        mine.release()
+    assert set(os.listdir("/proc/self/fd")) == before

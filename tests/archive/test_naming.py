@@ -173,6 +173,7 @@ def test_tensordump_names(name, op_name, io, dtype, number):
         dtype,
         number,
     )
+    assert (record.slot, record.shape, record.timestamp) == (0, (), 0)
 
 
 def test_names_that_are_no_dump_files():

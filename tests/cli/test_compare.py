@@ -185,3 +185,14 @@ def test_names_that_files_and_graphs_write_differently_are_one(tmp_path):
     assert "Default/fc2-Dense/MatMul-op0" in found.stdout
     assert "B: " not in found.stdout
     assert "in B" not in run("first", tmp_path / "a", tmp_path / "b").stdout
+
+
+def test_first_says_how_to_start_two_runs_alike(tmp_path):
+    a, b = (write(tmp_path / name, chain(*[value + n for value in V])) for n, name in enumerate("ab"))
+    found = run("first", a, b)
+    assert found.exit_code == 1
+    assert "start both from one checkpoint" in found.stdout
+    assert (
+        "checkpoint"
+        not in run("first", *(write(tmp_path / n, chain(*V[:2], v)) for n, v in zip("cd", V, strict=False))).stdout
+    )

@@ -216,7 +216,7 @@ def test_shell_lines_find_it_with_the_settings_of_the_run(place):
 
 
 def test_wrong_options_are_usage_errors(place):
-    assert "--join: 'true' is no value of it" in dumprun.cli(place, "msrun", "--join=true", "worker.py", code=2).err
+    assert "--join: 'true' is not a value of it" in dumprun.cli(place, "msrun", "--join=true", "worker.py", code=2).err
     assert "--sim_level: simulation level 1" in dumprun.cli(place, "msrun", "--sim_level=1", "worker.py", code=2).err
 
 

@@ -68,6 +68,16 @@ def test_rows_that_are_bad_are_red_and_no_color_is_respected(monkeypatch):
     assert not any("\x1b" in line for line in table.lines(rows, [True] * 8, 200))
 
 
+def test_the_scope_that_all_names_share_is_told_once_and_whole():
+    rows = [
+        ["0", "7", "Add", f"Default/network-WithLossCell/{inner}/Add-op{n}", "output", "float32", str(n), "a" * 9]
+        for n, inner in enumerate(("conv/a", "conv/b"))
+    ]
+    told, _, *lines = shown(rows, 40)
+    assert told.endswith("op_name below Default/network-WithLossCell/conv/")
+    assert [line.split()[1] for line in lines] == ["a/Add-op0", "b/Add-op1"]
+
+
 @pytest.mark.parametrize("width", range(2, 40))
 def test_the_end_of_a_name_stays_longest(width):
     text = "abcdefghijklmnopqrstuvwxyz"

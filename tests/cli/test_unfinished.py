@@ -107,8 +107,8 @@ def test_mapping_for_readers_and_convert(monkeypatch, capsys, tmp_path):
     code, lines, err = command(monkeypatch, capsys, "ls", root, "--json")
     assert (code, [json.loads(line)["op_type"] for line in lines]) == (0, ["Add"])
     assert err.count(f"mapping.csv:2: {SAYS}") == 1
-    code, _, err = command(monkeypatch, capsys, "convert", root, "--out", tmp_path / "out")
-    assert code == 0
+    code, lines, err = command(monkeypatch, capsys, "convert", root, "--out", tmp_path / "out")
+    assert (code, lines) == (0, [f"1 files, 1 results, 144 B in {tmp_path / 'out'}"])
     assert err.count(f"mapping.csv:2: {SAYS}") == 1
     assert [path.name for path in (tmp_path / "out").rglob("*.npy")] == [
         "Add.Default_Add-op1.3.2.1700000000000000.output.0.ND.float32.npy"

@@ -128,7 +128,7 @@ def test_whatever_protobuf_refuses_is_refused_and_what_it_reads_is_read(raw):
     try:
         data = decode(raw)
     except UnreadableError as error:
-        assert "wire type" in str(error) or "is a number" in str(error) or "is no number" in str(error)  # noqa: PT017
+        assert "wire type" in str(error) or "is a number" in str(error) or "is not a number" in str(error)  # noqa: PT017
         return
     assert len(data.inputs) == len(message.input)
     assert [item.shape for item in data.inputs] == [tuple(entry.shape.dim) for entry in message.input]
@@ -265,10 +265,10 @@ HOSTILE = {
     "number cut": (with_header(b"\x10\x80"), "byte 9: a number is cut short"),
     "field 0": (with_header(b"\x02\x00"), "byte 8: 0 is not the number of a field"),
     "a group": (with_header(b"\x1b\x1c"), "byte 8: field 3 has wire type 3"),
-    "time as text": (with_header(b"\x12\x01a"), r"byte 8: field 2 \(dump_time\) is no number"),
+    "time as text": (with_header(b"\x12\x01a"), r"byte 8: field 2 \(dump_time\) is not a number"),
     "output as number": (with_header(b"\x18\x05"), "byte 8: field 3 is a number"),
     "shape as number": (with_header(b"\x22\x02\x18\x05"), r"byte 10: field 3 \(shape\) is a number"),
-    "size as text": (with_header(b"\x22\x03\x2a\x01a"), r"byte 10: field 5 \(size\) is no number"),
+    "size as text": (with_header(b"\x22\x03\x2a\x01a"), r"byte 10: field 5 \(size\) is not a number"),
     "many dims": (with_header(b"\x22\x27\x1a\x25\x0a\x23" + b"\1" * 35), "more than 32"),
     "many tensors": (with_header(b"\x22\x00" * (2**16 + 1)), f"byte {8 + 2**17}: more than 65536 inputs"),
 }  # fmt: skip

@@ -74,7 +74,7 @@ BODY = "subgraph @g() {\n  %0(a) = Add(%1)\n      : "
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        (HEAD + "Total number of nodes: few\nsubgraph @g() {\n}\n", "x.ir", "is no number"),
+        (HEAD + "Total number of nodes: few\nsubgraph @g() {\n}\n", "x.ir", "is not a number"),
         (HEAD + "%para1_x: nonsense\nsubgraph @g() {\n}\n", "x.ir:2", "not a graph parameter"),
         (HEAD + "%para1_x: <Ref[Int64], ()>\nsubgraph @g() {\n}\n", "x.ir:2", "is not a parameter's type"),
         (HEAD + "subgraph @g() {\nnonsense\n}\n", "x.ir", "not a node"),

@@ -62,3 +62,10 @@ def test_agrees_with_python_where_both_accept(pattern, text):
     if re.search(r"\(\?|[*+?]\+|\[[\]^]|\[\[", pattern):
         return  # the two syntaxes differ here
     assert (compile_pattern(pattern).fullmatch(text) is None) == (expected.fullmatch(text) is None)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(r"\x410", "A0"), (r"\u00410", "A0"), (r"\u00e9", "é"), (r"\xe9x", "éx")]
+)
+def test_escapes_of_numbers_have_two_or_four_digits(pattern, text):
+    assert compile_pattern(pattern).fullmatch(text) is not None

@@ -106,3 +106,21 @@ def test_nothing_is_left_open(place):
             open_regular(place / name, below=place)
     regular_names(place, below=place)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_is_read_whole_however_little_comes_at_once(tmp_path, monkeypatch):
+    """The system may give fewer bytes than were asked for."""
+    content = bytes(range(256)) * 5
+    (tmp_path / "file").write_bytes(content)
+    read, preadv = os.read, os.preadv
+    monkeypatch.setattr(os, "read", lambda descriptor, count: read(descriptor, min(count, 100)))
+    monkeypatch.setattr(os, "preadv", lambda descriptor, parts, at: preadv(descriptor, [p[:100] for p in parts], at))
+    with open_regular(tmp_path / "file", 1 << 20) as file:
+        assert file.read(350) == content[:350]
+        assert file.read(1) == content[350:351]
+        assert file.read(5000) == content[351:]
+        target = bytearray(700)
+        assert file.read_into(memoryview(target), 300) == 700
+        assert target == content[300:1000]
+        assert file.read_into(memoryview(target), 1000) == 280
+    assert read_bytes(tmp_path / "file", 1 << 20) == content

@@ -140,8 +140,9 @@ def explain(net: Mapping[str, Any], tree: Mapping[str, Any]) -> str:
     by_name: dict[str, list[Any]] = {}
     for record in tree["npy"]:
         by_name.setdefault(record[0], []).append(record)
+    unwritten = compare.garbage(real)
     for record in real["npy"]:
-        if compare.GARBAGE.search(record[0]):
+        if record[0] in unwritten:
             continue
         if by_name.get(record[0]) and not compare.close(record, other := by_name[record[0]].pop(0)):
             lines.append(f"value {record[0]}: {record[1:]} is {other[1:]}")

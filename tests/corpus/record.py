@@ -4,7 +4,11 @@ For each script, ``CORPUS/<net>/`` then holds ``net.py``, ``tree/`` (the dump: t
 (what ``MS_DEV_SAVE_GRAPHS`` printed of each compile stage) and ``log.txt``; ``refused.txt`` holds the last lines of an
 error instead, if the script ended with one. Nets that are there already are skipped unless ``--again`` is given.
 
-MindSpore is imported once; each net then runs in a child process of its own, forked from that one before anything was
+Each net runs twice: for its stages, and for its tree without them. An unnamed node or parameter is numbered by one
+counter of the process when it is printed for the first time, so printing the stages changes file names such as
+``Parameter.Parameter_18`` to ``Parameter.Parameter_232``.
+
+MindSpore is imported once; each run is a child process of its own, forked from that one before anything was
 compiled. Process-wide counters and graphs were compared with those of a fresh interpreter: they are the same.
 """
 
@@ -45,7 +49,7 @@ def dump_config(path: Path | str) -> str:
 
 
 def _child(folder: Path, level: str) -> NoReturn:
-    """Run ``folder/net.py``; never returns."""
+    """Run ``folder/net.py``; never returns. It prints no stages at level 0."""
     try:
         log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(log, 1)
@@ -53,8 +57,9 @@ def _child(folder: Path, level: str) -> NoReturn:
         os.chdir(folder)
         (folder / "dump.json").write_text(dump_config(folder / "tree"))
         os.environ["MINDSPORE_DUMP_CONFIG"] = str(folder / "dump.json")
-        os.environ["MS_DEV_SAVE_GRAPHS"] = level
-        os.environ["MS_DEV_SAVE_GRAPHS_PATH"] = str(folder / "stages")
+        if level != "0":
+            os.environ["MS_DEV_SAVE_GRAPHS"] = level
+            os.environ["MS_DEV_SAVE_GRAPHS_PATH"] = str(folder / "stages")
         script = str(folder / "net.py")
         sys.argv = [script]
         signal.alarm(SECONDS)
@@ -72,23 +77,38 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _serve(level: str) -> None:
-    """Read folders from standard input, one a line, and run each net in a fork (in the process with MindSpore)."""
+def _serve() -> None:
+    """Read levels and folders from standard input, and run each net in a fork (in the process with MindSpore)."""
     import mindspore  # noqa: F401
 
     for line in sys.stdin:
+        level, folder = line.strip().split(" ", 1)
         child = os.fork()
         if not child:
-            _child(Path(line.strip()), level)
+            _child(Path(folder), level)
         _, status = os.waitpid(child, 0)
         print("done", status, flush=True)
+
+
+def _run(server: "subprocess.Popen[str]", folder: Path, level: str) -> bool:
+    """Let the server run the net of a folder; returns whether it ended without an error."""
+    assert server.stdin
+    assert server.stdout
+    server.stdin.write(f"{level} {folder}\n")
+    server.stdin.flush()
+    answer = ""
+    while not answer.startswith("done"):
+        answer = server.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the server ended at {folder.name}")
+    return answer.split() == ["done", "0"]
 
 
 def record(scripts: list[Path], into: Path, python: str, *, again: bool, level: str) -> None:
     """Run each script and leave its folder below ``into``."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     into.mkdir(parents=True, exist_ok=True)
-    command = [python, str(Path(__file__).resolve()), "--serve", "--level", level]
+    command = [python, str(Path(__file__).resolve()), "--serve"]
     with subprocess.Popen(
         command, cwd="/tmp", env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
@@ -103,14 +123,10 @@ def record(scripts: list[Path], into: Path, python: str, *, again: bool, level: 
             folder.mkdir()
             shutil.copyfile(script, folder / "net.py")
             begun = time.monotonic()
-            server.stdin.write(f"{folder}\n")
-            server.stdin.flush()
-            answer = ""
-            while not answer.startswith("done"):
-                answer = server.stdout.readline()
-                if not answer:
-                    raise RuntimeError(f"the server ended at {script}")
-            refused = answer.split() != ["done", "0"]
+            refused = False
+            for each in (level, "0"):
+                shutil.rmtree(folder / "tree", ignore_errors=True)
+                refused = refused or not _run(server, folder, each)
             if refused:
                 text = (folder / "log.txt").read_text(errors="replace")
                 (folder / "refused.txt").write_text("\n".join(text.splitlines()[-40:]) + "\n")
@@ -129,7 +145,7 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        _serve(options.level)
+        _serve()
     else:
         if options.into is None:
             parser.error("--into: where the nets go")

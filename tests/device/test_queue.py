@@ -86,3 +86,8 @@ def test_what_fails_does_not_stop_the_rest():
         queue.deliver()
     queue.deliver()
     assert seen == [1, 2]
+
+
+def test_the_limits_of_settings_are_allowed():
+    made = HostQueues({"MS_DUMP_SLICE_SIZE": "2048", "MS_DUMP_WAIT_TIME": "600"})
+    assert made["ms_tensor_dump"] is made["ms_tensor_dump"]

@@ -292,3 +292,10 @@ def test_an_interrupt_ends_the_wait_at_once_and_loses_no_stream(devices):
     devices[1].synchronize()
     devices[0].synchronize()
     assert sorted(log) == ["other", "rest"]
+
+
+def test_devices_are_numbered_in_the_order_in_which_they_come():
+    scheduler = Scheduler()
+    devices = [Device(chip("910B"), rank=rank, scheduler=scheduler, environment={}) for rank in (0, 1, 0)]
+    others = [scheduler.add(device) for device in devices]
+    assert others == [3, 4, 5]

@@ -130,3 +130,23 @@ def test_a_write_over_freed_memory_shows_there_and_not_in_the_array():
     assert again.address == buffer.address
     assert again.bytes().tolist() == [1] * 500 + [0] * 8 + [1] * 4
     assert set(array) == {1}
+
+
+def test_ranges_end_before_their_next_byte():
+    ranges = SharedRanges()
+    assert not ranges
+    ranges.add(100, np.arange(10, dtype=np.uint8))
+    ranges.add(120, np.arange(4, dtype=np.uint8))
+    assert ranges
+    assert list(ranges) == [(100, 110), (120, 124)]
+    for start, stop, overlapping in (
+        (90, 100, False), (90, 101, True), (109, 110, True), (110, 120, False), (110, 121, True), (123, 130, True),
+        (124, 130, False), (0, 300, True), (105, 106, True),
+    ):  # fmt: skip
+        assert ranges.overlaps(start, stop) == overlapping, (start, stop)
+    assert ranges.find(100, 110).tolist() == list(range(10))
+    assert ranges.find(102, 105).tolist() == [2, 3, 4]
+    assert ranges.find(99, 105) is ranges.find(108, 111) is ranges.find(110, 120) is None
+    taken = ranges.cut(108, 122)
+    assert [(at, part.tolist()) for at, part in taken] == [(108, [8, 9]), (120, [0, 1])]
+    assert list(ranges) == [(100, 108), (122, 124)]

@@ -146,7 +146,7 @@ class Machine:
                 if kernel is not None:
                     kernel(item)
                 self.service.after_task(item)
-        self.service.run_end(replace(event, run_count=count + 1, parameters=parameters))
+        self.service.run_end(replace(event, run_count=count + 1, parameters={root: parameters}))
 
     def files(self):
         """Paths below the rank's directory."""

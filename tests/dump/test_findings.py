@@ -10,7 +10,7 @@ import inprocess
 import numpy as np
 import pytest
 
-from dumpsim.dump.measure import small_finite
+from dumpsim.dump.measure import finite
 from dumpsim.frontends.mindspore import Tensor, nn, ops
 
 HERE = Path(__file__).name
@@ -57,11 +57,11 @@ OVERFLOW = "overflow Log Default/Log-op0  x1"
             {"saved_data": "statistic", "input_output": 1},
             ["NaN ReLU Default/ReLU-op0 input.0 x1", OVERFLOW],
         ),
-        ("O0", MANY, {"saved_data": "tensor"}, [OVERFLOW]),
+        ("O0", MANY, {"saved_data": "tensor"}, [NAN, OVERFLOW]),
         ("O0", FEW, {"saved_data": "tensor"}, [NAN, OVERFLOW]),
         ("GPU", MANY, {"saved_data": "statistic"}, [NAN]),
         ("CPU", FEW, {"saved_data": "tensor"}, [NAN]),
-        ("CPU", MANY, {"saved_data": "tensor"}, []),
+        ("CPU", MANY, {"saved_data": "tensor"}, [NAN]),
         ("CPU", FEW, {"saved_data": "tensor", "kernels": ["Exp"], "dump_mode": 1}, []),
     ],
 )
@@ -136,8 +136,19 @@ def test_an_input_and_several_runs_are_worded():
     assert str(fact) == "overflow first in Mul (n, iteration 3); 2 runs of operators overflow"
 
 
-def test_only_small_tensors_are_looked_at():
-    nan = np.full(64, np.nan, np.float32)
-    assert not small_finite(nan)
-    assert small_finite(np.append(nan, nan))
-    assert small_finite(np.zeros(4, np.int32))
+@pytest.mark.parametrize("size", [1, 64, 65, 100_000])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_tensors_of_any_size_are_looked_at(size, kind):
+    values = np.ones(size, kind)
+    assert finite(values)
+    for bad in (np.nan, np.inf, -np.inf):
+        values[size // 2] = bad
+        assert not finite(values)
+    assert finite(np.zeros(size, np.int32))
+
+
+def test_the_maker_is_named_although_no_statistics_are_dumped(tmp_path, monkeypatch):
+    """The results of Log are many."""
+    left = dump(tmp_path, monkeypatch, "O0", [[-1.0] * 1000], saved_data="tensor")
+    nan = next(fact for fact in left.summary.facts if fact.kind == "NaN")
+    assert (nan.op_type, nan.tensor) == ("Log", "output.0")

@@ -154,7 +154,7 @@ def test_number_types_and_operands_in_place(tmp_path, release, device):
     if device != "ascend":
         assert np.load(run.tensor("Parameter.my_count.")).tolist() == [2.5, 0, 6]
     if numbers != "dropped":
-        assert "skipped" not in run.err  # a cast's type is no tensor that is missing
+        assert "skipped" not in run.err  # a cast's type is not a tensor that is missing
     squares = [name for name in run.names() if "/Mul." in name]
     assert len(squares) == {"saved": 3, "dropped": 0, "error": 0}[numbers]
     if numbers == "saved":

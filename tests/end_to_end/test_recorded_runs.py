@@ -52,7 +52,7 @@ def runs(tmp_path_factory):
 
     def run(name: str) -> tuple[recorded.Case, Path]:
         if name not in done:
-            # a path with a dot is no legal dump path [spec mindspore 1.2]
+            # a path with a dot is not a legal dump path [spec mindspore 1.2]
             done[name] = run_case(name, tmp_path_factory.mktemp(re.sub(r"\W", "_", name)))
         return done[name]
 

@@ -51,7 +51,7 @@ FOUND = {
     "an iteration of 5000 digits": ("config", _config('"0|5-8|100-120"', f'"{"9" * 5000}|{"0" * 5000}-1"'), None),
     "a pattern of 5000 brackets": ("config", _config("(conv.+)", "(" * 5000 + ")" * 5000), None),
     "a descr that numpy evaluates": ("npy", npy.header("(,2)f4,f4", (2,)) + bytes(8), "is not a number type"),
-    "a count that is none": ("ir", b"Total number of cnodes: x\n", "x' is no number"),
+    "a count that is none": ("ir", b"Total number of cnodes: x\n", "x' is not a number"),
     "a shape that is none": ("ir", b"Float32xDefaultFormat[const vector]{<>}", "'<>' is not a shape"),
 }
 

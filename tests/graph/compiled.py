@@ -4,7 +4,8 @@ from dumpsim.graph.graph import Graph
 from dumpsim.graph.mindspore.closures import lift_closures
 from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.enforce import enforce_order
-from dumpsim.graph.mindspore.functions import made_functions, number_functions
+from dumpsim.graph.mindspore.funcform import number_functions
+from dumpsim.graph.mindspore.functions import made_functions
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.ops.table import find

@@ -99,7 +99,7 @@ class Net:
 
 
 def bundle(values):
-    """A tuple that is no part of the program."""
+    """A tuple that is not a part of the program."""
     values = list(values)
     return Node(op_type="MakeTuple", operands=values, abstract=TupleType(items=tuple(v.abstract for v in values)))
 

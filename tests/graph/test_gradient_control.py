@@ -75,6 +75,26 @@ def test_a_branch_gives_out_what_its_gradient_uses(net):
     assert len(forward.abstract.items) == 3
 
 
+def test_what_a_branch_gives_out_has_the_type_that_it_is_read_with(net, run):
+    x = net.input("x", (3,))
+
+    def then():
+        total = net.op("ReduceSum", net.op("Mul", net.op("Exp", x), x), (), False)
+        return [net.op("Mul", net.op("Tanh", total), total)]
+
+    (y,) = net.branch(positive(net, x), then, lambda: [net.op("ReduceSum", x, (), False)])
+    (found,) = gradients(net, y, [x])
+    branch = y.operands[0]
+    read = [node for node in net.graph.trail if node.op_type == "TupleGetItem" and node.operands[0] is branch]
+    assert {len(node.abstract.shape) for node in read} == {0, 1}
+    assert all(node.abstract == branch.abstract.items[node.operands[1].value] for node in read)
+    values = np.array([0.1, 0.2, -0.1], np.float32)
+    ((_, left),) = run(net, [y, found], [values])
+    total = np.sum(np.exp(values) * values)
+    outer = np.tanh(total) + total * (1 - np.tanh(total) ** 2)
+    np.testing.assert_allclose(left, outer * np.exp(values) * (1 + values), rtol=1e-5)
+
+
 def test_a_weight_that_no_side_uses_has_no_gradient(net):
     x, w = net.input("x", (3,)), net.weight("w", np.ones(3, np.float32))
     y = chosen(net, x)

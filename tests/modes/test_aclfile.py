@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
 from dumpsim.core.errors import DumpConfigError, UnsupportedError
-from dumpsim.modes.aclfile import check_acl, load_acl
+from dumpsim.modes.aclchecks import _existing
+from dumpsim.modes.aclfile import _blocked, check_acl, load_acl
 from dumpsim.modes.gesteps import check_ge_steps
 
 CONTENT = "EP0001: The content of configuration item {} in configuration file acl.json is invalid. Reason: {}."
@@ -333,7 +334,28 @@ def test_explain_knows_items_and_codes(word, text):
 
 
 @pytest.mark.parametrize(("value", "told"), [("1", True), (True, True), ("0", False), (False, False)])
-def test_folding_of_quantised_pairs_is_told_not_to_be_there(value, told):
+def test_folding_of_quantised_pairs_is_told_to_be_no_matter_of_a_file(value, told):
     text = json.dumps({"dump": {"dump_path": "/tmp", "dump_list": [{"model_name": "m"}], "quant_dumpable": value}})
     found = check_acl(text.encode(), file="acl.json", environment={})
     assert any(one.where == "$.dump.quant_dumpable" and one.level == "no effect" for one in found) == told
+
+
+def test_blocked_positions_are_kept_by_side():
+    entry = {
+        "optype_blacklist": [{"name": "Add", "pos": ["input0", "input12", "output1", "input", "outputx", "xinput1"]}],
+        "opname_blacklist": [{"pos": ["output0"]}, {"name": "all"}],
+    }
+    found = [(one.name, one.by_type, one.inputs, one.outputs) for one in _blocked(entry)]
+    none = frozenset()
+    assert found == [
+        ("Add", True, frozenset({0, 12}), frozenset({1})), ("", False, none, frozenset({0})),
+        ("all", False, none, none),
+    ]  # fmt: skip
+
+
+def test_the_directory_above_that_exists(tmp_path):
+    assert _existing(str(tmp_path / "a" / "b" / "c")) == str(tmp_path)
+    (tmp_path / "a").mkdir()
+    assert _existing(str(tmp_path / "a" / "b" / "c")) == str(tmp_path / "a")
+    assert _existing(str(tmp_path / "a" / "b")) == str(tmp_path / "a")
+    assert _existing("/no-such-directory/x/y") is None

@@ -54,3 +54,30 @@ def test_any_depth_is_read_as_the_library_reads_it(depth):
     assert value == 7
     with pytest.raises(JsonTextError, match=f"column {depth + 1}: syntax error while parsing value"):
         parse(b"[" * depth)
+
+
+@pytest.mark.parametrize("number", [0, -(2**63), 2**64 - 1, 2**53 + 1, -1, 10**19])
+def test_whole_numbers_of_64_bits_are_exact(number):
+    found = parse(str(number).encode())
+    assert (found, type(found)) == (number, int)
+
+
+@pytest.mark.parametrize("number", [-(2**63) - 1, 2**64, 10**30, -(10**19)])
+def test_larger_ones_are_rounded_as_the_library_does(number):
+    found = parse(str(number).encode())
+    assert (found, type(found)) == (float(number), float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\u00e9", "\u7f51\u4e00", "\U0001f600x", "\u0080\u07ff\u0800\uffff\U00010000", "\U000fffff\U00100000\U0010ffff"],
+)
+def test_characters_of_several_bytes(text):
+    data = f'"{text}"'.encode()
+    assert parse(data) == text
+    for end in range(2, len(data) - 1):  # cut inside of a character or before the quote
+        with pytest.raises(JsonTextError):
+            parse(data[:end])
+        if data[end] & 0xC0 == 0x80:
+            with pytest.raises(JsonTextError, match="ill-formed UTF-8 byte"):
+                parse(data[:end] + b'"')

@@ -60,6 +60,7 @@ def check(definition: OpDef, abstract: Abstract, result: Any) -> None:
     arrays = result if isinstance(result, tuple) else (result,)
     tensors = tensors_of(abstract)
     if not tensors:
+        assert isinstance(abstract, ScalarType | TupleType), (definition.name, abstract)
         return
     assert len(arrays) == len(tensors), definition.name
     for array, tensor in zip(arrays, tensors, strict=True):

@@ -49,7 +49,7 @@ def test_a_relative_path_starts_at_the_working_directory(tmp_path, monkeypatch):
         ("not json", ValueError, "profiling_options: 'not json' is not JSON"),
         ("", ValueError, "is not JSON"),
         ("[" * 100_000, ValueError, "nested too deeply"),
-        ("[1]", TypeError, "is no JSON object"),
+        ("[1]", TypeError, "is not a JSON object"),
         ('{"result_path": 3}', TypeError, "profiling_options.result_path: 3 is int"),
         ('{"result_path": ".", "task_trace": true}', TypeError, "profiling_options.task_trace: True is bool"),
         ('{"result_path": ".", "tasktrace": "on"}', ValueError, r"unknown key 'tasktrace'.*did you mean 'task_trace'"),

@@ -45,4 +45,4 @@ def test_each_rank_writes_a_profile_of_its_own(tmp_path):
 def test_a_bad_option_ends_the_script_before_its_first_step(tmp_path):
     (tmp_path / "net.py").write_text(textwrap.dedent(SCRIPT))
     run = cli(tmp_path, "run", "net.py", "1", json.dumps({"result_path": "nowhere", **SWITCHES}), code=1)
-    assert "ScriptValueError: profiling_options.result_path: 'nowhere' is not a directory that exists" in run.err
+    assert "ValueError: profiling_options.result_path: 'nowhere' is not a directory that exists" in run.err

@@ -99,3 +99,33 @@ def test_nodes_of_one_kind_are_not_all_measured_for_each_of_their_runs(tmp_path,
     found = evidence(root)
     assert len(found) >= 80
     assert len(seen) <= len(found)  # before: 40 for each
+
+
+def test_nan_that_was_there_before_is_not_taken_for_what_was_overwritten(tmp_path, monkeypatch):
+    def action():
+        class Net(nn.Cell):
+            def construct(self, x):
+                return ops.neg(ops.reduce_sum(ops.mul(x, x)))
+
+        Net()(Tensor(np.full(4, np.nan, np.float32)))
+
+    found = evidence(tree(tmp_path, monkeypatch, "O0", action))
+    assert {name.rpartition("/")[2].partition("-")[0]: one.verdict for (name, _), one in found.items()} == {
+        "Mul": "ok", "ReduceSum": "ok", "Neg": "ok"
+    }  # fmt: skip
+
+
+def test_attributes_that_a_machine_ignores_are_left_out(tmp_path, monkeypatch):
+    """ApplyMomentum of the CPU does not look at use_nesterov."""
+
+    def action():
+        net = nn.Dense(3, 2, has_bias=False)
+        optimizer = nn.Momentum(net.trainable_params(), 0.5, 0.9, use_nesterov=True)
+        step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+        rng = np.random.default_rng(0)
+        for _ in range(2):
+            step(Tensor(rng.standard_normal((5, 3), np.float32)), Tensor(rng.standard_normal((5, 2), np.float32)))
+
+    found = evidence(tree(tmp_path, monkeypatch, "CPU", action))
+    verdicts = {one.verdict for key, one in found.items() if "Momentum" in key[0]}
+    assert verdicts == {"ok", "skipped"}  # of the first step the old values are not in the dump

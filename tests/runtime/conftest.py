@@ -168,6 +168,7 @@ class Net:
             order=tuple(self.order),
             doc=IrDoc(name=f"kernel_graph{self.graph_id}", graph_id=self.graph_id, params=(), nodes=()),
             is_root=self.is_root,
+            is_own=self.is_root,
             root_graph_id=self.graph_id if self.root_graph_id is None else self.root_graph_id,
         )
 
@@ -213,7 +214,7 @@ class Recorder:
         self.log.append(("begin", event, {}))
 
     def run_end(self, event):
-        self.log.append(("end", event, {ref.name: value(ref) for ref in event.parameters}))
+        self.log.append(("end", event, {ref.name: value(ref) for refs in event.parameters.values() for ref in refs}))
 
     def before_task(self, event):
         self.log.append(("before", event, {("in", r.slot): value(r) for r in event.operands}))

@@ -96,6 +96,7 @@ def test_an_aicore_error_is_told_named_and_lasts(net, session, recorder):
     assert "stream_id=0" in text
     assert "task_id=1," in text
     assert "fault kernel_name=Default/Add-op0" in text
+    assert not [note for note in getattr(caught.value, "__notes__", []) if "None" in note]  # no index was out of range
     event, values = tap.of("after")[-1]
     assert event.op_type == "Add"
     assert "507016" in event.error

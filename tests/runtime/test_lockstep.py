@@ -168,6 +168,30 @@ def test_a_chosen_rank_that_brings_something_else():
         job.step(lambda rank: np.full(3, rank + 1, np.float32))
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_random_kernels_draw_what_they_draw_in_ranks_by_themselves(apart):
+    class Draw(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.draw = ops.Dropout(keep_prob=0.5)
+
+        def construct(self, x):
+            return self.draw(x)[0]
+
+    x = np.ones(64, np.float32)
+
+    def script():
+        step = simple(Draw)()
+        return [step(x) for _ in range(3)]
+
+    expected = launch(script, ranks=2, settings=SETTINGS)
+    with Lockstep(simple(Draw), 2, settings=SETTINGS) as job:
+        for at in range(3):
+            job.step((lambda rank: x) if apart else x)
+            for rank in range(2):
+                same(job.output(0, rank), expected[rank][at])
+
+
 def test_what_differs_from_rank_to_rank_is_refused():
     class Rooted(nn.Cell):
         def __init__(self):

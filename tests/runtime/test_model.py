@@ -1,9 +1,11 @@
 """A graph of GE's pipeline through the session: a model without IR text."""
 
 import numpy as np
+import pytest
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import BadInputError
 from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.graph.builder import NodeMaker
@@ -46,3 +48,13 @@ def test_events_of_a_graph_without_text_name_the_model_and_its_operators(recorde
     tasks = [event for event, _ in heard.of("after") if event.op_type != "Data"]
     assert [task.model_id for task in tasks] == [1, 2]
     assert tasks[0].original_names == ("ReLU_0", "Neg_1")
+
+
+def test_a_chip_for_runs_on_its_own_gives_way_to_the_target_of_the_script():
+    session = Session(RunSettings(chip="910B"), environment={})
+    assert (session.target, session.chip.name) == ("Ascend", "910B")
+    session.configure(target="CPU")
+    assert (session.target, session.chip.target) == ("CPU", "CPU")
+    both = Session(RunSettings(chip="910B", device="cpu"), environment={})
+    with pytest.raises(BadInputError):
+        _ = both.chip

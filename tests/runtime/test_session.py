@@ -13,8 +13,10 @@ from dumpsim.core.errors import BadInputError, DeviceError
 from dumpsim.core.events import RunEvent
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.device.faults import make_plan
+from dumpsim.device.task import Task, TaskKind
 from dumpsim.runtime.ids import Ids
 from dumpsim.runtime.session import Session
+from dumpsim.world import current
 
 X = np.array([1, -2, 3], np.float32)
 FLOAT16 = dtype("float16")
@@ -59,13 +61,60 @@ def test_changing_the_target_starts_with_an_empty_device(operators, net, session
     assert s.execute(program, [])[0].tolist() == (-X).tolist()
 
 
+def test_another_target_takes_the_values_of_the_device_and_leaves_those_of_the_host(net, session, holder):
+    kept, set_by_host, gone = (holder(np.zeros(3, np.float32)) for _ in range(3))
+    s = session()
+    for one in (kept, set_by_host, gone):
+        b = net()
+        w, m = b.weight("w", one._array, one), b.weight("m", np.zeros(3, np.float32))
+        s.execute(b.program(b.op("ApplyMomentum", w, m, 1.0, b.input("g", (3,)), 0.0)), [X])
+    host = set_by_host._array = np.full(3, 5, np.float32)
+    on_device = kept._array
+    del gone, one, w, b
+    s.configure(target="CPU")
+    assert kept._array.tolist() == (-X).tolist()
+    assert not np.shares_memory(kept._array, on_device)
+    assert set_by_host._array is host
+
+
+def test_a_session_says_whether_its_device_is_in_use(session):
+    s = session()
+    assert not s.is_open
+    assert "(not used yet)" in repr(s)
+    assert s.device.device_id == 0
+    assert s.is_open
+    assert "(open)" in repr(s)
+
+
+def test_whether_tensors_have_values_follows_the_session_and_before_it_the_environment(monkeypatch, session):
+    before = Session.use(None)
+    try:
+        assert Session.has_values()
+        monkeypatch.setenv(VARIABLE, RunSettings(engine="null").to_text())
+        assert not Session.has_values()
+        assert not current().has(Session)
+        Session.use(session())
+        assert Session.has_values()
+        monkeypatch.delenv(VARIABLE)
+        Session.use(session(engine="null"))
+        assert not Session.has_values()
+    finally:
+        Session.use(before)
+
+
 def test_options_follow_the_chip():
     s = Session(RunSettings(chip="910A", mindspore="2.7"), environment={})
     assert (s.options().release, s.options().pipeline) == ("2.7", "ascend-private")
     s = Session(RunSettings(), environment={})
     assert s.options().pipeline == "ascend"
+    assert s.options().memory_reuse
+    s.memory_reuse = False  # of a dump
+    assert not s.options().memory_reuse
     s.configure(jit_level="O2")
     assert (s.options().pipeline, s.options().jit_level) == ("whole-graph", "O2")
+    assert s.options().memory_reuse  # whole models are dumped operator by operator, as they run
+    s.memory_reuse = True
+    assert s.options().memory_reuse
 
 
 def test_the_current_session_is_one_per_process_and_can_be_swapped(monkeypatch):
@@ -135,7 +184,8 @@ def test_what_a_tap_hears(net, session, recorder):
     assert [e.run_count for e, _ in tap.of("begin")] == [0, 1]
     assert [e.run_count for e, _ in tap.of("end")] == [1, 2]
     assert isinstance(tap.of("end")[0][0], RunEvent)
-    assert [r.name for r in tap.of("end")[0][0].parameters] == ["x", "fc.weight"]
+    ((_, parameters),) = tap.of("end")[0][0].parameters.items()
+    assert [r.name for r in parameters] == ["x", "fc.weight"]
     add, scale, addn = tap.of("after")[:3]
     assert [(r.producer, r.name, r.origin, r.address != 0) for r in add[0].operands] == [
         ("x", "x", "device", True),
@@ -226,6 +276,18 @@ def test_eager_operators_run_as_tasks(operators, session):
     assert s.clock.now_ns > START_NS
 
 
+def test_an_operator_that_has_run_is_waited_for_without_its_stream(operators, session):
+    """Another thread of the script may have work there by then."""
+    s = session()
+    pending = s.start_op(operators("Add"), [X, X])
+    s.device.stream(0).launch(Task(kind=TaskKind.AICORE, name="of another thread"))
+    (out,) = pending.wait()
+    assert out.tolist() == (2 * X).tolist()
+    assert s.device.stream(0).busy
+    s.device.synchronize()
+    assert not s.device.stream(0).busy
+
+
 def test_threads_share_the_device(operators, session):
     """Each gets the results of its own operators."""
     s, before = session(), sys.getswitchinterval()
@@ -264,6 +326,7 @@ def test_eager_matmul_of_a_910a_is_float16(operators, session):
     x = np.array([[1 + 2**-12]], np.float32)
     assert session("910A").run_op(operators("MatMul"), [x, x])[0].tolist() == [[1.0]]
     assert session("910B").run_op(operators("MatMul"), [x, x])[0].tolist() == (x @ x).tolist()
+    assert session("910A").run_op(operators("Add"), [x, x])[0].tolist() == (x + x).tolist()  # not the matrix unit
 
 
 def test_eager_updates_write_their_operands_and_results_do_not_share_them(operators, session):

@@ -263,9 +263,9 @@ def test_native_types_are_read_as_they_are():
             "rounding: bfloat16 is not rounded 'down'",
         ),
         (lambda: from_numpy([1, 2], "bfloat16"), DtypeError, "int64 cannot become bfloat16"),
-        (lambda: from_numpy([8], "int4"), BadInputError, "8 is no int4; allowed: -8..7 .did you mean '7'"),
+        (lambda: from_numpy([8], "int4"), BadInputError, "8 is not an int4; allowed: -8..7 .did you mean '7'"),
         (lambda: from_numpy([-9], "int4"), BadInputError, "did you mean '-8'"),
-        (lambda: from_numpy([2], "uint1"), BadInputError, "2 is no uint1; allowed: 0..1"),
+        (lambda: from_numpy([2], "uint1"), BadInputError, "2 is not a uint1; allowed: 0..1"),
         (lambda: from_numpy([0.5], "int4"), DtypeError, "float64 cannot become int4"),
         (lambda: from_numpy([0.5], "float32"), DtypeError, "float64 is not float32"),
         (

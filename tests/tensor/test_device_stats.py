@@ -111,5 +111,5 @@ def test_strides_and_byte_order():
 
 
 def test_an_unknown_precision():
-    with pytest.raises(BadInputError, match=r"'hihg' is no precision; allowed: high, low \(did you mean 'high'\?\)"):
+    with pytest.raises(BadInputError, match=r"'hihg' is not a precision; allowed: high, low \(did you mean 'high'\?\)"):
         device_statistics([1.0], "hihg")

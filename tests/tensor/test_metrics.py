@@ -231,3 +231,21 @@ def test_what_is_refused():
 def test_lists_of_measures():
     assert selected("all") == (METRICS, ())
     assert selected("9, CosineSimilarity,0,Own,10") == (("MeanRelativeError", "CosineSimilarity"), ("Own", "10"))
+
+
+def test_complex_and_real_numbers_are_compared_as_pairs():
+    """A real tensor has zeros beside its numbers."""
+    real, other = np.float32([1, 2, 3]), np.complex64([1, 2 + 1j, 3])
+    for own, golden in ((real, other), (other, real)):
+        found = distance(own, golden)
+        assert found.count == 6
+        assert found.cosine == pytest.approx(14 / math.sqrt(14 * 15), rel=1e-6)
+
+
+def test_tiny_tensors_are_zero_below_the_square_of_the_smallest_step():
+    smallest = np.finfo(np.float64).eps ** 2
+    for size, zero in ((smallest * 0.5, True), (smallest * 2, False), (smallest**1.5, True)):
+        found = distance(np.float64([size, 0]), np.float64([1, 0]))
+        assert (found.own_zero, found.golden_zero, math.isnan(found.cosine)) == (zero, False, zero)
+        found = distance(np.float64([1, 0]), np.float64([size, 0]))
+        assert (found.own_zero, found.golden_zero) == (False, zero)

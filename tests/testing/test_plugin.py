@@ -4,6 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dumpsim.testing import plugin
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -390,3 +395,12 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     loaded = set(json.loads(done.stdout))
     assert loaded - set(sys.stdlib_module_names) == {"dumpsim"}
+
+
+def test_plugins_around_a_test_get_its_result():
+    """What is returned by the hook that has called the test function."""
+    hook = plugin.pytest_pyfunc_call(SimpleNamespace(stash=pytest.Stash()))
+    next(hook)
+    with pytest.raises(StopIteration) as stopped:
+        hook.send(True)
+    assert stopped.value.value is True

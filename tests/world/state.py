@@ -115,7 +115,7 @@ def _is_dunder(name: str) -> bool:
 
 
 def _refused(value: Any, module: str, depth: int = 0) -> str:
-    """Why a value is no constant, "" where it is one."""
+    """Why a value is not a constant, "" where it is one."""
     if isinstance(value, (type, *_PLAIN)) or type(value).__module__ == "typing" or type(value) is object:
         return ""
     if isinstance(value, ContextVar):

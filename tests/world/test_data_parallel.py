@@ -214,7 +214,7 @@ def test_gradients_are_reduced_in_float32_and_keep_their_types(mode):
         weight = ms.Parameter(Tensor([1.0, 1.0], ms.float16), name="w")
         own = ms.Parameter(Tensor([1.0, 1.0]), name="own", layerwise_parallel=True)
         reducer = nn.DistributedGradReducer([weight, own], mean=False)
-        large = 60000.0 if get_rank() else -59968.0  # their sum fits, a half of it in float16 is no sum of halves
+        large = 60000.0 if get_rank() else -59968.0  # their sum fits, a half of it in float16 is not a sum of halves
         first, second = reducer((Tensor([large, 1.0], ms.float16), Tensor([2.0 + get_rank(), 3.0])))
         return str(first.dtype), first.asnumpy().tolist(), second.asnumpy().tolist()
 

@@ -388,3 +388,19 @@ def test_a_rank_that_is_alone():
     context = RankContext(rank=1, size=2)
     with pytest.raises(UnsupportedError, match="dumpsim msrun"):
         context.communicator.group("").join(Call(op="Barrier"), list)
+
+
+def test_a_message_that_comes_too_late():
+    """The receiver's time is over before the sender's message is sent."""
+
+    def main():
+        m = machine()
+        if current().rank:
+            m.run("hccl_world_group", "Receive", root=0, expected=(("int32", (4,)),))
+        else:
+            m.device.clock.advance(4_000_000_000_000)
+            m.run("hccl_world_group", "Send", np.zeros(4, np.int32), root=1)
+
+    found, _ = failures(main, ranks=2)
+    assert isinstance(found[1], CollectiveError)
+    assert found[1].rank == 0

@@ -10,7 +10,9 @@ import dumpsim.frontends.mindspore as ms
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import Tensor, nn
 from dumpsim.frontends.mindspore.communication import get_group_size, get_rank, init
+from dumpsim.frontends.mindspore.ops import operations as ops
 from dumpsim.frontends.mindspore.ops.operations import MatMul, ReduceSum
+from dumpsim.frontends.mindspore.parallel import Layout
 from dumpsim.world import launch
 
 SETTINGS = RunSettings(quiet=True, manifest=None)
@@ -49,6 +51,8 @@ def train(first, second, loss, **settings):
     )
 
 
+# weights of less than 64 KB are not cut by default
+SMALL = {"parallel_optimizer_config": {"parallel_optimizer_threshold": 0}}
 CASES = [
     (4, ((2, 1), (1, 2)), ((4, 1), (1, 1)), ((1, 1),), {}),
     (4, ((1, 4), (4, 1)), ((1, 1), (1, 1)), ((4, 1),), {}),
@@ -57,8 +61,10 @@ CASES = [
     (4, ((1, 1), (1, 4)), ((1, 4), (4, 1)), ((1, 1),), {}),
     (8, ((2, 2), (2, 2)), ((2, 4), (4, 1)), ((8, 1),), {"enable_alltoall": True}),
     (2, ((2, 1), (1, 1)), ((2, 1), (1, 1)), ((2, 1),), {"dataset_strategy": "data_parallel"}),
-    (4, ((4, 1), (1, 1)), ((4, 1), (1, 1)), ((4, 1),), {"enable_parallel_optimizer": True}),
-    (8, ((4, 1), (1, 2)), ((2, 2), (2, 1)), ((1, 1),), {"enable_parallel_optimizer": True}),
+    (4, ((4, 1), (1, 1)), ((4, 1), (1, 1)), ((4, 1),), {"enable_parallel_optimizer": True, **SMALL}),
+    (4, ((2, 2), (2, 2)), ((2, 2), (2, 2)), ((2, 2),), {}),  # both operands are gathered
+    (4, ((4, 1), (4, 1)), ((1, 4), (1, 4)), ((1, 1),), {}),
+    (8, ((4, 1), (1, 2)), ((2, 2), (2, 1)), ((1, 1),), {"enable_parallel_optimizer": True, **SMALL}),
 ]
 
 
@@ -91,13 +97,148 @@ def test_a_strategy_that_does_not_fit_is_refused_with_the_vendors_words():
         ms.set_auto_parallel_context(
             parallel_mode="semi_auto_parallel", device_num=4, global_rank=0, dataset_strategy="full_batch"
         )
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(RuntimeError, match=text):
             Chain(strategy, ((1, 1), (1, 1)), ((1, 1),))(Tensor(INPUT))
 
     for strategy, text in [
-        (((3, 1), (1, 1)), r"Failure:operator MatMul init failed: 16 cannot be cut into 3 parts"),
-        (((1, 2), (1, 1)), r"Failure:operator MatMul init failed: both operands must be cut alike"),
-        (((4, 2), (2, 1)), r"it needs 8 of 4 devices"),
-        (((4, 1),), r"it has 1 rows for 2 operands"),
+        (
+            ((3, 1), (1, 1)),
+            r"Failure:operator MatMul init failed: Input index 0, the strategy is \(\(3, 1\), \(1, 1\)\), shape is "
+            r"\[16, 32\], shape value 16 at dim index 0 cannot be divisible by strategy value 3",
+        ),
+        (
+            ((1, 2), (1, 1)),
+            r"init failed: Invalid strategy for mat_a \[1, 2\] and mat_b \[1, 1\]\. The transpose_a is: 0, and "
+            r"transpose_b is 0, the shard num of first input's column is 2, but the shard num of second input's row is",
+        ),
+        (
+            ((4, 2), (2, 1)),
+            r"The strategy is \(\(4, 2\), \(2, 1\)\), it requires 8 devices, but the device number of this stage is 4, "
+            r"it can not be divisible by 8",
+        ),
+        (((4, 1),), r"The strategy is \(\(4, 1\),\), strategy size: 1 is not equal to inputs size: 2"),
+        (((4, 1, 1), (1, 1)), r"strategy len: 3 is not equal to inputs len: 2, index: 0"),
+        (((4, 0), (1, 1)), r"the value of strategy must be larger than 0, but get 0"),
     ]:
         launch(main, 1, args=[strategy, text], settings=SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("op", "strategy", "text"),
+    [
+        (
+            lambda: ops.Softmax(),
+            ((2, 2),),
+            r"Softmax init failed: The strategy corresponding to axis dimension\(2\) is",
+        ),
+        (lambda: ops.ReLU(), ((1, 3),), r"shape value 32 at dim index 1 cannot be divisible by strategy value 3"),
+        (lambda: ops.CumSum(), ((2, 1),), r"CumSum init failed: The strategy corresponding to axis dimension\(2\) is"),
+        (lambda: ops.Concat(1), ((2, 2), (2, 2)), r"Concat init failed: The strategy corresponding to axis dimension"),
+        (lambda: ops.Add(), ((2, 1), (4, 1)), r"Add init failed: Invalid strategy\."),
+        (lambda: ops.Transpose(), ((2, 1, 1),), r"strategy len: 3 is not equal to inputs len: 2, index: 0"),
+        (lambda: ops.StridedSlice(), ((2, 1),), r"StridedSlice init failed: axis 0 is not taken whole"),
+    ],
+    ids=lambda value: value.split(" ")[0] if isinstance(value, str) else "",
+)
+def test_the_checks_of_operators_have_the_words_of_the_log(op, strategy, text):
+    """The texts are those of the real 2.10 where its log gives a reason."""
+    further = {
+        "CumSum": (0,), "Add": (Tensor(INPUT),), "Transpose": ((1, 0),), "StridedSlice": ((0, 0), (8, 32), (1, 1)),
+    }  # fmt: skip
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.op = op().shard(strategy)
+
+        def construct(self, x):
+            if self.op.name == "Concat":
+                return self.op((x, x))
+            return self.op(x, *further.get(self.op.name, ()))
+
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        ms.set_auto_parallel_context(
+            parallel_mode="semi_auto_parallel", device_num=4, global_rank=0, dataset_strategy="full_batch"
+        )
+        with pytest.raises(RuntimeError, match=text):
+            Net()(Tensor(INPUT))
+
+    launch(main, 1, settings=SETTINGS)
+
+
+def test_strategies_are_checked_as_they_are_given():
+    layout = Layout((2, 2), ("rows", "columns"))
+    relu = ops.ReLU()
+    for given, kind, text in [
+        (
+            ((2, 1.0),),
+            TypeError,
+            r"The in_strategy: \(\(2, 1\.0\),\) of ReLU is not valid, the value of strategy must be",
+        ),
+        (([2, 1],), TypeError, "The element of strategy must be tuple/Layout type, but got:<class 'list'>"),
+        ((layout("rows", "None"), (2, 1)), TypeError, "item should be a object of class Layout"),
+    ]:
+        with pytest.raises(kind, match=text):
+            relu.shard(given)
+    with pytest.raises(
+        ValueError, match=r"The out_strategy of ReLU is \(\(2, 1\),\), need to set in_strategy, but got"
+    ):
+        relu.shard(None, ((2, 1),))
+    with pytest.raises(ValueError, match="The in_strategy type must equal to the out_strategy type"):
+        relu.shard(((2, 1),), (layout("rows", "None"),))
+
+
+SLICES = {
+    "x[0, 0]": (1, 1), "x[0]": (1, 1), "x[:, 3]": (2, 1), "x[0:8]": (1, 1), "x[:, 0:8]": (2, 1), "x[2:10:2]": (1, 1),
+    "x[None, 0]": None, "x[..., 2]": None, "x[-1]": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SLICES)
+def test_slices_without_a_strategy_are_cut_where_they_take_rows_whole(text):
+    """The strategies are those that the real 2.10 generates."""
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.product = MatMul().shard(((2, 1), (1, 1)))
+            self.relu = ops.ReLU()
+
+        def construct(self, x, y):
+            x = self.product(x, y)
+            if text == "x[0, 0]":
+                x = x[0, 0]
+            elif text == "x[0]":
+                x = x[0]
+            elif text == "x[:, 3]":
+                x = x[:, 3]
+            elif text == "x[0:8]":
+                x = x[0:8]
+            elif text == "x[:, 0:8]":
+                x = x[:, 0:8]
+            elif text == "x[2:10:2]":
+                x = x[2:10:2]
+            elif text == "x[None, 0]":
+                x = x[None, 0]
+            elif text == "x[..., 2]":
+                x = x[..., 2]
+            else:
+                x = x[-1]
+            return self.relu(x)
+
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", dataset_strategy="full_batch")
+        net = Net()
+        result = net(Tensor(INPUT), Tensor(INPUT.T)).asnumpy()
+        (found,) = net.__dict__["_programs"].values()
+        strategies = found.program.sharding.strategies_by_name
+        return result, [rows[0] for name, rows in strategies.items() if "StridedSlice" in name]
+
+    expected = eval(text, {"x": np.maximum(INPUT @ INPUT.T, 0)})
+    for result, strategies in launch(main, 2, settings=SETTINGS):
+        np.testing.assert_array_equal(result, expected)
+        if SLICES[text] is not None:
+            assert strategies == [SLICES[text]]

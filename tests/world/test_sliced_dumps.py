@@ -8,7 +8,7 @@ import pytest
 import dumpsim
 import dumpsim.frontends.mindspore as ms
 from dumpsim.analysis.compareglobal import compare_global
-from dumpsim.analysis.slicing import manifests_of
+from dumpsim.analysis.slicing import layouts_of, manifests_of
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import Parameter, Tensor, nn
 from dumpsim.frontends.mindspore.communication import get_rank, init
@@ -20,12 +20,12 @@ RANKS = 4
 
 
 class Net(nn.Cell):
-    def __init__(self):
+    def __init__(self, up=((2, 1), (1, 2))):
         super().__init__()
         generator = np.random.default_rng(3)
         self.w1 = Parameter(Tensor(generator.integers(-3, 4, (8, 16)).astype(np.float32)), name="w1")
         self.w2 = Parameter(Tensor(generator.integers(-3, 4, (16, 4)).astype(np.float32)), name="w2")
-        self.up = P.MatMul().shard(((2, 1), (1, 2)))
+        self.up = P.MatMul().shard(up)
         self.relu = P.ReLU().shard(((2, 2),))
         self.down = P.MatMul().shard(((2, 2), (2, 1)))
 
@@ -36,14 +36,14 @@ class Net(nn.Cell):
 X = np.arange(64, dtype=np.float32).reshape(8, 8) % 5 - 2
 
 
-def step(mode, target, level, corrupt=None):
+def step(mode, target, level, corrupt=None, **strategies):
     def main():
         ms.set_context(mode=ms.GRAPH_MODE, jit_config={"jit_level": level})
         ms.set_device(target, current().rank)  # names the directory in trees of O2
         if mode:
             init()
             ms.set_auto_parallel_context(parallel_mode=mode, full_batch=True)
-        net = Net()
+        net = Net(**strategies)
         out = net(Tensor(X)).asnumpy()
         if corrupt is not None:
             if get_rank() == corrupt:
@@ -113,6 +113,17 @@ def test_slices_put_together_are_the_tensors_of_one_device(tmp_path, one, target
     assert ("MatMul-op1", "output") in summed
 
 
+def test_operands_of_a_product_that_gathers_them_are_joined(tmp_path, one):
+    place = tmp_path / "run"
+    golden, expected = one
+    for out in run(place, step("semi_auto_parallel", "CPU", "O0", up=((2, 2), (2, 2))), RANKS):
+        np.testing.assert_array_equal(out, expected)
+    found = compare_global(dumpsim.open(place / "dump").filter(op_type="MatMul"), golden / "dump", match="order")
+    assert found.ok, [row.as_dict() for row in found.findings]
+    compared = {(row.op_name.rpartition("/")[2].replace("Default_", ""), row.io, row.slot) for row in found}
+    assert {("MatMul-op0", "input", 0), ("MatMul-op0", "input", 1), ("MatMul-op0", "output", 0)} <= compared
+
+
 def test_the_rank_of_a_corrupted_weight_is_named(tmp_path, one):
     golden, _ = one
     place = tmp_path / "run"
@@ -126,3 +137,99 @@ def test_the_rank_of_a_corrupted_weight_is_named(tmp_path, one):
     assert first.op_type == "MatMul"
     assert (first.io, first.slot) == ("input", 1)
     assert first.op_name.endswith("MatMul-op1")
+
+
+class Loss(nn.Cell):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.mean = P.ReduceMean().shard(((4, 1),))
+
+    def construct(self, x):
+        return self.mean(self.net(x))
+
+
+def training(mode):
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE, jit_config={"jit_level": "O0"})
+        ms.set_device("CPU", current().rank)
+        if mode:
+            init()
+            ms.set_auto_parallel_context(parallel_mode=mode, full_batch=True)
+        net = Loss(Net())
+        step = nn.TrainOneStepCell(net, nn.Momentum(net.trainable_params(), 0.5, 0.5))
+        for _ in range(2):
+            loss = step(Tensor(X))
+        return loss.asnumpy()
+
+    return main
+
+
+def test_gradients_and_optimizer_states_are_put_together(tmp_path):
+    (expected,) = run(tmp_path / "one", training(""), 1)
+    for loss in run(tmp_path / "many", training("semi_auto_parallel"), RANKS):
+        np.testing.assert_array_equal(loss, expected)
+    many, one = dumpsim.open(tmp_path / "many" / "dump"), dumpsim.open(tmp_path / "one" / "dump")
+    found = compare_global(many, one, match="order")
+    assert found.ok, [row.as_dict() for row in found.findings]
+    compared = {(row.op_type, row.io, row.slot) for row in found}
+    # weight, moment, gradient
+    assert {("ApplyMomentum", "input", 0), ("ApplyMomentum", "input", 1), ("ApplyMomentum", "input", 3)} <= compared
+    gradients = {row.op_name for row in found if "Gradients" in row.op_name and row.io == "output"}
+    assert {name.partition("Grad_")[2] for name in gradients} >= {"ReLU/ReluGrad-op0", "MatMul/MatMul-op0"}
+    assert len(gradients) >= 3, gradients
+
+
+def test_layouts_are_derived_from_the_graphs(tmp_path):
+    """Without a manifest the IR text of the dump says how its tensors lie."""
+    place = tmp_path / "many"
+    run(place, training("semi_auto_parallel"), RANKS)
+    run(tmp_path / "one", training(""), 1)
+    known = {(*key[1:], kept.layout, kept.summed) for key, kept in layouts_of(place / "dump").items()}
+    for path in manifests_of(place / "dump"):
+        path.unlink()
+    layouts = layouts_of(place / "dump")
+    derived = {(*key[1:], kept.layout, kept.summed) for key, kept in layouts.items()}
+    assert derived <= known, derived - known
+    assert {name for name, *_ in derived} >= {"net_w1", "net_w2"}
+    dump = dumpsim.open(place / "dump")
+    product = dump.filter(op_type="MatMul", io="output", iteration=0, op="Default/network-Loss/net-Net/MatMul-op1")
+    assert product.global_array().shape == (8, 4)
+    found = compare_global(dump, tmp_path / "one" / "dump", match="order")
+    assert found.ok
+    assert {("MatMul", "input", 1), ("ReLU", "output", 0)} <= {(row.op_type, row.io, row.slot) for row in found}
+
+
+class Embedded(nn.Cell):
+    """A table whose rows are cut: each rank looks up its own."""
+
+    def __init__(self):
+        super().__init__()
+        table = np.random.default_rng(5).integers(-3, 4, (16, 8)).astype(np.float32)
+        self.table = Parameter(Tensor(table), name="table")
+        self.gather = P.Gather().shard(((4, 1), (1,)))
+        self.relu = P.ReLU().shard(((2, 2),))
+
+    def construct(self, ids):
+        return self.relu(self.gather(self.table, ids, 0))
+
+
+def lookup(mode):
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE, jit_config={"jit_level": "O0"})
+        ms.set_device("CPU", current().rank)
+        if mode:
+            init()
+            ms.set_auto_parallel_context(parallel_mode=mode, full_batch=True)
+        return Embedded()(Tensor(np.arange(8, dtype=np.int32) * 2)).asnumpy()
+
+    return main
+
+
+def test_a_lookup_in_a_cut_table(tmp_path):
+    (expected,) = run(tmp_path / "one", lookup(""), 1)
+    for out in run(tmp_path / "many", lookup("semi_auto_parallel"), RANKS):
+        np.testing.assert_array_equal(out, expected)
+    found = compare_global(tmp_path / "many" / "dump", tmp_path / "one" / "dump", match="order")
+    assert found.ok, [row.as_dict() for row in found.findings]
+    assert {("Gather", "input", 0), ("ReLU", "output", 0)} <= {(row.op_type, row.io, row.slot) for row in found}

@@ -20,7 +20,8 @@ def name_of(path):
 
 
 def needs(path):
-    return [pytest.mark.torch] if {"pytorch", "torchair", "torch.py"} & set(path.parts) else []
+    parts = path.relative_to(PACKAGE).parts
+    return [pytest.mark.torch] if any(part.startswith(("torch", "pytorch")) for part in parts) else []
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, marks=needs(path), id=name_of(path)) for path in FILES])

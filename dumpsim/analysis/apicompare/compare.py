@@ -93,7 +93,7 @@ def api_dump_compare(
     Raises
     ------
     BadInputError
-        A path holds no API dump; a ValueError with the vendor's text. Or `name_map` holds what is no name.
+        A path holds no API dump; a ValueError with the vendor's text. Or `name_map` holds what is not a name.
     ScriptTypeError
         An argument has another type than the documented one.
     UnreadableError

@@ -154,7 +154,7 @@ class DumpFile:
         Raises
         ------
         ToolError
-            Exit code 11 for what is no dump, 39 for a file of 8 bytes or fewer.
+            Exit code 11 for what is not a dump, 39 for a file of 8 bytes or fewer.
         """
         size = os.path.getsize(path)
         if path.endswith(".npy"):
@@ -235,7 +235,7 @@ class Name:
 
 
 def name_of(name: str) -> Name | None:
-    """What a file name tells, None for one that is no dump's. [spec ge 3.4, 4.6]
+    """What a file name tells, None for one that is not a dump's. [spec ge 3.4, 4.6]
 
     Examples
     --------

@@ -10,15 +10,16 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 if os.environ.get("DUMPSIM_RUN"):
     from dumpsim.core.settings import RunSettings
-    from dumpsim.emulate import install, seed, tell_of_no_dump
+    from dumpsim.emulate import failure, install, seed, tell_of_no_dump
 
     install()
+    failure.install()
     _settings = RunSettings.from_environment()
     seed(_settings)
     if os.environ.get("MINDSPORE_DUMP_CONFIG") and not _settings.quiet:
         atexit.register(tell_of_no_dump)
 
-# a sitecustomize that stood behind this one still runs
+# a sitecustomize that stood after this one still runs
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]
 _next = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
 if _next is not None and _next.loader is not None:

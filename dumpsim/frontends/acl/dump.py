@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ def dump_of() -> "DumpService | None":
     return current().get(_AclDump).service
 
 
-def set_dump(path: "str | os.PathLike[str]") -> None:
+def set_dump(path: "str | os.PathLike[str]", *, known: Collection[str] = ()) -> None:
     """Dump as an ACL config says: models that are loaded from now on, and operators outside of models.
 
     A config that only adds models to the one before extends that dump; any other one replaces it.
@@ -46,13 +47,15 @@ def set_dump(path: "str | os.PathLike[str]") -> None:
     ----------
     path : path-like
         The JSON file.
+    known : collection of str
+        Items that the caller knows to have no effect by the file: nothing is said of them.
 
     Raises
     ------
     DumpConfigError
         For a config that CANN refuses, with its code and text.
     UnsupportedError
-        On a device that is no Ascend, and for legal settings that are not emulated.
+        On a device that is not an Ascend, and for legal settings that are not emulated.
     """
     name = os.fspath(path)
     try:
@@ -66,7 +69,8 @@ def set_dump(path: "str | os.PathLike[str]") -> None:
             f"ACL's dump on {session.target}", where=name, allowed=("Ascend",), nearest="Ascend", code="DS-ACL-012"
         )
     for finding in warnings:
-        _log("WARNING", "", f"{name}: {finding.where}: {finding.text}")
+        if finding.where.removeprefix("$.dump.") not in known:
+            _log("WARNING", "", f"{name}: {finding.where}: {finding.text}")
     state = current().get(_AclDump)
     if dump.request is not None and _extends(state, dump.request):
         assert state.service is not None
@@ -135,7 +139,13 @@ def _start(state: _AclDump, session: Session, request: DumpRequest) -> None:
         lifetimes=partial(_lifetimes, ref(session)),
         log=_log,
     )
-    state.service = DumpService(info, acl_profile(settings.overrides), request)
+    profile = acl_profile(settings.overrides)
+    if settings.plan is None:
+        state.service = DumpService(info, profile, request)
+    else:
+        from dumpsim.dump.planned import PlannedDump
+
+        state.service = PlannedDump(info, profile, request)
     state.roots.add(root)
     session.add_tap(state.service)
 

@@ -106,7 +106,7 @@ class ApiSession(Recorder):
                 self.output.flush()
 
     def close(self) -> None:
-        """Stop, hear no more, and end the thread that writes; nothing stays behind."""
+        """Stop listening, and end the thread that writes; nothing remains."""
         if self.closed:
             return
         self.recording = False

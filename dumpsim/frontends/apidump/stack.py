@@ -37,7 +37,7 @@ _PLACE = struct.Struct("=qq")  # id of a code object that is kept alive, and the
 
 
 def layer_key(name: str) -> str:
-    """Key of a module's stack; only the first digit after a ``_`` and the character behind it stay. [spec api_dump 1.5]
+    """Key of a module's stack; only the first digit after a ``_`` and the character after it stay. [spec api_dump 1.5]
 
     Examples
     --------

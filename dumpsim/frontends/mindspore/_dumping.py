@@ -18,7 +18,9 @@ from dumpsim.world.context import current, root
 
 if TYPE_CHECKING:
     from dumpsim.dump.exception import ExceptionDump
+    from dumpsim.dump.info import SessionInfo
     from dumpsim.dump.service import DumpService
+    from dumpsim.modes.environment import Asked
     from dumpsim.runtime.session import Session
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "stop",
 ]
 
+_DEVICES = 16  # of a server, at most
 _SOURCE = "mindspore/ccsrc/tools/data_dump"
 _LEVELS = MappingProxyType({"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3})
 
@@ -135,11 +138,30 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
         layouts=_layouts(ref(session)),
         log=_log,
     )
-    service = DumpService(info, asked.profile, asked.request)
+    if session.settings.plan is None:
+        service = DumpService(info, asked.profile, asked.request)
+    else:
+        service = _planned(info, asked, environment)
     session.memory_reuse = service.compile_options(options).memory_reuse
     session.add_tap(service)
     current().at_close(partial(_finish, ref(session)))
     return service
+
+
+def _planned(info: "SessionInfo", asked: "Asked", environment: Mapping[str, str]) -> "DumpService":
+    """A dump that is only counted, with what smaller configs would dump."""
+    from dumpsim.dump.planned import PlannedDump
+    from dumpsim.modes.variants import dumping_devices, smaller
+
+    text, profile = asked.request.text, asked.profile
+    device_id = next(iter(dumping_devices(text, environment, profile, _DEVICES)), 0)
+    return PlannedDump(
+        info,
+        profile,
+        asked.request,
+        smaller=smaller(text, environment, profile, device_id=device_id),
+        devices=dumping_devices(text, environment, profile, _DEVICES),
+    )
 
 
 def _arm(session: "Session", environment: Mapping[str, str], path: str | None) -> "ExceptionDump | None":
@@ -187,7 +209,7 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
     from dumpsim.dump.scene import LITE, LITE_OFF
 
     if not isinstance(config, Mapping) or not isinstance(config.get("dump", {}), Mapping):
-        raise ScriptTypeError(f"{config!r} is no dict", where="aclinit_config", allowed=("dict",))
+        raise ScriptTypeError(f"{config!r} is not a dict", where="aclinit_config", allowed=("dict",))
     others = [key for key in config if key != "dump"] + [key for key in config.get("dump", {}) if key != "dump_scene"]
     if others:
         raise UnsupportedError(f"{others[0]!r}", where="aclinit_config", allowed=("dump", "dump.dump_scene"))

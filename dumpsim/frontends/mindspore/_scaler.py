@@ -45,7 +45,7 @@ class DynamicLossScaler:
 
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int) -> None:
         if isinstance(scale_value, bool) or not isinstance(scale_value, (int, float)):
-            raise ScriptTypeError(f"the scale {scale_value!r} is no number", where="DynamicLossScaler(scale_value)")
+            raise ScriptTypeError(f"the scale {scale_value!r} is not a number", where="DynamicLossScaler(scale_value)")
         if scale_value < 1.0:
             raise ScriptValueError(
                 f"The argument 'scale_value' must be > 1, but got {scale_value}", where="DynamicLossScaler"

@@ -9,6 +9,7 @@ from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.nn.wrap._accumulation import _TrainGradAccuStepCell
 
 __all__ = [
     "DynamicLossScaleManager",
@@ -260,7 +261,7 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
     UnsupportedError
         For "auto", which casts operator by operator.
     ScriptTypeError, ScriptValueError
-        For what is no cell, and for other levels and types.
+        For what is not a cell, and for other levels and types.
     """
     if not isinstance(network, nn.Cell):
         raise ScriptTypeError(f"For amp_level '{amp_level}', the network type should be Cell.")
@@ -317,7 +318,7 @@ def custom_mixed_precision(
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For what is no cell, no list or two of them, and for another type.
+        For what is not a cell, no list or two of them, and for another type.
     """
     if not isinstance(network, nn.Cell):
         raise ScriptTypeError("The network type should be Cell.")
@@ -334,6 +335,11 @@ def custom_mixed_precision(
     network.to_float(dtype)
     _keep_float32(network, tuple(black_list), dtype)
     return _OutputTo32(network)
+
+
+def _accumulates(network: nn.Cell) -> bool:
+    """Whether a cell in a network takes its batch in parts and has its gradients accumulated."""
+    return any(isinstance(cell, nn.GradAccumulationCell) for _, cell in network.cells_and_names())
 
 
 def build_train_network(
@@ -392,12 +398,20 @@ def build_train_network(
     update = None if manager is None else manager.get_update_cell()
     if update is None:
         scale = None if manager is None else manager.get_loss_scale()
+        if _accumulates(network):
+            return _TrainGradAccuStepCell(network, optimizer).set_train()
         step: nn.Cell = nn.TrainOneStepCell(network, optimizer, scale)
         return step.set_train()
     if get_context("device_target") == "CPU":
         raise ScriptValueError(
             "Only `loss_scale_manager=None` or `loss_scale_manager=FixedLossScaleManager(drop_overflow_update=False)`"
             "are supported on device `CPU`. "
+        )
+    if _accumulates(network):
+        raise UnsupportedError(
+            "accumulated gradients with a loss scale that changes are not emulated",
+            where="build_train_network.loss_scale_manager",
+            allowed=("None", "FixedLossScaleManager(drop_overflow_update=False)"),
         )
     step = nn.TrainOneStepWithLossScaleCell(network, optimizer, update)
     return step.set_train()

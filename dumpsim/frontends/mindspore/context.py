@@ -78,7 +78,7 @@ def get_context(attr_key: str) -> Any:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a key that is no string or is not known, with MindSpore's text.
+        For a key that is not a string or is not known, with MindSpore's text.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def _set_print_file_path(value: Any) -> None:
 
 
 def _print_file(path: str) -> str:
-    """A path for the file of Print: a file that is there keeps its name, the new one gets the time behind its own.
+    """A path for the file of Print: a file that is there keeps its name, the new one gets the time after its own.
 
     Raises
     ------

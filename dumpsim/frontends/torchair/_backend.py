@@ -9,9 +9,11 @@ from torch._dynamo.backends.common import aot_autograd
 
 from dumpsim.frontends.torchair._compiled import Compiled
 from dumpsim.frontends.torchair._convert import Converter
-from dumpsim.frontends.torchair._dispatch import attention_of, whole_operators
+from dumpsim.frontends.torchair._dispatch import attention_of, vendor_shapes, whole_operators
 from dumpsim.frontends.torchair._dumping import initialise, load
+from dumpsim.frontends.torchair._fold import folds
 from dumpsim.frontends.torchair._fx import prepared
+from dumpsim.frontends.torchair._limits import check
 from dumpsim.frontends.torchair._state import state
 from dumpsim.frontends.torchair._table import plain_type, rule
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
@@ -36,6 +38,8 @@ def get_npu_backend(
         Decompositions that are applied while a graph is captured.
     """
     config = CompilerConfig() if compiler_config is None else compiler_config
+    if config.dump_config.enable_dump:
+        state().expect_graphs()
     return partial(_npu_backend, compiler_config=config, decompositions=custom_decompositions or {})
 
 
@@ -43,7 +47,7 @@ def _npu_backend(
     module: fx.GraphModule, inputs: Sequence[Any], *, compiler_config: Any, decompositions: Any, **ignored: Any
 ) -> Callable[..., Any]:
     """Compile a graph of Dynamo."""
-    compiler = get_compiler(compiler_config)
+    compiler = _boxed(get_compiler(compiler_config))
     keep = bool(_option(compiler_config, "experimental_config", "keep_inference_input_mutations", True))
     made = aot_autograd(
         fw_compiler=compiler,
@@ -52,8 +56,23 @@ def _npu_backend(
         keep_inference_input_mutations=keep,
     )
     choices = state().choices
-    with whole_operators(choices.dispatch), attention_of(choices.attention):
+    with whole_operators(choices.dispatch), attention_of(choices.attention), vendor_shapes():
         compiled: Callable[..., Any] = made(module, inputs)
+    return compiled
+
+
+def _boxed(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiler whose functions take their arguments in a list, as AOTAutograd wants them."""
+
+    def compiled(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        function = compiler(module, inputs)
+
+        def boxed(arguments: list[Any]) -> Any:
+            return function(*arguments)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]
+        return boxed
+
     return compiled
 
 
@@ -72,6 +91,7 @@ def _compile(module: fx.GraphModule, inputs: Sequence[Any], *, config: Any) -> C
         return saved
     graph = prepared(module, noop=bool(_option(config, "experimental_config", "remove_noop_ops", True)))
     marks = attributes_of(graph)
+    check(config, own.session)
     initialise(config)
     converter = Converter(
         name,
@@ -83,8 +103,9 @@ def _compile(module: fx.GraphModule, inputs: Sequence[Any], *, config: Any) -> C
     converter.convert(graph, module)
     own.graphs.append(converter.graph)
     dump_graph(config, "optimized", name, converter.graph.nodes)
-    load(config, name, [(node.type, node.attrs) for node in converter.graph.nodes])
-    return Compiled(own, converter, converter.values)
+    found = folds(converter.graph)
+    load(config, name, [(node.type, node.attrs) for node in converter.graph.nodes], keeps=bool(found))
+    return Compiled(own, converter, converter.values, {} if config.dump_config.quant_dumpable.value == "1" else found)
 
 
 def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any] | None:
@@ -96,7 +117,11 @@ def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any]
         return module
     if config.mode.value == "max-autotune":
         return None
-    return save_nodes(module, config.dump_config) if config.dump_config.enable_dump else module
+    if not config.dump_config.enable_dump:
+        return module
+    if config.dump_config.data_dump_stage.value == "optimized":
+        prepared(module, noop=bool(_option(config, "experimental_config", "remove_noop_ops", True)))
+    return save_nodes(module, config.dump_config)
 
 
 def _is_supported(target: Any) -> bool:

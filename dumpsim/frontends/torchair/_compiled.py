@@ -1,8 +1,8 @@
 """A compiled graph as torch calls it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from dumpsim.core.options import CompileOptions
 from dumpsim.frontends.torchair._convert import Converter, ViewOfInput
-from dumpsim.frontends.torchair._extents import extents
+from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import GeGraph
 from dumpsim.frontends.torchair._lower import array_of, lower, tensor_of
 from dumpsim.frontends.torchair._state import TorchAir
@@ -44,6 +44,13 @@ class _Same:
     def take(self, count: int) -> None: ...
 
 
+class _Sized(NamedTuple):
+    """What a graph is for sizes of its symbols."""
+
+    program: Program
+    makers: list[Callable[[Sequence[Any], Sequence[Any]], Any]]
+
+
 class Compiled:
     """Runs a graph on the emulated device.
 
@@ -54,16 +61,20 @@ class Compiled:
         Has converted the graph.
     results : sequence
         What torch knows of the captured graph's results.
+    folded : mapping of str to str
+        Operators that another one computes.
     """
 
-    def __init__(self, own: TorchAir, converter: Converter, results: Sequence[Any]) -> None:
+    def __init__(self, own: TorchAir, converter: Converter, results: Sequence[Any], folded: Mapping[str, str]) -> None:
         self.graph: GeGraph = converter.graph
         self._own = own
+        self._folded = folded
         self._inputs = converter.inputs
         self._kept = converter.kept
         self._results = converter.results
         self._values = list(results)
-        self._programs: dict[tuple[int, ...], Program] = {}
+        self._programs: dict[tuple[int, ...], _Sized] = {}
+        self._arrays: dict[int, tuple[int, Any]] = {}  # of arguments that are weights, with their addresses
         self._numbers: Any = None
         self._symbols = self._symbols_of(self._inputs)
         if not self._symbols:
@@ -89,47 +100,65 @@ class Compiled:
             for name, (at, dim) in self._symbols.items()
         }
         session = self._own.session
-        program = self._program(sizes)
-        made = session.execute(program, [_input(arguments[at], self._inputs[at]) for at in self._kept])
+        program, makers = self._program(sizes)
+        made = session.execute(program, [self._input(arguments[at], at) for at in self._kept])
         tensors = [tensor_of(np.asarray(one)) for one in made]
         for output, index in self.graph.writes.items():
             arguments[self._kept[index]].copy_(tensors[output])
-        return tuple(
-            self._result(one, value, tensors, arguments, sizes)
-            for one, value in zip(self._results, self._values, strict=True)
-        )
+        return tuple(maker(tensors, arguments) for maker in makers)
 
-    def _result(self, one: Any, value: Any, tensors: Sequence[Any], arguments: Sequence[Any], sizes: Any) -> Any:
+    def _input(self, value: Any, at: int) -> Any:
+        """An argument as the session takes it; a weight that stays where it is gives the same array in every run."""
+        if not isinstance(value, torch.Tensor):
+            known = self._inputs[at]
+            return np.asarray(value, dtype=np.int64 if isinstance(known, (int, torch.SymInt)) else np.float64)
+        if type(value) is not torch.nn.Parameter or not value.is_contiguous():
+            return array_of(value)
+        address = value.data_ptr()
+        found = self._arrays.get(at)
+        if found is None or found[0] != address or found[1].shape != value.shape:
+            found = self._arrays[at] = address, array_of(value)
+        return found[1]
+
+    def _makers(self, sizes: dict[str, int]) -> list[Callable[[Sequence[Any], Sequence[Any]], Any]]:
+        """What makes each result of the graph's outputs and the arguments."""
+        return [self._maker(one, value, sizes) for one, value in zip(self._results, self._values, strict=True)]
+
+    def _maker(self, one: Any, value: Any, sizes: dict[str, int]) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         if isinstance(one, ViewOfInput):
-            source = arguments[one.index]
-            shape, strides = extents(value.shape, sizes), extents(value.stride(), sizes)
-            return torch.as_strided(source, shape, strides, extents((value.storage_offset(),), sizes)[0])
+            shape, strides = extents(value.shape, sizes), self.graph.strides.of(value, sizes)
+            start = extent(value.storage_offset(), sizes)
+            return lambda made, arguments: torch.as_strided(arguments[one.index], shape, strides, start)
         if isinstance(one, bool) or not isinstance(one, int) or not isinstance(value, torch.Tensor):
-            return extents((one,), sizes)[0] if isinstance(one, torch.SymInt) else one
-        made = tensors[one]
-        wanted = extents(value.stride(), sizes)
-        if made.stride() != wanted and 0 not in wanted and made.numel():
-            made = torch.empty_strided(made.shape, wanted, dtype=made.dtype).copy_(made)
-        return made
+            known = extent(one, sizes) if isinstance(one, torch.SymInt) else one
+            return lambda made, arguments: known
+        shape, strides = extents(value.shape, sizes), self.graph.strides.of(value, sizes)
+        sample = torch.empty(shape, device="meta")
+        if sample.stride() == strides or 0 in strides or not sample.numel():
+            return lambda made, arguments: made[one]
+        if torch.empty_strided(shape, strides, device="meta").is_contiguous():  # an extent of 1 has another stride
+            return lambda made, arguments: made[one].as_strided(shape, strides)
+        return lambda made, arguments: torch.empty_strided(shape, strides, dtype=made[one].dtype).copy_(made[one])
 
-    def _program(self, sizes: dict[str, int]) -> Program:
-        """The program for sizes of the symbols."""
+    def _program(self, sizes: dict[str, int]) -> "_Sized":
+        """The program for sizes of the symbols, and what makes the results of its outputs."""
         key = tuple(sizes.values())
         found = self._programs.get(key)
         if found is not None:
             return found
         session = self._own.session
         if len(self._programs) >= _SHAPES:
-            session.release(self._programs.pop(next(iter(self._programs))))
+            session.release(self._programs.pop(next(iter(self._programs))).program)
         options = self._options()
         numbers = session.ids if self._numbers is None else self._numbers
         with _disable_current_modes(), torch.no_grad():  # a capture may be under way
-            program = compile_graph(lower(self.graph, sizes), numbers, _unknown, options)
+            program = compile_graph(lower(self.graph, sizes, self._folded), numbers, _unknown, options)
+            made = _Sized(program, self._makers(sizes))
         root = program.kernel_graphs[0]
         self._numbers = self._numbers or _Same(root.graph_id, root.model_id)
         session.compile(program, options)
-        self._programs[key] = program
-        return program
+        self._programs[key] = made
+        return made
 
     def _options(self) -> CompileOptions:
         session = self._own.session
@@ -141,13 +170,6 @@ class Compiled:
             ge_graph=session.ge_graphs.mode,
             ge_level=session.ge_graphs.level,
         )
-
-
-def _input(value: Any, known: Any) -> Any:
-    """An argument as the session takes it."""
-    if isinstance(value, torch.Tensor):
-        return array_of(value)
-    return np.asarray(value, dtype=np.int64 if isinstance(known, (int, torch.SymInt)) else np.float64)
 
 
 def _unknown(op_type: str) -> Any:

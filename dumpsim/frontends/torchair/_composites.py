@@ -1,12 +1,13 @@
 """Words of the rules that make several nodes, by the operator that they stand for. [spec aten 9.4]"""
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dumpsim.frontends.torchair._ge import Ref
+from dumpsim.frontends.torchair._ge import Ref, SymbolList
 from dumpsim.frontends.torchair._refusals import Refused
 
 if TYPE_CHECKING:
@@ -43,6 +44,24 @@ def rounded(m: "Maker", values: Sequence[Ref], mode: int) -> list[Ref]:
     floats = [one for one in values if m.type_of(one).is_floating_point]
     made = iter(m.outputs("ForeachRoundOffNumber", max(len(floats), 1), *floats, fill) if floats or mode == 7 else ())
     return [next(made) if one in floats else m.op("ZerosLike", one) if mode == 7 else one for one in values]
+
+
+def added_product(m: "Maker", bias: Ref, left: Ref, right: Ref, beta: float, alpha: float) -> Ref:
+    """A product and an addend; a vector of a half type is the product's own bias."""
+    left, right, bias = (m.as_out(one) for one in (left, right, bias))
+    times, share = m.as_out(alpha), m.as_out(beta)
+    if alpha == 0:
+        return m.op("Mul", bias, share)
+    attrs: dict[str, Any] = {"offset_x": 0, "transpose_x1": False, "transpose_x2": False}
+    shape = m.shape_of(bias)
+    row = len(shape) == 1 or (len(shape) == 2 and shape[0] == 1 and shape[1] == m.shape_of(right)[1])
+    if row and m.type_of(bias) in _HALVES:
+        own = bias if beta == 1 else m.op("Mul", bias, share)
+        return m.op("MatMulV2", left if alpha == 1 else m.op("Mul", left, times), right, own, None, **attrs)
+    made = m.op("Mul", m.op("MatMulV2", left, right, None, None, **attrs), times)
+    if beta == 0:
+        return made
+    return m.op("Add", made, bias) if beta == 1 else m.op("AxpyV2", made, bias, share)
 
 
 # ---------------------------------------------------------------------------------------------------------- reductions
@@ -138,7 +157,7 @@ def _top(end: Any) -> Any:
 
 
 def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, step: int) -> Ref:
-    """A tensor with a slice of it taken from another: what is before, the part, what is behind."""
+    """A tensor with a slice of it taken from another: what is before, the part, what is after it."""
     extent = m.shape_of(value)[dim]
     begin = 0 if start is None else start
     if begin == 0 and _top(end) == _INT32_MAX and step == 1:
@@ -149,8 +168,57 @@ def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, s
     if isinstance(top, int) and top < 0:
         top += extent
     before = _slice(m, value, 0, begin, dim, 1)
-    behind = _slice(m, value, top, _INT32_MAX, dim, 1)
-    return m.op("ConcatV2", before, part, behind, dim, N=3)
+    after = _slice(m, value, top, _INT32_MAX, dim, 1)
+    return m.op("ConcatV2", before, part, after, dim, N=3)
+
+
+def sliced_gradient(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end: Any, step: Any) -> Ref:
+    """The gradient of a slice: zeros before and after, or scattered where the slice has gaps."""
+    if isinstance(start, int) and isinstance(end, int) and (start, end, step) == (0, sys.maxsize, 1):
+        return grad
+    if step == 1:
+        return _between_zeros(m, grad, sizes, dim, start, end)
+    if isinstance(end, int) and not isinstance(sizes, SymbolList):
+        end = min(end, sizes[dim])
+        end += sizes[dim] if end < 0 else 0
+    whole = m.as_type(sizes.pack, torch.int32) if isinstance(sizes, SymbolList) else m.const(sizes, torch.int32)
+    first, limit, delta = (m.as_type(one, torch.int32) for one in (start, end, step))
+    made = m.op("Fill", whole, m.const(0.0, m.type_of(grad)))
+    if isinstance(sizes, SymbolList) or isinstance(end, Ref):
+        limit = m.op("Minimum", m.picked(whole, dim), limit)
+    places = m.op("Range", first, limit, delta)
+    if m.rank(grad) > 1:
+        wide = m.op("Unsqueeze", places, axes=m.other_dims(m.rank(grad), dim))
+        places = m.op("Expand", wide, m.op("Shape", grad, dtype=torch.int32))
+    return m.op("ScatterElements", made, places, grad, axis=dim, reduction="none")
+
+
+def _between_zeros(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end: Any) -> Ref:
+    """A tensor with zeros before and after, along a dimension."""
+    if isinstance(start, int) and isinstance(end, int) and not isinstance(sizes, SymbolList):
+        extent = sizes[dim]
+        first, last = (extent if one >= extent else one % extent for one in (start, end))
+        first = min(first, last)
+        before = _zeros(m, [*sizes[:dim], first, *sizes[dim + 1 :]])
+        after = _zeros(m, [*sizes[:dim], max(extent - last, 0), *sizes[dim + 1 :]])
+        return m.op("ConcatV2", before, grad, after, dim, N=3)
+    shape = sizes.pack if isinstance(sizes, SymbolList) else m.const(sizes)
+    extent = m.picked(shape, dim)
+    ends = []
+    for one in (start, end):
+        far = m.op("GreaterEqual", one, extent)
+        ends.append(m.op("SelectV2", far, extent, m.op("FloorMod", one, extent)))
+    parts = []
+    for low, high in ((0, m.op("Minimum", *ends)), (ends[1], extent)):
+        size = m.op("Maximum", m.op("Sub", high, low), 0)
+        found = [size if at == dim else m.picked(shape, at) for at in range(m.rank(grad))]
+        parts.append(_zeros(m, m.op("Pack", *found, N=len(found), axis=0)))
+    return m.op("ConcatV2", parts[0], grad, parts[1], dim, N=3)
+
+
+def _zeros(m: "Maker", shape: Any) -> Ref:
+    zero = m.op("Cast", 0.0, dst_type=m.out.dtype)
+    return m.op("Fill", shape, zero)
 
 
 def strided(m: "Maker", value: Ref, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Ref:
@@ -193,10 +261,12 @@ def uniform(m: "Maker", shape: Ref, low: float, high: float) -> Ref:
     return m.op("Sub", m.op("Mul", made, second), lower)
 
 
-def dropped(m: "Maker", value: Ref, share: float, zero: Ref, shape: Ref) -> tuple[Ref, Ref]:
+def dropped(m: "Maker", value: Ref, share: float) -> tuple[Ref, Ref]:
     """Dropout: a mask of bits, and the numbers that it keeps."""
+    keep = m.const(1.0 - share, m.type_of(value))
+    shape = m.op("Shape", value, dtype=torch.int32)
     seed, offset = m.seeds
-    keep = m.as_out(1.0 - share)
+    zero = m.const(0)
     counter = m.op("ConcatV2", 0, offset, 0, N=2)
     mask = m.op("StatelessDropOutGenMask", shape, keep, seed, zero, counter)
     return m.op("DropOutDoMask", value, mask, keep), mask
@@ -218,8 +288,8 @@ def _lowered(m: "Maker", value: Ref, like: Ref) -> Ref:
     return value if added is None else m.op("Squeeze", value, axis=added)
 
 
-def _per_channel(m: "Maker", shape: Ref, number: float) -> Ref:
-    return m.op("Fill", m.picked(shape, 1), m.op("Cast", number, dst_type=torch.float32))
+def _per_channel(m: "Maker", shape: Ref, number: float, like: Ref) -> Ref:
+    return m.op("Fill", m.picked(shape, 1), m.op("Cast", number, dst_type=m.type_of(like)))
 
 
 def batch_norm(
@@ -227,8 +297,8 @@ def batch_norm(
 ) -> list[Ref]:
     """Batch normalisation in training; the running statistics are results."""
     shape = m.op("Shape", value, dtype=torch.int32)
-    scale = _per_channel(m, shape, 1.0) if weight is None else weight
-    offset = _per_channel(m, shape, 0.0) if bias is None else bias
+    scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
+    offset = _per_channel(m, shape, 0.0, value) if bias is None else bias
     moved = m.op("TensorMove", mean), m.op("TensorMove", variance)
     layout = f"0:{_image(m, value)}"
     attrs: dict[str, Any] = {"epsilon": eps, "is_training": True, "momentum": momentum}
@@ -242,9 +312,9 @@ def batch_norm_infer(
     """Batch normalisation by running statistics; those of the batch are empty."""
     rank = m.rank(value)
     shape = m.op("Shape", value, dtype=torch.int32)
-    scale = _per_channel(m, shape, 1.0) if weight is None else weight
-    offset = _per_channel(m, shape, 0.0) if bias is None else bias
-    empty = m.op("Fill", [0], m.op("Cast", 0.0, dst_type=torch.float32))
+    scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
+    offset = _per_channel(m, shape, 0.0, value) if bias is None else bias
+    empty = m.op("Fill", [0], m.op("Cast", 0.0, dst_type=m.type_of(value)))
     if rank > 4:
         extents = [m.picked(shape, at) for at in range(3)]
         flat = m.op("Reshape", value, m.op("Pack", *extents, -1, N=4, axis=0), axis=0, num_axes=-1)
@@ -268,7 +338,7 @@ def batch_norm_backward(
 ) -> tuple[Ref, Ref, Ref]:
     """The gradient of batch normalisation, in the parts that GE's library has."""
     shape = m.op("Shape", value, dtype=torch.int32)
-    scale = _per_channel(m, shape, 1.0) if weight is None else weight
+    scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
     layout = _image(m, value)
     kind = "BN3DTrainingUpdateGrad" if layout == "NCDHW" else "BNTrainingUpdateGrad"
     x, dy = _raised(m, value), _raised(m, grad)
@@ -280,6 +350,29 @@ def batch_norm_backward(
     else:
         made = m.op("BNInferGrad", dy, scale, running_variance, epsilon=eps, li=layout, lo=layout)
     return _lowered(m, made, value), update, update[1]
+
+
+def batch_norm_backward_elemt(
+    m: "Maker",
+    grad: Ref,
+    value: Ref,
+    mean: Ref,
+    inverse: Ref,
+    weight: Ref,
+    sum_grad: Ref,
+    sum_product: Ref,
+    count: Ref,
+) -> Ref:
+    """The gradient of batch normalisation whose sums were taken over all ranks."""
+    m.four_dims(grad)
+    total = m.op("ReduceSum", count, list(range(m.rank(count))), keep_dims=False)
+    means = [m.op("RealDiv", one, total) for one in (sum_grad, sum_product)]
+    shape = m.op("Shape", value, dtype=torch.int32)
+    wide = []
+    for one in (mean, inverse, weight, *means):
+        raised = m.op("Unsqueeze", m.op("Unsqueeze", one, axes=[0]), axes=[2, 3])
+        wide.append(m.op("BroadcastTo", raised, shape))
+    return m.op("SyncBatchNormBackwardElemt", grad, value, *wide, li="NCHW", lo="NCHW")
 
 
 def group_norm_backward(
@@ -321,144 +414,7 @@ def group_norm_backward(
     return dx, dscale, m.op("ReduceSum", dy, [0, 2], keep_dims=False)
 
 
-# ------------------------------------------------------------------------------------------------- convolution, pooling
-def convolution(
-    m: "Maker",
-    value: Ref,
-    weight: Ref,
-    bias: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> Ref:
-    """A convolution, over one dimension as over two."""
-    if m.rank(value) == 3:
-        x, w = m.op("Unsqueeze", value, axes=[2]), m.op("Unsqueeze", weight, axes=[2])
-        made = _convolve(m, x, w, bias, [1, *stride], [0, *padding], [1, *dilation], groups)
-        return m.op("Squeeze", made, axis=[2])
-    if not transposed:
-        return _convolve(m, value, weight, bias, stride, padding, dilation, groups)
-    flat = len(stride) == 2
-    size = _transposed_size(m, value, weight, stride, padding, dilation, output_padding, groups) if flat else None
-    if size is None:
-        size = m.op("Pack", *[m.const(one, torch.int32) for one in m.out.shape], N=len(m.out.shape), axis=0)
-    layout = "NCHW" if flat else "NCDHW"
-    inputs = [f"1:{layout}", f"2:{layout}"]
-    return m.op(
-        "Conv2DTranspose" if flat else "Conv3DTranspose",
-        size,
-        value,
-        weight,
-        bias,
-        strides=[1, 1, *stride],
-        pads=m.twice(padding),
-        dilations=[1, 1, *dilation],
-        groups=groups,
-        data_format=layout,
-        output_padding=[0, 0, *output_padding],
-        offset_x=0,
-        li=",".join(["0:ND", "3:ND", *inputs] if bias is not None else ["0:ND", *inputs]),
-        lo=f"0:{layout}",
-    )
-
-
-def _convolve(
-    m: "Maker",
-    value: Ref,
-    weight: Ref,
-    bias: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> Ref:
-    layout = "NCHW" if len(stride) == 2 else "NCDHW"
-    return m.op(
-        "Conv2D" if layout == "NCHW" else "Conv3D",
-        value,
-        weight,
-        bias,
-        strides=[1, 1, *stride],
-        pads=m.twice(padding),
-        dilations=[1, 1, *dilation],
-        groups=groups,
-        data_format=layout,
-        offset_x=0,
-        li=layout,
-        lo=layout,
-    )
-
-
-def _transposed_size(
-    m: "Maker",
-    value: Ref,
-    weight: Ref,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    output_padding: Sequence[int],
-    groups: int,
-) -> Ref:
-    """The shape of a transposed convolution's result, found by nodes."""
-    shape = m.op("Shape", value, dtype=torch.int32)
-    batch, *extents = (m.picked(shape, at) for at in (0, 2, 3))
-    kernel = m.op("Shape", weight, dtype=torch.int32)
-    channels = m.op("Mul", m.picked(kernel, 1), groups)
-    sizes = [m.picked(kernel, at) for at in (2, 3)]
-    found = [batch, channels]
-    for at, extent in enumerate(extents):
-        steps = m.op("Mul", m.op("Sub", extent, 1), stride[at])
-        reach = m.op("Mul", dilation[at], m.op("Sub", sizes[at], 1))
-        found.append(m.op("Add", m.op("Add", steps, reach), output_padding[at] + 1 - 2 * padding[at]))
-    return m.op("Pack", *[m.op("Cast", one, dst_type=torch.int32) for one in found], N=4, axis=0)
-
-
-def convolution_backward(
-    m: "Maker",
-    grad: Ref,
-    value: Ref,
-    weight: Ref,
-    bias_sizes: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    groups: int,
-    mask: Sequence[bool],
-) -> tuple[Any, Any, Any]:
-    """The gradients of a convolution by its input, its weight and its bias."""
-    line = m.rank(value) == 3
-    x, w, dy = (m.op("Unsqueeze", one, axes=[2]) for one in (value, weight, grad)) if line else (value, weight, grad)
-    rank = 4 if line else m.rank(value)
-    layout = "NCHW" if rank == 4 else "NCDHW"
-    suffix = "2D" if rank == 4 else "3D"
-    attrs: dict[str, Any] = {
-        "strides": [1, 1, *([1] if line else []), *stride],
-        "pads": m.twice([*([0] if line else []), *padding]),
-        "dilations": [1, 1, *([1] if line else []), *dilation],
-        "groups": groups,
-        "data_format": layout,
-    }
-    made: list[Any] = [None, None, None]
-    if mask[0]:
-        size = m.op("Shape", x, dtype=torch.int32) if line else m.const(m.shape_of(value))
-        formats = f"0:ND,1:{layout},2:{layout}"
-        made[0] = m.op(f"Conv{suffix}BackpropInput", size, w, dy, **attrs, li=formats, lo=layout)
-    if mask[1]:
-        formats = f"1:ND,0:{layout},2:{layout}"
-        size = m.op("Shape", w, dtype=torch.int32)
-        made[1] = m.op(f"Conv{suffix}BackpropFilter", x, size, dy, **attrs, li=formats, lo=layout)
-    if mask[2]:
-        flat = m.op("FlattenV2", dy, axis=2, end_axis=-1)
-        made[2] = m.op("ReduceSum", flat, [0, 2], keep_dims=False)
-    if line:
-        made[:2] = [None if one is None else m.op("Squeeze", one, axis=[2]) for one in made[:2]]
-    return made[0], made[1], made[2]
-
-
+# ------------------------------------------------------------------------------------------------------------- pooling
 def pooled(m: "Maker", kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> dict[str, Any]:
     """The attributes of a pooling with indices."""
     return {
@@ -488,6 +444,20 @@ def bagged(
         "include_last_offset": include_last_offset,
         "padding_idx": padding_idx,
     }
+
+
+# -------------------------------------------------------------------------------------------------------- quantisation
+def quantized(m: "Maker", value: Ref, scales: Ref, offsets: Ref | None, dtype: int, axis: int, divides: bool) -> Ref:
+    """A tensor as whole numbers: divided by scales along an axis, or multiplied by them."""
+    if not divides:
+        attrs = {"axis": min(axis, -1), "dst_type": m.out.dtype, "round_mode": "round", "sqrt_mode": False}
+        return m.op("AscendQuantV2", value, scales, offsets, **attrs)
+    rank = m.rank(value)
+    axis = axis + rank if axis < 0 else axis
+    others = m.other_dims(rank, axis)
+    wide = None if offsets is None else m.op("Unsqueeze", offsets, axes=others)
+    kind = {torch.int8: "torch.qint8", torch.uint8: "torch.quint8", torch.int32: "torch.qint32"}[m.out.dtype]
+    return m.op("Quantize", value, m.op("Unsqueeze", scales, axes=others), wide, axis=axis, dtype=kind)
 
 
 # ------------------------------------------------------------------------------------------------------------- complex

@@ -1,19 +1,19 @@
 """From a captured graph of torch to the graph that GE is given. [spec aten 9.2-9.9]"""
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import torch
 from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from dumpsim.frontends.torchair._ge import FxCall, GeGraph, Ref
+from dumpsim.frontends.torchair._calls import bound, iterate, name_of, provenance, written
+from dumpsim.frontends.torchair._ge import FxCall, GeGraph, GeOutput, Ref, SymbolList
 from dumpsim.frontends.torchair._maker import Maker, run_rule
 from dumpsim.frontends.torchair._refusals import Refused, refusal
 from dumpsim.frontends.torchair._result import references
+from dumpsim.frontends.torchair._strides import Strides
 from dumpsim.frontends.torchair._table import fallback, plain_type, rule
 from dumpsim.frontends.torchair._views import Deferred, Views
 
@@ -31,8 +31,14 @@ _IDLE = frozenset(
         "aten.native_layer_norm_backward.default",
     }
 )
-_MODULE = re.compile(r"^L\['\w+'\]\.?")
-_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A tensor that the captured graph holds: a Const where an operator takes it."""
+
+    value: torch.Tensor
+    known: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ class Converter:
         self.results: list[Any] = []  # a number of NetOutput's input, `ViewOfInput`, or a value of Python
         self.inputs: list[Any] = []
         self.values: list[Any] = []  # what torch knows of the results
-        self._views = Views(self.graph)
+        self._views = Views(self.graph, strict=strict)
         self._defers = view_optimize
         self._strict = strict
         self._extended = extended
@@ -104,10 +110,11 @@ class Converter:
     def capture(self, graph: fx.Graph, owner: torch.nn.Module | None = None) -> None:
         """Make the nodes, without what Python does after the conversion."""
         environment: dict[fx.Node, Any] = {}
+        self.graph.strides = Strides(graph.nodes)
         for node in graph.nodes:
             before = len(self.graph.nodes)
             call = FxCall(name=node.name, target=str(node.target), op=node.op, function=node.target)
-            _provenance(call, node)
+            provenance(call, node)
             self.graph.calls.append(call)
             number = len(self.graph.calls) - 1
             if node.op == "placeholder":
@@ -147,15 +154,13 @@ class Converter:
         return made
 
     def _attribute(self, owner: torch.nn.Module | None, node: fx.Node) -> Any:
-        """A tensor that the captured graph holds: a Const."""
+        """A tensor that the captured graph holds."""
         value: Any = owner
         for part in str(node.target).split("."):
             value = getattr(value, part)
         if not isinstance(value, torch.Tensor):
             return value
-        made = self.graph.const(value)
-        self._known[made.node.name, 0] = node.meta.get("val", value)
-        return made
+        return Held(value, node.meta.get("val", value))
 
     # --------------------------------------------------------------------------------------------------- operators
     def call(self, call: FxCall, arguments: Sequence[Any], keywords: dict[str, Any], value: Any) -> Any:
@@ -167,6 +172,8 @@ class Converter:
         target = name_of(call.function)
         results = list(value) if isinstance(value, (list, tuple)) else [value]
         call.target, call.values = target, tuple(results)
+        arguments = [self._packed(one) for one in arguments]
+        keywords = {key: self._packed(one) for key, one in keywords.items()}
         if self._defers and target in _DEFERRED and isinstance(value, torch.Tensor):
             view = self._views.defer(arguments[0], call.function, arguments[1:], keywords, value)
             if view is not None:
@@ -174,9 +181,11 @@ class Converter:
                 return view
         given = arguments, keywords
         arguments, keywords = self._materialized((list(arguments), keywords))
+        empty = _empty(results, strict=self._strict)
+        if empty is None:
+            arguments, keywords = self._constant((arguments, keywords))
         call.arguments, call.keywords = tuple(arguments), keywords
         call.seen = self._seen((call.arguments, call.keywords), given)
-        empty = _empty(results, strict=self._strict)
         if empty is not None:
             made = [self._stand_in(one) for one in empty]
         else:
@@ -186,10 +195,35 @@ class Converter:
             self._learn(one, known)
         return made if isinstance(value, (list, tuple)) else made[0] if made else None
 
+    def _packed(self, what: Any) -> Any:
+        """The same with nodes for lists of symbols, whether an operator will take them or not. [spec aten 9.9]"""
+        if not isinstance(what, (list, tuple)):
+            return what
+        known = [isinstance(one, Ref) and (one.node.name, one.index) in self.graph.symbols for one in what]
+        if any(known) and all(one or isinstance(item, int) for one, item in zip(known, what, strict=True)):
+            return SymbolList(what, self.graph.pack(what, dtype=torch.int64))
+        return [self._packed(one) for one in what] if isinstance(what, list) else tuple(map(self._packed, what))
+
+    def _constant(self, what: Any) -> Any:
+        """The same with Consts for the tensors that the captured graph holds."""
+        if isinstance(what, Held):
+            made = self.graph.const(what.value)
+            self._known[made.node.name, 0] = what.known
+            return made
+        if isinstance(what, SymbolList):
+            return what
+        if isinstance(what, (list, tuple)):
+            return type(what)(self._constant(one) for one in what)
+        if isinstance(what, dict):
+            return {key: self._constant(one) for key, one in what.items()}
+        return what
+
     def _materialized(self, what: Any) -> Any:
         """The same with views made real, in the order of the arguments."""
         if isinstance(what, Deferred):
             return self._views.real(what, self._learn)
+        if isinstance(what, SymbolList):
+            return what
         if isinstance(what, (list, tuple)):
             return type(what)(self._materialized(one) for one in what)
         if isinstance(what, dict):
@@ -215,6 +249,7 @@ class Converter:
             if made.output.shape is None:
                 made.output.dtype, made.output.shape = known.dtype, tuple(known.shape)
         elif isinstance(known, torch.SymInt):
+            made.output.dtype = torch.int64
             self._symbols.setdefault(str(known), made)
             self.graph.symbols[made.node.name, made.index] = known
 
@@ -222,7 +257,8 @@ class Converter:
         self, call: FxCall, target: str, arguments: Sequence[Any], keywords: dict[str, Any], results: list[Any]
     ) -> list[Any]:
         named = bound(call.function, arguments, keywords)
-        maker = Maker(self.graph, target, named, self._value, results, self._generator)
+        given = written(call.function, arguments, keywords)
+        maker = Maker(self.graph, target, named, self._value, results, self._generator, given)
         try:
             made = self._made(maker, call, target, named, arguments)
         except Refused as refused:
@@ -265,14 +301,20 @@ class Converter:
             return self.graph.const(torch.empty(tuple(value.shape), dtype=value.dtype))
 
     def _generator(self) -> tuple[Ref, Ref]:
-        """Seed and offset of random numbers, once a graph."""
+        """Seed and offset of random numbers: one seed a graph, an offset for each operator that draws."""
         if self._seeds is None:
             seed = self.graph.const(0, torch.int64, name="initial_seed")
             offsets = self.graph.add("Data", [], {"index": -1}, name="offset_list")
-            offsets.outputs[0].dtype, offsets.outputs[0].shape = torch.int64, (1,)
-            unpack = self.graph.add("Unpack", [Ref(offsets)], {"num": 1}, name="unpack_generator_offsets")
+            unpack = self.graph.add("Unpack", [Ref(offsets)], {}, name="unpack_generator_offsets", outputs=0)
             self._seeds = seed, Ref(unpack)
-        return self._seeds
+        seed, unpacked = self._seeds
+        node = unpacked.node
+        node.outputs.append(GeOutput())
+        node.attrs["num"] = count = len(node.outputs)
+        data = node.inputs[0]
+        assert data is not None
+        data.output.dtype, data.output.shape = torch.int64, (count,)
+        return seed, unpacked[count - 1]
 
     # ------------------------------------------------------------------------------------------------------ output
     def output(self, results: Any, nodes: Any, graph: fx.Graph) -> None:
@@ -283,9 +325,11 @@ class Converter:
         shared = _storages(graph)
         taken: list[Ref] = []
         for one, origin in zip(flat, origins, strict=True):
-            real = self._materialized(one)
+            real = self._constant(self._materialized(one))
             alias = _alias(origin, shared)
-            if alias is not None:
+            if isinstance(real, Ref) and (real.node.name, real.index) in self.graph.symbols:
+                self.results.append(self.graph.symbols[real.node.name, real.index])
+            elif alias is not None:
                 self.results.append(ViewOfInput(alias))
             elif isinstance(real, Ref):
                 if real not in taken:
@@ -309,11 +353,14 @@ class Converter:
         net.fx = len(self.graph.calls) - 1
         if self.graph.calls:
             self.graph.calls[-1].nodes.append(net)
+        self._pack_symbols()
         used = {one.node.name for node in self.graph.nodes for one in node.inputs if one is not None}
         index, read, spare = 0, self._read(), []
         self.kept: list[int] = []  # which inputs of the captured graph are inputs of GE's
         for node in list(self.graph.of_type("Data")):
-            if node.name == "offset_list":
+            if node.name == "offset_list" or node.name in self.graph.packed:
+                node.attrs["index"] = index
+                index += 1
                 continue
             position = node.attrs["index"]
             if node.name in used:
@@ -328,6 +375,20 @@ class Converter:
                     spare.append(position)
         self.kept += spare
 
+    def _pack_symbols(self) -> None:
+        """Let Data give lists whose numbers are all symbols of the caller. [spec aten 9.9]"""
+        found: dict[tuple[Any, ...], Ref] = {}
+        for pack in [one for one in self.graph.of_type("Pack") if "_inputs_all_sym" in one.attrs]:
+            key = tuple(pack.inputs)
+            if key not in found:
+                data = self.graph.add("Data", [], {"index": -1, "_host_tensor": True})
+                data.outputs[0].dtype, data.outputs[0].shape = torch.int64, (len(key),)
+                self.graph.packed[data.name] = [one for one in pack.inputs if one is not None]
+                found[key] = Ref(data)
+            self.graph.remove(pack)
+            for node in self.graph.nodes:
+                node.inputs = [found[key] if one is not None and one.node is pack else one for one in node.inputs]
+
     def _read(self) -> set[str]:
         """Data that an operator of torch needs, whatever GE takes."""
         return {
@@ -336,38 +397,6 @@ class Converter:
             if name_of(call.function) not in _IDLE and call.nodes
             for one in references((call.arguments, call.keywords))
         }
-
-
-def name_of(function: Any) -> str:
-    """The name of what an FX node calls: ``aten.add.Tensor``, ``operator.add``, ``math.floor``."""
-    if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        return str(function)
-    if not callable(function):
-        return str(function)
-    module = getattr(function, "__module__", "") or ""
-    return f"{module.removeprefix('_')}.{function.__name__}"
-
-
-def bound(function: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by name, defaults where they are missing."""
-    if isinstance(function, torch._ops.OpOverloadPacket):
-        function = getattr(function, function.overloads()[0])
-    if not isinstance(function, torch._ops.OpOverload):
-        return dict(zip("abcd", arguments, strict=False))
-    schema = function._schema.arguments
-    found = {one.name: one.default_value if one.has_default_value() else None for one in schema}
-    found.update({one.name: value for one, value in zip(schema, arguments, strict=False)})
-    found.update(keywords)
-    for one in map(_any, schema):  # a list of one number may be given as a number
-        if isinstance(one.type, torch.ListType) and isinstance(found[one.name], int) and one.N:
-            found[one.name] = [found[one.name]] * one.N
-    found.setdefault("shape", None)
-    found.setdefault("size", None)
-    return found
-
-
-def _any(what: Any) -> Any:
-    return what
 
 
 def _fed(kind: str, tensors: list[Ref]) -> list[Ref]:
@@ -420,23 +449,3 @@ def _alias(origin: Any, storages: dict[int, int]) -> int | None:
     if not isinstance(value, torch.Tensor):
         return None
     return storages.get(value.untyped_storage()._cdata)
-
-
-def _provenance(call: FxCall, node: fx.Node) -> None:
-    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
-    if stack:
-        path, kind = list(stack.values())[-1]
-        call.module = _MODULE.sub("", path)
-        call.kind = kind if isinstance(kind, str) else kind.__name__
-    found = _PLACE.findall(node.meta.get("stack_trace") or "")
-    if found:
-        call.at = f"{PurePath(found[-1][0]).name}:{found[-1][1]}"
-
-
-def iterate(values: Any) -> Iterator[Any]:
-    """The leaves of nested lists."""
-    for one in values.values() if isinstance(values, dict) else values:
-        if isinstance(one, (list, tuple, dict)):
-            yield from iterate(one)
-        else:
-            yield one

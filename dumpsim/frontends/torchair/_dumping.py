@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.core.errors import DumpsimError, ScriptRuntimeError, ScriptValueError
+from dumpsim.analysis.wholefile import write_whole
+from dumpsim.core.errors import DumpsimError, DumpWriteError, ScriptRuntimeError, ScriptValueError
 from dumpsim.frontends.acl.dump import set_dump
 from dumpsim.frontends.torchair.configs.dump_config import world
 from dumpsim.modes.gesteps import check_ge_steps
@@ -99,7 +100,9 @@ def _by_file(engine: _Engine, options: Mapping[str, Any]) -> None:
         ) from error
 
 
-def load(config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> Path | None:
+def load(
+    config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, Any]]] = (), *, keeps: bool = False
+) -> Path | None:
     """Ask for the dump of a graph, just before GE loads it.
 
     Parameters
@@ -108,6 +111,8 @@ def load(config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, A
     graph_name : str
     nodes : iterable of (str, mapping)
         Type and attributes of each node of GE's graph.
+    keeps : bool
+        Whether ``quant_dumpable`` keeps an operator of the graph.
 
     Returns
     -------
@@ -134,17 +139,32 @@ def load(config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, A
             "dump_list": [],
         }
     engine.root["dump_list"].append(entry)
-    if options.quant_dumpable.value == "1":
-        _say(engine, "quant_dumpable has no effect: no pairs of quantise and dequantise are folded here")
+    if options.quant_dumpable.value == "1" and not keeps:
+        text = "no operator before a pair of npu_quantize and npu_anti_quant is in the graph"
+        _say(engine, f"quant_dumpable has no effect: {text}")
     size, rank = world()
     path = Path("ge_dump_data_json").absolute() / f"dump_options_worldsize{size}_rank{rank}_pid{os.getpid()}.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"dump": engine.root}, indent=4))
+    _write(path, json.dumps({"dump": engine.root}, indent=4))
     try:
-        set_dump(path)
+        set_dump(path, known=("quant_dumpable",))
     except DumpsimError as error:  # the vendor logs it
         _say(engine, f"nothing is dumped: {error}")
     return path
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the options file, which another process may read meanwhile.
+
+    Raises
+    ------
+    DumpWriteError
+        Where the working directory takes no files.
+    """
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise DumpWriteError(f"cannot be made: {error.strerror}", where=str(path.parent), code="DS-ARC-010") from error
+    write_whole(str(path), [text.encode()], mode=0o644)
 
 
 def _say(engine: _Engine, text: str) -> None:

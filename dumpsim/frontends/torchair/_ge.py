@@ -1,6 +1,6 @@
 """The graph that GE is given: nodes in the order of their making, named as the real ones. [spec aten 9.2]"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-__all__ = ["GE_NUMBERS", "GE_TYPES", "FxCall", "GeGraph", "GeNode", "GeOutput", "Ref"]
+from dumpsim.frontends.torchair._strides import Strides
+
+__all__ = ["GE_NUMBERS", "GE_TYPES", "FxCall", "GeGraph", "GeNode", "GeOutput", "Ref", "SymbolList"]
 
 # number types of torch: GE's name and number [spec aten 9.4]
 GE_TYPES = MappingProxyType(
@@ -120,6 +122,20 @@ class Ref:
         return f"{self.node.name}:{self.index}"
 
 
+class SymbolList(list[Any]):
+    """A list of numbers with a symbol among them.
+
+    Attributes
+    ----------
+    pack : Ref
+        The node that gives the numbers.
+    """
+
+    def __init__(self, values: Iterable[Any], pack: Ref) -> None:
+        super().__init__(values)
+        self.pack = pack
+
+
 @dataclass(slots=True, eq=False)
 class FxCall:
     """An operator of the captured graph, and the nodes that were made of it.
@@ -172,6 +188,10 @@ class GeGraph:
         Outputs that are numbers of torch's symbols, with what torch knows of them.
     spare : list of GeNode
         Data that GE takes out, and that torch's operators need.
+    strides : Strides
+        Of the captured graph's tensors in eager torch.
+    packed : dict
+        Data that stand for a list of symbols, by name: the Data of the symbols.
 
     Examples
     --------
@@ -188,6 +208,8 @@ class GeGraph:
         self.writes: dict[int, int] = {}
         self.symbols: dict[tuple[str, int], Any] = {}
         self.spare: list[GeNode] = []
+        self.strides = Strides(())
+        self.packed: dict[str, list[Ref]] = {}
         self._numbers: dict[str, int] = {}
         self._names: set[str] = set()
 
@@ -223,6 +245,15 @@ class GeGraph:
         node = self.add("Const", [], name=name)
         node.value, node.readable = found, repr(value)
         node.outputs[0].dtype, node.outputs[0].shape = found.dtype, tuple(found.shape)
+        return Ref(node)
+
+    def pack(self, values: "Sequence[Any]", *, dtype: torch.dtype | None = None) -> "Ref":
+        """Add the Pack of numbers that symbols are among."""
+        items: list[Ref | None] = [one if isinstance(one, Ref) else self.const(one, torch.int64) for one in values]
+        node = self.add("Pack", items, {"N": len(items), "axis": 0, "_force_unknown_shape": True})
+        node.outputs[0].dtype = dtype
+        if all(one is not None and "_host_tensor" in one.node.attrs for one in items):
+            node.attrs["_inputs_all_sym"] = True
         return Ref(node)
 
     def _free_name(self, kind: str) -> str:

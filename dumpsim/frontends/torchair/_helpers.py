@@ -5,6 +5,7 @@ these are the others. A type that is missing here has no task: nothing but the o
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -47,7 +48,7 @@ def _slice(x: Tensor, begin: Tensor, end: Tensor, axes: Tensor, steps: Tensor, *
     found = [slice(None)] * x.dim()
     for low, high, axis, step in zip(*map(axes_of, (begin, end, axes, steps)), strict=True):
         found[axis] = slice(low, high, step)
-    return x[tuple(found)].contiguous()
+    return x[tuple(found)]
 
 
 def _reduced(function: Any) -> Callable[..., Tensor]:
@@ -78,6 +79,23 @@ def _sorted(x: Tensor, *, axis: int, descending: bool, **attrs: Any) -> tuple[Te
     return values, indices.to(torch.int32)
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A kernel whose result is a copy of a view of its first operand.
+
+    Parameters
+    ----------
+    view : callable
+        Gives the view; the other operands are numbers.
+    """
+
+    view: Callable[..., Tensor]
+
+    def __call__(self, *operands: Tensor, **attrs: Any) -> Tensor:
+        """The copy."""
+        return self.view(*operands, **attrs).contiguous()
+
+
 def _flat(x: Tensor, *, axis: int, end_axis: int, **attrs: Any) -> Tensor:
     return x.flatten(axis, end_axis)
 
@@ -94,14 +112,14 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "Add": lambda x, y, **_: x + y,
         "BatchMatMul": lambda x, y, *_, **__: torch.matmul(x, y),
         "Bitcast": lambda x, *, type, **_: x.view(type),
-        "BroadcastTo": lambda x, shape, **_: x.expand(axes_of(shape)).contiguous(),
+        "BroadcastTo": Moved(lambda x, shape, **_: x.expand(axes_of(shape))),
         "Cast": lambda x, *, dst_type, **_: x.to(dst_type),
         "ConcatV2": lambda *x, **_: torch.cat(
             [one.reshape(-1) if not one.dim() else one for one in x[:-1]], int(x[-1])
         ),
         "Empty": lambda shape, *, dtype, **_: torch.zeros(axes_of(shape), dtype=dtype),
         "Equal": lambda x, y, **_: x == y,
-        "Expand": lambda x, shape, **_: x.expand(axes_of(shape)).contiguous(),
+        "Expand": Moved(lambda x, shape, **_: x.expand(axes_of(shape))),
         "ExpandDims": lambda x, axis, **_: x.unsqueeze(int(axis)),
         "Fill": _filled,
         "FlattenV2": _flat,
@@ -120,16 +138,17 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "Reciprocal": lambda x, **_: x.reciprocal(),
         "ReduceMax": _reduced(torch.amax),
         "ReduceMean": _reduced(torch.mean),
+        "ReduceProdD": lambda x, **_: x.prod(dtype=x.dtype),
         "ReduceSum": _reduced(torch.sum),
         "Reshape": lambda x, shape, **_: x.reshape(axes_of(shape)),
         "Rsqrt": lambda x, **_: x.rsqrt(),
         "Shape": lambda x, *, dtype, **_: torch.tensor(tuple(x.shape), dtype=dtype),
         "Sort": _sorted,
         "Squeeze": _squeezed,
-        "StridedSliceV2": _slice,
+        "StridedSliceV2": Moved(_slice),
         "Sub": lambda x, y, **_: x - y,
         "TensorMove": lambda x, **_: x.clone(),
-        "Transpose": lambda x, perm, **_: x.permute(axes_of(perm)).contiguous(),
+        "Transpose": Moved(lambda x, perm, **_: x.permute(axes_of(perm))),
         "Unsqueeze": _unsqueezed,
         "ZerosLike": lambda x, **_: torch.zeros_like(x),
     }

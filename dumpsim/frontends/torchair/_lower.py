@@ -11,13 +11,14 @@ GE's own passes lie in its compiled half, which nobody can run here, so this sta
 5. A node that gives a result of an ATen operator computes that operator with torch, so that results are those of eager
    torch bit for bit; nodes that only help it compute what their type says. (ours)
 6. Types that have no kernel here and only help have no task. (ours)
+7. What only a quantisation takes is computed by it, unless ``quant_dumpable`` is set. [spec ge 1.5] (the pattern: ours)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import torch
 
@@ -25,15 +26,16 @@ from dumpsim.core.abstract import ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.torchair._extents import Sizes, extent, extents
+from dumpsim.frontends.torchair._fold import Joined
 from dumpsim.frontends.torchair._ge import GeGraph, GeNode, Ref
 from dumpsim.frontends.torchair._helpers import HELPERS, SHAPES, VIEWS
 from dumpsim.frontends.torchair._result import Provided, ResultKernel, provided, references, result_kernel
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.engine import torchbound
 
 __all__ = ["array_of", "lower", "tensor_of"]
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _SMALL = 256  # elements of a tensor that is computed while a graph is compiled
 
 
@@ -44,31 +46,25 @@ def kind_of(kind: torch.dtype) -> DType:
 
 def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
     """The numbers of a tensor; a view of its memory where it is contiguous."""
-    found = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    if found.dtype == torch.bfloat16:
-        bits: np.ndarray[Any, Any] = found.view(torch.int16).numpy().view(_BFLOAT16)
-        return bits
-    array: np.ndarray[Any, Any] = found.numpy()
-    return array
+    return torchbound.array_of(tensor.detach().resolve_conj().resolve_neg().contiguous())
 
 
 def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
     """A tensor of an array that nobody else has."""
-    own = array if array.flags.writeable else array.copy()
-    if own.dtype == _BFLOAT16:
-        return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(own)
+    return torchbound.tensor_of(array if array.flags.writeable else array.copy())
 
 
-def lower(graph: GeGraph, sizes: Sizes) -> Graph:
+def lower(graph: GeGraph, sizes: Sizes, folded: Mapping[str, str] = MappingProxyType({})) -> Graph:
     """The kernels of a graph, for sizes of its symbols.
 
     Parameters
     ----------
     graph : GeGraph
     sizes : mapping of str to int
+    folded : mapping of str to str
+        Operators that another one computes.
     """
-    return _Lowering(graph, sizes).lower()
+    return _Lowering(graph, sizes, folded).lower()
 
 
 @dataclass(slots=True)
@@ -80,12 +76,14 @@ class _Known:
 
 
 class _Lowering:
-    def __init__(self, graph: GeGraph, sizes: Sizes) -> None:
+    def __init__(self, graph: GeGraph, sizes: Sizes, folded: Mapping[str, str]) -> None:
         self.ge = graph
         self.sizes = sizes
         self.graph = Graph(name=graph.name)
         self.known: dict[tuple[str, int], _Known] = {}
         self.values: dict[str, Value] = {}  # by node
+        self.folded = folded
+        self.pending: dict[str, tuple[Node, Any]] = {}  # folded operators and their kernels, by who computes them
         self.needed = self._needed()
         self.providers = self._providers()
 
@@ -133,6 +131,10 @@ class _Lowering:
     def _data(self, node: GeNode) -> None:
         if node.name == "offset_list":
             return  # random numbers are torch's
+        if node.name in self.ge.packed:
+            symbols = [self.ge.symbols[one.node.name, one.index] for one in self.ge.packed[node.name]]
+            self._numbers_of(node, torch.tensor(extents(symbols, self.sizes)))
+            return
         output = node.outputs[0]
         kind = output.dtype or torch.float64
         shape = extents(output.shape or (), self.sizes)
@@ -145,15 +147,21 @@ class _Lowering:
 
     def _const(self, node: GeNode) -> None:
         assert node.value is not None
-        array = array_of(node.value)
-        abstract = TensorType(dtype=kind_of(node.value.dtype), shape=tuple(node.value.shape))
-        self.values[node.name] = Constant(value=array, abstract=abstract)
-        self.known[node.name, 0] = _Known(node.value.to("meta"), node.value)
+        self._numbers_of(node, node.value)
+
+    def _numbers_of(self, node: GeNode, value: torch.Tensor) -> None:
+        """Let numbers that are known stand for a node."""
+        abstract = TensorType(dtype=kind_of(value.dtype), shape=tuple(value.shape))
+        self.values[node.name] = Constant(value=array_of(value), abstract=abstract)
+        self.known[node.name, 0] = _Known(value.to("meta"), value)
 
     # -------------------------------------------------------------------------------------------------------- nodes
     def _node(self, node: GeNode) -> None:
         own = self.providers.get(node.name)
-        helped = None if own is None else result_kernel(node, own, self._sample, self.values, self._number, self.sizes)
+        helped = None
+        if own is not None:
+            strides = self.ge.strides
+            helped = result_kernel(node, own, self._sample, self.values, self._number, self.sizes, strides)
         samples = self._outputs(node, helped)
         if samples is None:
             return  # rule 6
@@ -168,6 +176,11 @@ class _Lowering:
         abstract = abstracts[0] if len(abstracts) == 1 else TupleType(items=tuple(abstracts))
         view = self._is_view(node, samples[0])
         kernel: Any = helped if helped is not None else HELPERS[node.type]
+        if node.name in self.pending:
+            before, first = self.pending.pop(node.name)
+            kernel = Joined(first, len(before.operands), dict(before.attrs), kernel)
+            operands = [*before.operands, *operands[1:]]
+            self.graph.trail.remove(before)
         made = Node(
             op_type=node.type,
             operands=operands[:1] if view else [*operands, *hidden],
@@ -186,6 +199,8 @@ class _Lowering:
         )
         self.values[node.name] = made
         self.graph.trail.append(made)
+        if node.name in self.folded and not (view or hidden) and len(abstracts) == 1:
+            self.pending[self.folded[node.name]] = made, kernel
 
     def _is_view(self, node: GeNode, result: _Known) -> bool:
         """Whether a node gives its operand's bytes. (rule 2)"""
@@ -193,7 +208,10 @@ class _Lowering:
             return False
         first = node.inputs[0]
         assert first is not None
-        operand = self.known[first.node.name, first.index].sample
+        known = self.known.get((first.node.name, first.index))
+        if known is None:
+            return False  # nothing computes the operand
+        operand = known.sample
         return operand.dtype == result.sample.dtype and operand.numel() == result.sample.numel()
 
     def _fold(self, node: GeNode, samples: Sequence[_Known]) -> None:

@@ -1,15 +1,15 @@
 """The vocabulary of the converters' rules: makes nodes of GE, and looks at types and shapes. [spec aten 9.4]"""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from types import CodeType, MappingProxyType
 from typing import Any
 
 import torch
 
-from dumpsim.frontends.torchair import _composites
-from dumpsim.frontends.torchair._ge import GE_NUMBERS, GeGraph, Ref
+from dumpsim.frontends.torchair import _composites, _convolution
+from dumpsim.frontends.torchair._ge import GE_NUMBERS, GeGraph, Ref, SymbolList
 from dumpsim.frontends.torchair._refusals import Refused
 
 __all__ = ["Maker", "run_rule"]
@@ -36,7 +36,17 @@ _OUTPUTS = MappingProxyType(
     }
 )
 # inputs of types whose last ones may stay unfed [spec aten 9.3]
-_INPUTS = MappingProxyType({"Conv2D": 4, "Conv3D": 4, "Conv2DTranspose": 5, "Conv3DTranspose": 5, "NLLLoss": 3})
+_INPUTS = MappingProxyType(
+    {
+        "AscendAntiQuantV2": 3,
+        "Conv2D": 4,
+        "Conv3D": 4,
+        "Conv2DTranspose": 5,
+        "Conv3DTranspose": 5,
+        "EmbeddingBag": 4,
+        "NLLLoss": 3,
+    }
+)
 # types that take a whole number in the type of their tensors; all others take it as int64
 _TYPED_NUMBERS = frozenset({"Add", "Mul", "PadV3", "Sub", "ThresholdV2"})
 _INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
@@ -102,6 +112,8 @@ class Maker:
         What torch knows of tensors, by node and output.
     results : sequence
         Fake tensors of the results.
+    given : collection of str
+        Arguments that the call writes; the others have their defaults.
     """
 
     inf = math.inf
@@ -114,6 +126,7 @@ class Maker:
         value_of: Callable[[Ref], torch.Tensor],
         results: Sequence[Any],
         generator: Callable[[], tuple[Ref, Ref]],
+        given: Collection[str] = (),
     ) -> None:
         self._graph = graph
         self._target = target
@@ -121,6 +134,7 @@ class Maker:
         self._value_of = value_of
         self.outs = results
         self._generator = generator
+        self._given = given
 
     # ------------------------------------------------------------------------------------------------------- nodes
     def op(self, kind: str, *inputs: Any, outs: int | None = None, li: str = "", lo: str = "", **attrs: Any) -> Ref:
@@ -158,7 +172,7 @@ class Maker:
         return [made[at] for at in range(len(made.node.outputs))]
 
     def _constant(self, kind: str, value: Any, types: Sequence[torch.dtype]) -> Ref:
-        """The Const of an operand that is no tensor."""
+        """The Const of an operand that is not a tensor."""
         if isinstance(value, (list, tuple)):
             return self.const(value)
         if isinstance(value, bool):
@@ -171,11 +185,12 @@ class Maker:
 
     def const(self, value: Any, dtype: torch.dtype | None = None) -> Ref:
         """A Const; a list with a symbol becomes a Pack of its numbers."""
+        if isinstance(value, SymbolList):
+            return value.pack
         if isinstance(value, (list, tuple)) and any(isinstance(one, Ref) for one in value):
-            items = [one if isinstance(one, Ref) else self.const(one, torch.int64) for one in value]
-            return self.op("Pack", *items, N=len(items), axis=0, _force_unknown_shape=True)
+            return self._graph.pack(value)
         if isinstance(value, torch.dtype):
-            raise TypeError(f"{value} is no number")
+            raise TypeError(f"{value} is not a number")
         if dtype is None:
             dtype = torch.float32 if isinstance(value, float) else torch.int64
         return self._graph.const(list(value) if isinstance(value, tuple) else value, dtype)
@@ -189,6 +204,10 @@ class Maker:
     def argument(self, name: str) -> Any:
         """An argument whose name is a word of Python."""
         return self._arguments[name]
+
+    def given(self, name: str) -> bool:
+        """Whether an argument was written in the call."""
+        return name in self._given
 
     def type_of(self, value: Any) -> torch.dtype:
         """The number type of a tensor; a helper's is float32 to the real converters."""
@@ -233,11 +252,6 @@ class Maker:
             kinds = [GE_NUMBERS[self.type_of(one)] for one in (left, right)]
             raise Refused(AssertionError(f"Inputs data type mismatch {kinds[1]} vs. {kinds[1]}"))
 
-    def is_integer(self, value: Ref) -> bool:
-        """Whether a tensor has whole numbers or booleans."""
-        kind = self.type_of(value)
-        return not (kind.is_floating_point or kind.is_complex)
-
     @property
     def lowest(self) -> Any:
         """The smallest number of the result's type."""
@@ -258,6 +272,10 @@ class Maker:
     def symbolic(self) -> bool:
         """Whether a result has an open shape."""
         return any(isinstance(dim, torch.SymInt) for one in self.outs for dim in getattr(one, "shape", ()))
+
+    def is_open(self, value: Ref) -> bool:
+        """Whether a tensor has an open shape."""
+        return any(not isinstance(extent, int) for extent in self.shape_of(value))
 
     def list_number(self, value: Any, values: Sequence[Ref]) -> Ref:
         """A number beside a list of tensors; that beside bfloat16 is float32."""
@@ -286,6 +304,8 @@ class Maker:
 
     def swap_last(self, rank: int) -> list[int]:
         """The permutation that exchanges the last two dimensions."""
+        if rank < 2:
+            raise Refused(IndexError("list index out of range"))
         return self.swapped(rank, -1, -2)
 
     def swapped(self, rank: int, first: int, second: int) -> list[int]:
@@ -388,7 +408,30 @@ class Maker:
     def both_wanted(self, mask: Sequence[bool]) -> None:
         """Refuse a product's gradient by one operand alone."""
         if not all(mask):
-            raise Refused(RuntimeError("torch.ops.aten.matmul_backward.default ge_converter is not supported!"))
+            raise Refused(NotImplementedError("matmul_backward currently only support mask == [True, True]"))
+
+    def no_bytes(self, *values: Ref) -> None:
+        """Refuse a product of int8."""
+        if any(self.type_of(one) == torch.int8 for one in values):
+            raise Refused(RuntimeError(f"torch.ops.{self._target} ge_converter is not support int8 dtype!"))
+
+    def four_dims(self, value: Ref) -> None:
+        """Refuse other tensors than those of four dimensions."""
+        if self.rank(value) != 4:
+            text = "ge_converter is only implemented for 4D input!"
+            raise Refused(NotImplementedError(f"torch.ops.{self._target} ", text))
+
+    def fed_from(self, at: int, *inputs: Any) -> None:
+        """Refuse to leave inputs out that a type must have."""
+        for number, one in enumerate(inputs, at):
+            if one is None:
+                raise Refused(AssertionError(f"Input {number} can not be None as it is not optional"))
+
+    def all_wanted(self, *wanted: bool) -> None:
+        """Refuse some of the gradients of a normalisation without the others."""
+        if not all(wanted):
+            text = "ge_converter is implemented while input, weight and bias all have gradients."
+            raise Refused(NotImplementedError(f"torch.ops.{self._target} ", text))
 
     def no_number(self) -> None:
         """Refuse a number of Python."""
@@ -409,7 +452,7 @@ class Maker:
 
     def __getattr__(self, name: str) -> Any:
         """Words that make several nodes."""
-        found = getattr(_composites, name, None)
+        found = getattr(_composites, name, None) or getattr(_convolution, name, None)
         if found is None or name.startswith("_"):
             raise AttributeError(name)
         return partial(found, self)

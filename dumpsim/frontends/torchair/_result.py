@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import FxCall, GeNode, Ref
+from dumpsim.frontends.torchair._strides import Strides
 
 __all__ = ["Provided", "ResultKernel", "provided", "references", "result_kernel"]
 
@@ -16,6 +19,61 @@ Tensor = torch.Tensor
 
 # types whose last output are indices, which GE has as int32
 _INDICES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "MaxPoolWithArgmaxV1", "Sort", "TopKV2"})
+
+# operators that compute each element by itself with operations that IEEE 754 rounds correctly, or move elements. The
+# others, even those of one element, have code for vectors and code for single elements, which round in different ways.
+_EXACT = frozenset(
+    f"aten::{name}"
+    for name in [
+        "abs",
+        "add",
+        "alias",
+        "bitwise_and",
+        "bitwise_not",
+        "bitwise_or",
+        "clamp",
+        "clone",
+        "constant_pad_nd",
+        "copy",
+        "div",
+        "eq",
+        "expand",
+        "ge",
+        "gt",
+        "le",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "lt",
+        "masked_fill",
+        "maximum",
+        "minimum",
+        "mul",
+        "ne",
+        "neg",
+        "permute",
+        "relu",
+        "reshape",
+        "rsub",
+        "select",
+        "slice",
+        "sqrt",
+        "squeeze",
+        "sub",
+        "t",
+        "threshold_backward",
+        "transpose",
+        "unsqueeze",
+        "view",
+        "where",
+        "_to_copy",
+        "_unsafe_view",
+        "cat",
+        "embedding",
+        "index_select",
+        "stack",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +144,8 @@ class _At:
     """A tensor of a call: an operand of the kernel."""
 
     index: int
-    strides: tuple[int, ...] | None  # where the operator's result may depend on them
+    strides: tuple[int, ...] | None = None  # where the operator's result may depend on them
+    free: bool = False  # the result does not depend on how the tensor lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +190,93 @@ class ResultKernel:
         found = []
         for pick, sample in zip(self._picks, self.samples, strict=True):
             one = results[pick.index]
+            if one is None:
+                found.append(torch.empty(0))
+                continue
             one = one.to(sample.dtype) if pick.narrow else one
             found.append(one.reshape(sample.shape) if pick.added else one)
         return found
+
+    def bind(self, operands: Sequence[Tensor], views: Mapping[int, Tensor]) -> tuple[Callable[[], Any], set[int]]:
+        """Bind the kernel to tensors that lie at the same place in every run.
+
+        Parameters
+        ----------
+        operands : sequence of torch.Tensor
+            As they lie in memory.
+        views : mapping of int to torch.Tensor
+            Operands whose numbers can be read elsewhere, by their index.
+
+        Returns
+        -------
+        (callable, set of int)
+            Gives the node's outputs; and the operands that it reads from memory.
+        """
+        filling = _Filling(operands, views)
+        arguments, keywords = filling.filled(self._arguments), filling.filled(self._keywords)
+        function = getattr(self._function, "_op", self._function)
+        call: Callable[[], Any] = partial(function, *arguments, **keywords)
+        if len(self._picks) > 1 or self._picks[0] != Pick(0) or self._is_several:
+            call = partial(self._picked, call)
+        return (partial(_after, filling.copies, call) if filling.copies else call), filling.read
+
+    @property
+    def _is_several(self) -> bool:
+        """Whether the operator gives several results."""
+        schema = getattr(self._function, "_schema", None)
+        return schema is not None and (len(schema.returns) > 1 or isinstance(schema.returns[0].type, torch.ListType))
+
+    def _picked(self, call: Callable[[], Any]) -> list[Tensor]:
+        """The outputs among the operator's results."""
+        made = call()
+        results = made if isinstance(made, (list, tuple)) else [made]
+        return [results[pick.index] for pick in self._picks]
+
+
+class _Filling:
+    """Puts tensors into the arguments of an operator, once for all runs."""
+
+    def __init__(self, operands: Sequence[Tensor], views: Mapping[int, Tensor]) -> None:
+        self._operands = operands
+        self._views = views
+        self.read: set[int] = set()  # operands that are read from memory
+        self.copies: list[tuple[Tensor, Tensor]] = []  # targets and sources: tensors that lie as those of eager torch
+
+    def filled(self, what: Any) -> Any:
+        """The same with tensors."""
+        if isinstance(what, _At):
+            return self._tensor(what)
+        if isinstance(what, (list, tuple)):
+            return type(what)(self.filled(one) for one in what)
+        if isinstance(what, dict):
+            return {key: self.filled(one) for key, one in what.items()}
+        return _filled(what, self._operands)
+
+    def _tensor(self, what: _At) -> Tensor:
+        tensor, view = self._operands[what.index], self._views.get(what.index)
+        if view is not None and (what.free or _lies(view, what.strides)):
+            return view if what.strides is None else view.as_strided(tuple(view.shape), what.strides)
+        self.read.add(what.index)
+        if what.strides is None:
+            return tensor
+        kept, made = _room(tensor, what.strides)
+        self.copies.append((made, kept))
+        return made.expand(tensor.shape)
+
+
+def _after(copies: Sequence[tuple[Tensor, Tensor]], call: Callable[[], Any]) -> Any:
+    """What `call` gives after the copies."""
+    for target, source in copies:
+        target.copy_(source)
+    return call()
+
+
+def _lies(tensor: Tensor, strides: Sequence[int] | None) -> bool:
+    """Whether a tensor has these strides along the dimensions with more than one element."""
+    if strides is None:
+        return tensor.is_contiguous()
+    found = zip(tensor.shape, tensor.stride(), strides, strict=True)
+    return all(extent == 1 or own == wanted for extent, own, wanted in found)
 
 
 def result_kernel(
@@ -143,6 +286,7 @@ def result_kernel(
     values: Mapping[str, Any],
     numbers: Callable[[Ref], int | None],
     sizes: Mapping[str, int],
+    strides: Strides,
 ) -> ResultKernel:
     """The kernel of a node that computes an operator.
 
@@ -153,11 +297,13 @@ def result_kernel(
     sample : callable
         A tensor of the graph without its values.
     values : mapping
-        The nodes that are there, by name: others are no operands.
+        The nodes that are there, by name: others are not operands.
     numbers : callable
         What a symbol is in this program; None for a tensor.
     sizes : mapping of str to int
         Sizes of symbols.
+    strides : Strides
+        Of the captured graph.
     """
     call = own.call
     inputs = [one for one in node.inputs if one is not None and one.node.name in values]
@@ -174,15 +320,15 @@ def result_kernel(
             if number is not None:
                 return number
             if what not in inputs and what in casts and _widens(sample(what).dtype, casts[what].node.attrs["dst_type"]):
-                return _At(inputs.index(casts[what]), _strides(call, what, sample, sizes))
+                return _At(inputs.index(casts[what]), *_lie(call, what, sample, sizes, strides))
             if what in inputs:
-                return _At(inputs.index(what), _strides(call, what, sample, sizes))
+                return _At(inputs.index(what), *_lie(call, what, sample, sizes, strides))
             if what.node.type == "Data" and what.node.name not in values:  # GE takes it out, since it has no effect
                 value = call.seen[what]
                 return _Unused(tuple(extents(value.shape, sizes)), value.dtype)
             if what not in hidden:
                 hidden.append(what)
-            return _At(len(inputs) + hidden.index(what), _strides(call, what, sample, sizes))
+            return _At(len(inputs) + hidden.index(what), *_lie(call, what, sample, sizes, strides))
         if isinstance(what, torch.SymInt):
             return extent(what, sizes)
         if isinstance(what, (list, tuple)):
@@ -194,8 +340,14 @@ def result_kernel(
     arguments, keywords = placed(tuple(call.arguments)), placed(dict(call.keywords))
     function = call.function
     if node.type == "DropOutDoMask" and function is torch.ops.aten.native_dropout.default:
-        function, arguments = _kept, (_At(0, None), _At(1, None), 1.0 - call.arguments[1])  # its mask is drawn once
+        function, arguments = _kept, (_At(0), _At(1), 1.0 - call.arguments[1])  # its mask is drawn once
         keywords, hidden = {}, []
+    elif node.type == "StatelessDropOutGenMask" and function is torch.ops.aten.native_dropout.default:
+        function = _drawn
+    elif function is torch.ops.aten.native_dropout_backward.default:
+        function = _passed
+    elif function is torch.ops.aten.native_layer_norm_backward.default:
+        function = _unnormalised
     elif function is torch.ops.aten.max_pool2d_with_indices_backward.default:
         function, arguments = _unpooled, arguments[:-1]  # GE pools again: its graph does not take the indices
     picks = [own.slots.get(slot, _rest(node, own)) for slot in range(len(node.outputs))]
@@ -204,13 +356,15 @@ def result_kernel(
 
 
 def _rest(node: GeNode, own: Provided) -> Pick:
-    """What stands for an output that is no result: indices, or the last result."""
+    """What stands for an output that is not a result: indices, or the last result."""
     last = len(own.call.values) - 1
     return Pick(last, (), node.type in _INDICES)
 
 
 def _sampled(value: Any, pick: Pick, sizes: Mapping[str, int]) -> Tensor:
-    """An output of a node without its values."""
+    """An output of a node without its values; one that torch does not compute has no elements."""
+    if value is None:
+        return torch.empty(0, device="meta")
     shape = list(extents(value.shape, sizes))
     rank = len(shape) + len(pick.added)
     for axis in sorted(axis % rank for axis in pick.added):
@@ -228,9 +382,39 @@ def _unpooled(grad: Tensor, value: Tensor, kernel: Any, stride: Any, *further: A
     return made
 
 
-def _kept(value: Tensor, mask: Tensor, keep: float) -> Tensor:
+def _drawn(value: Tensor, share: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Dropout with a mask of bits, the first element in the lowest bit; as many bytes as for 128 elements at a time."""
+    made, mask = torch.ops.aten.native_dropout.default(value, share, train)
+    packed = np.zeros((value.numel() + 127) // 128 * 16, dtype=np.uint8)
+    bits = np.packbits(mask.numpy(), axis=None, bitorder="little")
+    packed[: bits.size] = bits
+    return made, torch.from_numpy(packed)
+
+
+def _mask_of(bits: Tensor, like: Tensor) -> Tensor:
+    """The elements of a mask of bits."""
+    found = np.unpackbits(bits.numpy(), count=like.numel(), bitorder="little")
+    return torch.from_numpy(found.astype(np.bool_)).reshape(like.shape)
+
+
+def _kept(value: Tensor, bits: Tensor, keep: float) -> Tensor:
     """What dropout keeps, as torch computes it."""
-    return value.mul(mask).mul_(1.0 / keep if keep else 0.0)
+    return value.mul(_mask_of(bits, value)).mul_(1.0 / keep if keep else 0.0)
+
+
+def _passed(grad: Tensor, bits: Tensor, scale: float) -> Tensor:
+    """What of a gradient dropout lets through."""
+    mask = bits if bits.dtype == torch.bool else _mask_of(bits, grad)
+    made: Tensor = torch.ops.aten.native_dropout_backward.default(grad, mask, scale)
+    return made
+
+
+def _unnormalised(grad: Tensor, value: Tensor, shape: Any, mean: Tensor, scale: Tensor, weight: Any, *last: Any) -> Any:
+    """The gradient of a layer norm; beside weights of a wider type, torch takes the statistics in that type only."""
+    kind = mean.dtype if weight is None else torch.promote_types(mean.dtype, weight.dtype)
+    return torch.ops.aten.native_layer_norm_backward.default(
+        grad, value, shape, mean.to(kind), scale.to(kind), weight, *last
+    )
 
 
 def _widens(source: torch.dtype, target: torch.dtype) -> bool:
@@ -238,17 +422,17 @@ def _widens(source: torch.dtype, target: torch.dtype) -> bool:
     return torch.promote_types(source, target) == target and target != torch.bool
 
 
-def _strides(
-    call: FxCall, ref: Ref, sample: Callable[[Ref], Tensor], sizes: Mapping[str, int]
-) -> tuple[int, ...] | None:
-    """Strides that torch's operator sees, where they are not those of a contiguous tensor and may change its result."""
-    if torch.Tag.pointwise in call.function.tags:
-        return None
+def _lie(
+    call: FxCall, ref: Ref, sample: Callable[[Ref], Tensor], sizes: Mapping[str, int], strides: Strides
+) -> tuple[tuple[int, ...] | None, bool]:
+    """How torch's operator sees a tensor: strides where its result may depend on them, and whether it never does."""
+    if call.function.name().partition(".")[0] in _EXACT:
+        return None, True
     value = call.seen.get(ref)
     if value is None:
-        return None
-    found = extents(value.stride(), sizes)
-    return None if found == tuple(sample(ref).stride()) else found
+        return None, False
+    found = strides.of(value, sizes)
+    return (None if found == tuple(sample(ref).stride()) else found), False
 
 
 def _filled(what: Any, operands: Sequence[Tensor]) -> Any:
@@ -266,6 +450,11 @@ def _filled(what: Any, operands: Sequence[Tensor]) -> Any:
 
 def _laid(tensor: Tensor, strides: Sequence[int]) -> Tensor:
     """A copy that lies in memory as the tensor of eager torch."""
-    kept = tensor[tuple(slice(0, 1) if not one else slice(None) for one in strides)]
-    made = torch.empty_strided(tuple(kept.shape), tuple(one or 1 for one in strides), dtype=tensor.dtype)
+    kept, made = _room(tensor, strides)
     return made.copy_(kept).expand(tensor.shape)
+
+
+def _room(tensor: Tensor, strides: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The elements of a tensor that are not repeated, and room for them that has the strides."""
+    kept = tensor[tuple(slice(0, 1) if not one else slice(None) for one in strides)]
+    return kept, torch.empty_strided(tuple(kept.shape), tuple(one or 1 for one in strides), dtype=tensor.dtype)

@@ -82,6 +82,7 @@ class TorchAir:
     graphs: list[GeGraph] = field(default_factory=list)
     refused: dict[str, int] = field(default_factory=dict)
     _number: int = 0
+    _expects: bool = False
     _engine: Engine | None = None
 
     @property
@@ -106,6 +107,20 @@ class TorchAir:
         """The name of the next graph of the process; a refused compilation uses one up."""
         self._number += 1
         return f"graph_{self._number}"
+
+    def expect_graphs(self) -> None:
+        """Say at the end of the process if a dump was asked for and there was no graph to dump."""
+        if not self._expects:
+            self._expects = True
+            current().at_close(self._say_if_none)
+
+    def _say_if_none(self) -> None:
+        if not self._number:
+            text = (
+                "dump_config: nothing was dumped, since torch.compile has captured no graph: either no compiled model"
+            )
+            text += " was called, or every call broke its graph (run with TORCH_LOGS=graph_breaks to see where)"
+            print(f"dumpsim: {text}", file=sys.stderr)
 
     def extended(self, target: str) -> None:
         """Count an overload that the real converter refuses, and say so once."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dumpsim.frontends.torchair._ge import GeGraph, Ref
+from dumpsim.frontends.torchair._ge import GeGraph, Ref, SymbolList
 
 __all__ = ["Deferred", "Views"]
 
@@ -30,11 +30,21 @@ class Deferred:
 
 
 class Views:
-    """The views of a graph."""
+    """The views of a graph.
 
-    def __init__(self, graph: GeGraph) -> None:
+    Parameters
+    ----------
+    graph : GeGraph
+    strict : bool
+        Refuse what the real converter refuses.
+    """
+
+    def __init__(self, graph: GeGraph, *, strict: bool = False) -> None:
         self._graph = graph
+        self._strict = strict
         self._made: dict[int, tuple[Deferred, Ref]] = {}
+        self._named: dict[Ref, dict[str, Ref]] = {}  # what gives the symbols that views of a tensor were given
+        self._extents: dict[str, Ref] = {}  # what gives the symbols that Reshapes were made with
 
     def defer(
         self, source: Any, function: Any, arguments: Sequence[Any], keywords: dict[str, Any], value: torch.Tensor
@@ -48,6 +58,8 @@ class Views:
         else:
             return None
         if function is torch.ops.aten.reshape.default or function is torch.ops.aten.view.default:
+            if not self._knows(base, arguments[0] if arguments else keywords.get("size", keywords.get("shape")), value):
+                return None
             arguments, keywords = (tuple(value.shape),), {}
             function = torch.ops.aten.view.default
         elif any(isinstance(one, Ref) for one in arguments):
@@ -57,6 +69,18 @@ class Views:
         except (RuntimeError, ValueError):
             return None
         return Deferred(base, view, value)
+
+    def _knows(self, base: Ref, sizes: Any, value: torch.Tensor) -> bool:
+        """Whether nodes give all symbols of a view's shape; those that it was given are kept for later views."""
+        named = self._named.get(base, {})
+        if isinstance(sizes, SymbolList):
+            for one, made in zip(sizes, sizes.pack.node.inputs, strict=True):
+                if isinstance(one, Ref) and made is not None:
+                    named[str(self._graph.symbols[one.node.name, one.index])] = made
+        if any(not isinstance(extent, int) and str(extent) not in named for extent in value.shape):
+            return False
+        self._named[base] = named
+        return True
 
     def real(self, what: Deferred, learn: Callable[[Any, Any], None]) -> Ref:
         """The nodes of a view, once a view."""
@@ -76,20 +100,46 @@ class Views:
         if extents == tuple(shape) and strides == tuple(_empty(shape, view).stride()):
             return source
         if view.is_contiguous():
-            return self._reshape(source, extents)
+            return self._reshape(source, source, extents)
         wide = [at for at, extent in enumerate(extents) if extent != 1]
         by_stride = sorted(wide, key=lambda at: -_number(strides[at]))
         base = tuple(extents[at] for at in by_stride)
-        made = source if base == tuple(shape) else self._reshape(source, base)
+        made = source if base == tuple(shape) else self._reshape(source, source, base)
         order = [by_stride.index(at) for at in wide]
         made = Ref(self._graph.add("Transpose", [made, self._const(order)]))
         kept = tuple(extents[at] for at in wide)
-        return made if kept == extents else self._reshape(made, extents)
+        return made if kept == extents else self._reshape(source, made, extents)
 
-    def _reshape(self, source: Ref, shape: Sequence[Any]) -> Ref:
-        numbers = [one if isinstance(one, int) else -1 for one in shape]
+    def _reshape(self, base: Ref, source: Ref, shape: Sequence[Any]) -> Ref:
+        """A Reshape; a shape with symbols is a Pack of what gives them."""
         attrs = {"axis": 0, "num_axes": -1}
-        return Ref(self._graph.add("Reshape", [source, self._const(numbers)], attrs))
+        if all(isinstance(one, int) for one in shape):
+            sizes = self._const(list(shape))
+        else:
+            sizes = self._graph.pack([self._extent(base, one) for one in shape])
+        return Ref(self._graph.add("Reshape", [source, sizes], attrs))
+
+    def _extent(self, base: Ref, extent: Any) -> Ref:
+        """What gives an extent of a view of `base`."""
+        if isinstance(extent, int):
+            return self._graph.const(extent, torch.int64)
+        key = str(extent)
+        if key not in self._extents:
+            found = self._named.get(base, {}).get(key)
+            self._extents[key] = self._found(base, key) if found is None else found
+        return self._extents[key]
+
+    def _found(self, base: Ref, symbol: str) -> Ref:
+        """The extent of a tensor that is a symbol, found by nodes."""
+        names = [str(one) for one in base.output.shape or ()]
+        if symbol not in names:
+            if self._strict:
+                raise AssertionError("unsupported case for reshape.")
+            return self._graph.const(-1, torch.int64)
+        shape = self._graph.add("Shape", [base], {"dtype": torch.int32})
+        attrs = {"validate_indices": True, "batch_dims": 0, "is_preprocessed": False, "negative_index_support": False}
+        at = self._graph.const(names.index(symbol), torch.int64)
+        return Ref(self._graph.add("Gather", [Ref(shape), at], attrs))
 
     def _const(self, numbers: Sequence[int]) -> Ref:
         return self._graph.const(list(numbers), torch.int64)

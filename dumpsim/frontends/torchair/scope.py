@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from torch import fx
+from torch import fx, library
 from torch.fx.node import has_side_effect
 
 from dumpsim.core.errors import ScriptRuntimeError, UnsupportedError, nearest
@@ -36,9 +36,9 @@ def _nothing(*args: Any) -> None:
 def _define(name: str, schema: str) -> None:
     """Define an operator that stays in captured graphs although nobody reads a result of it."""
     if not hasattr(torch.ops.air, name):
-        torch.library.define(f"air::{name}", schema)
-        torch.library.impl(f"air::{name}", "default", _nothing)
-        torch.library.register_fake(f"air::{name}", _nothing)
+        library.define(f"air::{name}", schema)
+        library.impl(f"air::{name}", "default", _nothing)
+        library.register_fake(f"air::{name}", _nothing)
     has_side_effect(getattr(torch.ops.air, name).default)
 
 

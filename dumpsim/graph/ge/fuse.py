@@ -146,7 +146,7 @@ class _Fusion:
             return None
         if (mine.shape, mine.dtype) != (its.shape, its.dtype):
             return None
-        # what writes memory behind the node must not have to run before the follower
+        # what writes memory after the node must not have to run before the follower
         return None if id(node) in reachable(user.operands[1:]) else user
 
     def _result(self, node: Node) -> Node | None:

@@ -2,7 +2,7 @@
 
 What a kernel reads and writes is data: `OpDef.formats` of its operator, and the matrix unit's number type. A
 conversion is a node like others: it runs as a task, takes an id and is dumped. One value is converted once to each
-layout, in front of its first user. [spec mindspore 10; spec parallel 4.1; seed 001]
+layout, before its first user. [spec mindspore 10; spec parallel 4.1; seed 001]
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -273,7 +273,7 @@ class _LayOut:
         ) or isinstance(value, (Constant, Parameter)):
             return value
         if isinstance(value.abstract, (TensorType, ScalarType)):
-            if value.op_type in _THROUGH:  # what orders it stays behind the conversion
+            if value.op_type in _THROUGH:  # what orders it stays after the conversion
                 return replace(value, operands=[self.on_host(value.operands[0]), *value.operands[1:]])
             return self._fitted(value, Layout(dtype=leaves[0].dtype))
         if value.op_type in (*_TUPLES, *_THROUGH):

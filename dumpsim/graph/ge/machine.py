@@ -200,7 +200,7 @@ _MASK_BLOCK = 128  # bits: a mask holds one bit an element, in blocks of 16 byte
 
 
 def drop_gen_mask(dropout: OpDef) -> OpDef:
-    """The kernel that draws the bits which Dropout itself would draw; its operands are those behind a shape."""
+    """The kernel that draws the bits which Dropout itself would draw; its operands are those after a shape."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         size = int(np.prod(attrs["shape"], dtype=np.int64))

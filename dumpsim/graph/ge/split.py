@@ -1,6 +1,6 @@
 """Operators that GE's library has in parts: batch normalisation in training, dropout.
 
-The parts compute what the whole does; they are named after it, with the part behind. [CANN: passes of its library]
+The parts compute what the whole does; they are named after it, followed by the part. [CANN: passes of its library]
 """
 
 from collections.abc import Callable, Mapping

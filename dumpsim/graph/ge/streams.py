@@ -1,7 +1,7 @@
 """Which stream a kernel works on, and the events between streams.
 
 Stream 0 computes. Collectives of the world go to stream 1, those of every other group to the next one in order of first
-use, and behind these is the stream of the AI CPU where graphs run whole. The schedule follows from the graph alone.
+use, and after these comes the stream of the AI CPU where graphs run whole. The schedule follows from the graph alone.
 [spec parallel 4.1]
 """
 
@@ -34,7 +34,7 @@ def schedule(order: Sequence[Node], find: Callable[[str], OpDef], *, engines: bo
     Returns
     -------
     tuple of Launch
-        Kernels in order, each behind the waits that it needs; empty where all of them work on the compute stream.
+        Kernels in order, each after the waits that it needs; empty where all of them work on the compute stream.
     """
     streams = _streams(order, find, engines)
     if not any(streams.values()):
@@ -80,7 +80,7 @@ def _streams(order: Sequence[Node], find: Callable[[str], OpDef], engines: bool)
 
 
 def _needs(node: Node, kernels: Mapping[int, int]) -> list[Node]:
-    """The kernels that a kernel has to run behind: producers of operands and what its tokens stand for."""
+    """The kernels that a kernel has to run after: producers of operands and what its tokens stand for."""
     found: list[Node] = []
     seen: set[int] = set()
     pending: list[Value] = list(node.operands)

@@ -113,7 +113,7 @@ class CallStack:
         """A branch ends that gave `values` to variables: what follows in its function is a graph of its own.
 
         The branch itself goes on with it where its condition is `fixed` for the parser; else the function calls it
-        behind the branch. [observed 2.10]
+        after the branch. [observed 2.10]
         """
         branch, parent = self._open[depth], self._open[depth - 1]
         branch.values = values

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from dumpsim.core.abstract import FunctionType, MonadType
 from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.mindspore.funcform import FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant, function_of, nodes_of
-from dumpsim.graph.mindspore.functions import FuncForm
+from dumpsim.graph.mindspore.lifting import lifted_order
 
 __all__ = ["lift_closures"]
 
@@ -35,7 +36,7 @@ class _Lifter:
         self._nodes: dict[int, list[Node]] = {id(function): [] for function in form.functions}
         for node in {id(n): n for function in form.functions for n in nodes_of(function)}.values():
             self._nodes[id(self._owners[id(node)])].append(node)  # also what only functions inside of its owner use
-        self._free = self._used_of_others()
+        self._free = self._ordered(self._used_of_others())
 
     def lift(self) -> None:
         made: dict[int, dict[int, Parameter]] = {}
@@ -98,6 +99,14 @@ class _Lifter:
                         mine.setdefault(id(value), value)
             if sum(map(len, free.values())) == before:
                 return free
+
+    def _ordered(self, free: dict[int, _Values]) -> dict[int, _Values]:
+        further = {node: functions for node, (_, functions) in self._form.gradients.items()}
+        order = lifted_order(self._form.root, self._owners, further)
+        return {
+            function: {id(value): value for value in order.get(function, ()) if id(value) in values} | values
+            for function, values in free.items()
+        }
 
     def _mentioned(self, function: FuncGraph, free: dict[int, _Values]) -> Iterable[Value]:
         for node in self._nodes[id(function)]:

@@ -12,8 +12,8 @@ import numpy as np
 from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of
+from dumpsim.graph.mindspore.funcform import FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph, function_of, nodes_of
-from dumpsim.graph.mindspore.functions import FuncForm
 from dumpsim.graph.mindspore.partition import Segment, function_order, segments
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run, Step
@@ -21,7 +21,7 @@ from dumpsim.graph.sequence import is_kernel, listed, parameter_order
 
 __all__ = ["CALL_RESULT", "Pieces", "cut"]
 
-CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or loop to the segment behind it
+CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or loop to the segment after it
 
 # what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
 _FOREIGN_TOKEN = Constant(
@@ -98,6 +98,8 @@ class _Cutter:
         self.pieces = pieces
         self.count = 0
         self.places: dict[int, list[int]] = {}  # slots of a value's tensors
+        self.arguments = {id(parameter) for parameter in form.root.parameters}
+        self.met: set[int] = set()  # arguments that a segment of the network's own function has taken
         self._form = form
         self._kept: list[Value] = []  # keeps the values of `places` alive
         self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
@@ -334,10 +336,10 @@ class _Cutter:
         return self._built[id(segment)]
 
     def _kernel_graph(self, at: int, order: Sequence[Node], exits: Sequence[Node]) -> Run:
-        inside = _Inside(self, order)
+        inside = _Inside(self, order, is_own=at in self.pieces.roots)
         for node in order:
             node.operands = [inside.value(operand) for operand in node.operands]
-            if is_kernel(node):  # an effect, whose token is no operand of the kernel
+            if is_kernel(node):  # an effect, whose token is not an operand of the kernel
                 node.operands = [_TOKEN if operand is _FOREIGN_TOKEN else operand for operand in node.operands]
         items: list[Value] = list(exits)
         abstract = TupleType(items=tuple(value.abstract for value in items))
@@ -354,8 +356,9 @@ class _Cutter:
 class _Inside:
     """Operands as a segment sees them: values of other segments come in as parameters."""
 
-    def __init__(self, cutter: _Cutter, nodes: Iterable[Node]) -> None:
+    def __init__(self, cutter: _Cutter, nodes: Iterable[Node], *, is_own: bool) -> None:
         self._cutter = cutter
+        self._is_own = is_own
         self._own = {id(node) for node in nodes}
         self._made: dict[int, Value] = {}
 
@@ -364,7 +367,7 @@ class _Inside:
         if isinstance(operand, Constant) or id(operand) in self._own:
             return operand
         if isinstance(operand, Parameter) and not isinstance(operand.abstract, TupleType):
-            return operand
+            return operand if operand.is_weight else self._argument(operand)
         if isinstance(operand.abstract, MonadType):
             return _FOREIGN_TOKEN
         if isinstance(operand, Node) and operand.op_type == "Depend" and not tensors_of(operand.abstract):
@@ -372,6 +375,22 @@ class _Inside:
         if id(operand) not in self._made:
             self._made[id(operand)] = self._entering(operand)
         return self._made[id(operand)]
+
+    def _argument(self, parameter: Parameter) -> Parameter:
+        """An argument of the network has memory of its own in the first segment that takes it. [observed 2.10]"""
+        if not self._is_own or id(parameter) not in self._cutter.arguments:
+            parameter.is_formal = parameter.is_formal or id(parameter) not in self._cutter.arguments
+            return parameter
+        if id(parameter) not in self._made:
+            known = id(parameter) in self._cutter.met
+            self._cutter.met.add(id(parameter))
+            made = replace(parameter, is_formal=True) if known else parameter
+            if known:
+                self._cutter.give(made, self._cutter.places[id(parameter)])
+            self._made[id(parameter)] = made
+        found = self._made[id(parameter)]
+        assert isinstance(found, Parameter)
+        return found
 
     def _entering(self, operand: Value) -> Value:
         sources = self._cutter.sources(operand)
@@ -387,7 +406,7 @@ class _Inside:
             return source
         assert isinstance(abstract, TensorType), operand
         name = CALL_RESULT if _is_result(operand) else ""
-        made = Parameter(name=name, abstract=replace(abstract, ref_key=None, constant=False))
+        made = Parameter(name=name, abstract=replace(abstract, ref_key=None, constant=False), is_formal=True)
         self._cutter.give(made, [source])
         return made
 

@@ -93,6 +93,7 @@ class _Writer:
 
     def write(self, return_name: str) -> IrDoc:
         written = _written(self.nodes, self.find)
+        self._name_tuples()
         params = tuple(self._param(parameter, parameter.name in written) for parameter in self.graph.parameters)
         self.types = {id(p): param.abstract for p, param in zip(self.graph.parameters, params, strict=True)}
         nodes = [self._node(node) for node in self.nodes]
@@ -124,11 +125,31 @@ class _Writer:
             order=(f"@{title}:{end.name}{{[0]: ValueNode<Primitive> Return, [1]: {name}}}",),
         )
 
+    def _name_tuples(self) -> None:
+        """Number the unnamed parameters in their order, a tuple at its first part, and the parts after all others.
+
+        A parameter that is a tuple becomes a MakeTuple of parameters. [observed 2.10: backward graphs of PYNATIVE]
+        """
+        bundles = {id(part): node for node in self.nodes if node.op_type == "MakeTuple" for part in node.operands}
+        self.numbers: dict[int, int] = {}  # by id of a parameter or of a node
+        parts: list[Parameter] = []
+        for parameter in self.graph.parameters:
+            if parameter.name not in ("", CALL_RESULT):
+                continue
+            bundle = bundles.get(id(parameter)) if parameter.is_element else None
+            if bundle is None:
+                self.numbers[id(parameter)] = self.number()
+                continue
+            parts.append(parameter)
+            if id(bundle) not in self.numbers:
+                self.numbers[id(bundle)] = self.number()
+        self.numbers |= {id(part): self.number() for part in parts}
+
     def _param(self, parameter: Parameter, written: bool) -> IrParam:
         abstract = replace(parameter.abstract, inplace=written) if parameter.is_weight else parameter.abstract
         label, use = parameter.name, parameter.debug_name or parameter.name
         if parameter.name in ("", CALL_RESULT):
-            own = self.number()
+            own = self.numbers[id(parameter)]
             use, label = f"Parameter_{own}", f"_{own}" if parameter.name else ""
         elif parameter.debug_name.startswith("ф"):
             label = ""
@@ -175,7 +196,7 @@ class _Writer:
         silent = not kernel and node.op_type in _SILENT
         return IrNode(
             index=self.index[id(node)],
-            name=text.variable or f"CNode_{self.number()}",
+            name=text.variable or f"CNode_{self.numbers.get(id(node)) or self.number()}",
             op_type=node.op_type,
             prim_func=definition is not None and definition.prim_func,
             operands=tuple(self._operand(v, self._identity(node, n)) for v, n in zip(shown, names, strict=True)),

@@ -43,8 +43,7 @@ class _Enforcer:
         for effect in self.users.of(token):
             if effect is state or effect.op_type == "Load":
                 continue
-            called = effect.op_type in ("Call", "Partial")  # fitted: its weights come the last one first, of h_while
-            for weight in reversed(effect.operands) if called else effect.operands:
+            for weight in effect.operands:
                 if isinstance(weight, Parameter) and weight.is_weight:
                     for load in self.users.of(weight):
                         if load.op_type == "Load":

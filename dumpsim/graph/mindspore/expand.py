@@ -48,7 +48,7 @@ def _expansion(node: Node, find: Callable[[str], OpDef], made: list[Node]) -> Va
         text = text_of(new)
         text.call_scope, text.block_scope, text.call_variable = old.call_scope, old.block_scope, old.call_variable
         text.sources, text.candidate = old.sources, "code"
-        text.is_backend, text.composite = True, old
+        text.is_backend = True
         made.append(new)
 
     maker = NodeMaker(find, place)

@@ -1,12 +1,15 @@
 """Gradient nodes become the operators of backward passes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from dumpsim.core.errors import DumpsimError
+from dumpsim.graph.block import opened
 from dumpsim.graph.builder import constant
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.gradient import reverse
+from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
@@ -20,7 +23,13 @@ from dumpsim.ops.opdef import OpDef
 __all__ = ["expand_gradients", "gradients_of"]
 
 
-def expand_gradients(graph: Graph, find: Callable[[str], OpDef], *, around: Sequence[Graph] = ()) -> Graph:
+def expand_gradients(
+    graph: Graph,
+    find: Callable[[str], OpDef],
+    *,
+    around: Sequence[Graph] = (),
+    tell: Callable[[Value, Value], None] | None = None,
+) -> Graph:
     """Put a backward pass in the place of every gradient node, in the graph and in its blocks.
 
     Nodes are expanded in the order of the program, so that of a gradient of a gradient the inner one comes first.
@@ -33,14 +42,17 @@ def expand_gradients(graph: Graph, find: Callable[[str], OpDef], *, around: Sequ
     find : callable
         The definition of an operator type.
     around : sequence of Graph, optional
-        Graphs whose values the gradients use, where the forward pass is no part of `graph`.
+        Graphs whose values the gradients use, where the forward pass is not a part of `graph`.
+    tell : callable, optional
+        Called with each node of the forward pass that has one result, and with each Parameter that a gradient is taken
+        by, and with the whole gradient.
 
     Raises
     ------
     UnsupportedError
         An operator on the way has no gradient.
     """
-    _Expander(find, around).expand(graph)
+    _Expander(find, around, tell).expand(graph)
     return graph
 
 
@@ -66,8 +78,14 @@ def gradients_of(
 
 
 class _Expander:
-    def __init__(self, find: Callable[[str], OpDef], around: Sequence[Graph]) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], OpDef],
+        around: Sequence[Graph],
+        tell: Callable[[Value, Value], None] | None = None,
+    ) -> None:
         self._find = find
+        self._tell = tell
         self._open = list(around)
         self._replaced = Replacements()
         self.results: dict[int, list[Value]] = {}  # by id of the gradient node
@@ -121,13 +139,13 @@ class _Expander:
             self._find,
             self._placer(node, made),
             self._scopes(node, forward),
-            block=self._block,
+            block=partial(opened, self._open),
             graphs=tuple(self._open),
             sums=given.sums,
             parameters={id(value): given.scope for value in wanted[: given.arguments]},
         )
         try:
-            found = reverse(output, seed_of(node), wanted, builder, nodes=nodes)
+            found = reverse(output, seed_of(node), wanted, builder, nodes=nodes, tell=self._teller(builder))
         except DumpsimError as error:
             _note(error, node, self._open[0].name)
             raise
@@ -138,7 +156,20 @@ class _Expander:
         for gradient, value in zip(found, wanted, strict=True):
             blank = builder.zeros(value.abstract) if gradient is None and given.fills else gradient
             results.append(constant(None) if blank is None else builder.value(blank))
+            if self._tell is not None and isinstance(value, Parameter):
+                self._tell(value, results[-1])
         return results
+
+    def _teller(self, builder: NodeBuilder) -> Callable[[Value, Any], None] | None:
+        tell = self._tell
+        if tell is None:
+            return None
+
+        def noted(value: Value, gradient: Any) -> None:
+            if not isinstance(gradient, Parts):
+                tell(value, builder.value(gradient))
+
+        return noted
 
     def _scopes(self, node: Node, forward: Sequence[Node]) -> dict[int, str]:
         given = gradient_of(node)
@@ -174,15 +205,6 @@ class _Expander:
             self._open[-1].trail.append(node)
 
         return put
-
-    @contextmanager
-    def _block(self, name: str) -> Iterator[Graph]:
-        graph = Graph(name=name)
-        self._open.append(graph)
-        try:
-            yield graph
-        finally:
-            self._open.pop()
 
 
 def _bundles(output: Value) -> Iterator[Node]:

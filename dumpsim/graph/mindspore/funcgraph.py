@@ -16,18 +16,18 @@ from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
 __all__ = ["LABELS", "FuncGraph", "as_constant", "called_by", "function_of", "functions_of", "nodes_of"]
 
 # how the vendor labels the functions that it makes of control flow [spec vendor 2.7]
-LABELS = {"true": "✓", "false": "✗", "header": "↵", "body": "↻", "after": "↓"}
+LABELS = {"true": "✓", "false": "✗", "header": "↵", "body": "↻", "after": "↓", "end": "⇊"}
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(eq=False, repr=False, slots=True, kw_only=True)
 class FuncGraph:
     """A function of a network.
 
     Attributes
     ----------
     kind : str
-        ``root``, ``true`` or ``false`` (of a branch), ``header``, ``body`` or ``after`` (of a loop); "" where nobody
-        knows.
+        ``root``, ``true`` or ``false`` (of a branch), ``header``, ``body``, ``after`` or ``end`` (of a loop); "" where
+        nobody knows.
     label : str
         Name without the number in front.
     number : int
@@ -38,6 +38,8 @@ class FuncGraph:
         The ``Return``, whose operand is what a call gives.
     trail : list of Node
         The nodes in the order of the program.
+    scope : str
+        That of the cell whose code it is.
     is_tied : bool
         The output waits for the loads; that of a backward pass does not. [observed 2.10]
     differentiates_weights : bool
@@ -48,10 +50,15 @@ class FuncGraph:
     label: str
     result: Node
     number: int = 0
+    scope: str = "Default"
     parameters: list[Parameter] = field(default_factory=list)
     trail: list[Node] = field(default_factory=list)
     is_tied: bool = True
     differentiates_weights: bool = False
+
+    def __repr__(self) -> str:
+        """A short text: functions use each other, and nodes hold them, so that a full one has no bound."""
+        return f"<function {self.name} at {id(self):#x}>"
 
     @property
     def name(self) -> str:

@@ -6,53 +6,27 @@ follows the loop, and the body calls the header. [spec vendor 2.8] The functions
 use values of the functions around them until `lift_closures` turns these into parameters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, uses
-from dumpsim.graph.mindspore.funcgraph import LABELS, FuncGraph, as_constant, called_by
-from dumpsim.graph.mindspore.specialise import specialised
+from dumpsim.core.abstract import Abstract, FunctionType, TupleType
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, copied
+from dumpsim.graph.mindspore.capturedflow import (
+    CONTROL,
+    by_first_use,
+    ends_of,
+    given_to_gradient,
+    is_differentiated,
+    is_part,
+    is_trivial,
+    order_outputs,
+    place_of,
+    whole_call,
+)
+from dumpsim.graph.mindspore.funcform import FuncForm
+from dumpsim.graph.mindspore.funcgraph import LABELS, FuncGraph, as_constant
 
-__all__ = ["FuncForm", "made_functions", "number_functions"]
-
-_CONTROL = frozenset({"If", "While", "Unwind", "Invoke"})
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class FuncForm:
-    """The functions of a network.
-
-    Attributes
-    ----------
-    root : FuncGraph
-    functions : list of FuncGraph
-        The root first; in the order of specialisation after `number_functions`.
-    loops : dict of int to Node
-        The captured loop of a header, by the header's id.
-    unwinds : dict of int to Node
-        The captured gradient of a loop that a call runs, by the call's id.
-    gradients : dict of int to (Node, list of FuncGraph)
-        By the id of a call of a branch's gradient: the call of the branch, and what it may run.
-    closed : set of int
-        Ids of the Partials that hold all that they are to take.
-    branches : set of int
-        Ids of the calls of branches.
-    """
-
-    root: FuncGraph
-    functions: list[FuncGraph] = field(default_factory=list)
-    loops: dict[int, Node] = field(default_factory=dict)
-    unwinds: dict[int, Node] = field(default_factory=dict)
-    gradients: dict[int, tuple[Node, list[FuncGraph]]] = field(default_factory=dict)
-    closed: set[int] = field(default_factory=set)
-    branches: set[int] = field(default_factory=set)
-
-    def called_by(self, call: Node) -> list[FuncGraph]:
-        """The functions that a call may run."""
-        if id(call) in self.gradients:
-            return self.gradients[id(call)][1]
-        return list(called_by(call))
+__all__ = ["made_functions"]
 
 
 def made_functions(graph: Graph) -> FuncForm:
@@ -68,25 +42,6 @@ def made_functions(graph: Graph) -> FuncForm:
     return form
 
 
-def number_functions(form: FuncForm) -> None:
-    """Give the functions their numbers, before their closures are lifted. [spec vendor 2.6]"""
-    form.functions = specialised(form.root)
-    for number, function in enumerate(form.functions, 1):
-        function.number = number
-
-
-def _by_first_use(head: Graph, body: Graph) -> list[int]:
-    """The variables of a loop in the order in which its header and its body use them first. [observed 2.10]"""
-    places = {id(p): at for graph in (head, body) for at, p in enumerate(graph.parameters)}
-    used = [id(value) for graph in (head, body) for node in graph.trail for value in uses(node)]
-    found = [places[identity] for identity in used if identity in places]
-    return list(dict.fromkeys([*found, *range(len(body.parameters))]))
-
-
-def _is_part(node: Node, control: Node) -> bool:
-    return node.op_type == "TupleGetItem" and node.operands[0] is control
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
     """How a function ends that does not return a value: it calls a header.
@@ -96,10 +51,35 @@ class _End:
     header : FuncGraph
     order : list of int
         The variables of the loop in the order in which the header takes them.
+    leave : _Leave, optional
+        How the loop is left before its end.
     """
 
     header: FuncGraph
     order: list[int]
+    leave: "_Leave | None" = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Leave:
+    """How a side of a branch ends that leaves a loop.
+
+    Attributes
+    ----------
+    places : list of int
+        The variables of the loop that what follows it takes from where the loop was left.
+    end : FuncGraph or None
+        The function of what follows, where it has control flow: all that leave the loop call it.
+    copies : list of (list of Node, Value, dict of int to int)
+        Else what follows, anew for each that leaves the loop: nodes, output, and the variables by id of their nodes.
+    after : _End or None
+        How what follows ends.
+    """
+
+    places: list[int]
+    end: FuncGraph | None = None
+    copies: list[tuple[list[Node], Value, dict[int, int]]] = field(default_factory=list)
+    after: "_End | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +96,10 @@ class _Maker:
         self._new: dict[int, Value] = {}  # what stands for a captured value, by id
         self._waiting: dict[int, list[FuncGraph]] = {}  # the gradients of a branch's sides, by the gradient's id
         self._functions: dict[int, FuncGraph] = {}  # by id of a captured graph that several nodes call
+        self._sides: dict[Hashable, FuncGraph] = {}  # of branches, by the name of their origin
         self._headers: dict[int, FuncGraph] = {}  # by id of a loop
         self._placed: set[int] = set()  # ids of the nodes of all functions
+        self._given: dict[int, Value] = {}  # captured values that stand for parts of a loop, by id of the part
         self._kept: list[Value] = []
         form.functions.append(form.root)
 
@@ -166,20 +148,28 @@ class _Maker:
         closure: _Closure | None = None,
     ) -> None:
         """Put captured nodes into a function; see `function`."""
+        whole = whole_call(output) if function.kind != "root" and end is None else None
         for at, node in enumerate(nodes):
             rest = nodes[at + 1 :]
-            if node.op_type == "If" and not _is_differentiated(node):
-                _order_outputs(node, rest, output)
+            if node.op_type == "If" and control_of(node).jumps:
+                assert end is not None
+                function.output = self._jump(node, function, end)
+                return
+            if node.op_type == "If" and not is_differentiated(node) and not control_of(node).tails:
+                order_outputs(node, rest, output)
             if node.op_type == "While":
                 function.output = self._loop(node, function, rest, output, end, closure)
                 return
             if node.op_type == "If":
                 self._branch(node, function, rest)
                 if end is not None:  # what follows calls the header: a function that calls itself is not inlined
-                    parts = [part for part in rest if _is_part(part, node)]
-                    for part in parts:
+                    parts = {id(part): part for part in rest if is_part(part, node)}
+                    for part in parts.values():
                         self._part(part, node, function)
-                    rest = [later for later in rest if not _is_part(later, node)]
+                    rest = [later for later in rest if id(later) not in parts]
+                    if not rest and is_trivial(rest, output):
+                        function.output = self._back(output, function, end)
+                        return
                     after = self.function("after", LABELS["after"] + function.label, rest, output, end=end)
                     function.output = self._call(as_constant(after), [], after.result.abstract, function)
                     return
@@ -189,12 +179,65 @@ class _Maker:
                 self._shared(node, function)
             else:
                 self._plain(node, function)
-        function.output = self._value(output, function) if end is None else self._back(output, function, end)
+        if whole is not None:  # the call of a function, with nothing taken apart
+            function.trail = [each for each in function.trail if not is_part(each, self._call_of(whole))]
+            function.output = self._call_of(whole)
+        else:
+            function.output = self._value(output, function) if end is None else self._back(output, function, end)
         if closure is not None:
             values = [as_constant(closure.gradient), *(self._value(value, function) for value in closure.taken)]
             partial = self._made("Partial", values, FunctionType(), function)
             self.form.closed.add(id(partial))
             function.result.operands.append(partial)
+
+    def _jump(self, node: Node, function: FuncGraph, end: _End) -> Node:
+        """A branch at the end of a loop's body, a side of which leaves the loop or goes to its next round."""
+        control = control_of(node)
+        condition = self._value(node.operands[0], function)
+        sides: list[FuncGraph] = []
+        for at, (kind, block, how) in enumerate(zip(("true", "false"), node.blocks, control.jumps, strict=True)):
+            assert block.output is not None
+            label = LABELS[kind] + function.label
+            side = self._new_function(kind, label, block.output, end)
+            side.scope = node.scope
+            sides.append(side)
+            start = control.starts[at]
+            own, later = block.trail[:start], block.trail[start:]
+            if how == "break":
+                assert end.leave is not None
+                self._leave(side, own, block.output, end.leave)
+            elif how == "continue" or is_trivial(later, block.output):
+                self.fill(side, block.trail, block.output, end=end)
+            else:  # a function that calls itself is inlined only where it is a call and nothing else
+                for each in own:
+                    self._plain_or_branch(each, side, later)
+                after = self.function("after", LABELS["after"] + function.label, later, block.output, end=end)
+                side.output = self._call(as_constant(after), [], after.result.abstract, side)
+        switch = self._made("Switch", [condition, *map(as_constant, sides)], FunctionType(), function)
+        self._kept.append(node)
+        return self._call(switch, [], end.header.result.abstract, function)
+
+    def _plain_or_branch(self, node: Node, function: FuncGraph, rest: Sequence[Node]) -> None:
+        if node.op_type == "If":
+            self._branch(node, function, rest)
+        elif node.op_type == "Invoke":
+            self._shared(node, function)
+        else:
+            self._plain(node, function)
+
+    def _leave(self, function: FuncGraph, nodes: Sequence[Node], output: Value, leave: _Leave) -> None:
+        """Fill a function that leaves a loop with the variables that `output` has."""
+        assert isinstance(output, Node)
+        if leave.end is not None:
+            for at, node in enumerate(nodes):
+                self._plain_or_branch(node, function, nodes[at + 1 :])
+            values = [self._value(output.operands[at], function) for at in leave.places]
+            function.output = self._call(as_constant(leave.end), values, leave.end.result.abstract, function)
+            return
+        rest, result, parts = leave.copies.pop()
+        for identity, place in parts.items():
+            self._given[identity] = output.operands[place]
+        self.fill(function, [*nodes, *rest], result, end=leave.after)
 
     def _back(self, output: Value, function: FuncGraph, end: _End) -> Node:
         """The call of the header at the end of a loop's body, also with what the loop's gradient needs of a round."""
@@ -202,6 +245,11 @@ class _Maker:
         kept = range(len(end.order), len(output.operands))
         values = [self._value(output.operands[at], function) for at in (*end.order, *kept)]
         return self._call(as_constant(end.header), values, end.header.result.abstract, function)
+
+    def _call_of(self, node: Node) -> Node:
+        call = self._new[id(node)]
+        assert isinstance(call, Node)
+        return call
 
     # -- nodes
 
@@ -215,7 +263,7 @@ class _Maker:
 
     def _value(self, value: Value, function: FuncGraph) -> Value:
         if isinstance(value, Node) and id(value) not in self._new and id(value) not in self._placed:
-            # a bundle, which is no part of the program
+            # a bundle, which is not a part of the program
             value.operands = [self._value(operand, function) for operand in value.operands]
             self._kept.append(value)
             if value.op_type == "MakeTuple" and len(value.operands) == 1 and function.kind != "root":
@@ -226,7 +274,11 @@ class _Maker:
 
     def _plain(self, node: Node, function: FuncGraph) -> None:
         source = node.operands[0] if node.operands else None
-        if node.op_type == "TupleGetItem" and isinstance(source, Node) and source.op_type in _CONTROL:
+        if id(node) in self._given:
+            self._kept.append(node)
+            self._new[id(node)] = self._value(self._given[id(node)], function)
+            return
+        if node.op_type == "TupleGetItem" and isinstance(source, Node) and source.op_type in CONTROL:
             self._part(node, source, function)
             return
         node.operands = [self._value(operand, function) for operand in node.operands]
@@ -238,7 +290,7 @@ class _Maker:
         assert isinstance(place, Constant)
         self._kept.append(node)
         if source.op_type == "While":
-            self._new[id(node)] = self._headers[id(source)].parameters[place.value]
+            self._new[id(node)] = self._new[id(source.blocks[1].parameters[place.value])]
         elif isinstance(source.abstract, TupleType) and len(source.abstract.items) == 1:
             self._new[id(node)] = self._new[id(source)]
         else:
@@ -274,7 +326,16 @@ class _Maker:
             label = LABELS[kind] + function.label
             closure = None if waiting is not None else self._closure(node, at, kind, label, rest)
             into = waiting[at] if waiting is not None else None
+            origins = control_of(node).origins if waiting is None and closure is None else ()
+            name = (origins[at].name, str(block.output.abstract)) if origins else None
+            if name is not None and name in self._sides:
+                self._kept.append(node)
+                sides.append(self._sides[name])
+                continue
             sides.append(self.function(kind, label, block.trail, block.output, into=into, closure=closure))
+            sides[-1].scope = node.scope
+            if name is not None:
+                self._sides[name] = sides[-1]
         assert isinstance(node.abstract, TupleType)
         abstract = node.abstract.items[0] if len(node.abstract.items) == 1 else node.abstract
         if waiting is not None:  # what the branch gave besides its output is called
@@ -285,7 +346,8 @@ class _Maker:
         else:
             switch = self._made("Switch", [condition, *map(as_constant, sides)], FunctionType(), function)
             call = self._call(switch, [], abstract, function)
-        self.form.branches.add(id(call))
+        if node.control is not None and node.control.joins:
+            self.form.joined.add(id(call))
         self._kept.append(node)
         self._new[id(node)] = call
 
@@ -298,7 +360,7 @@ class _Maker:
         assert output is not None
         gradient = self._new_function(kind, label, output)
         self._waiting.setdefault(id(backward), []).append(gradient)
-        return _Closure(gradient=gradient, taken=_given_to_gradient(node.blocks[at]))
+        return _Closure(gradient=gradient, taken=given_to_gradient(node.blocks[at]))
 
     def _loop(
         self,
@@ -313,7 +375,17 @@ class _Maker:
         head, turn = node.blocks
         assert head.output is not None
         assert turn.output is not None
-        order = _by_first_use(head, turn)
+        ends = list(ends_of(turn))
+        order = by_first_use(head, turn)
+        if control_of(node).jumps:
+            changed = {
+                at
+                for how, bundle in ends
+                if how != "break"
+                for at, value in enumerate(bundle.operands)
+                if value is not turn.parameters[at]
+            }
+            order = [at for at in order if at in changed]
         starts = [self._value(node.operands[at], function) for at in order]
         label = function.label
         header = self._headers[id(node)] = self._new_function("header", LABELS["header"] + label, output, end)
@@ -323,20 +395,71 @@ class _Maker:
             shown = own.debug_name or f"ф{own.name}"
             header.parameters.append(Parameter(name=own.name, abstract=own.abstract, debug_name=shown))
             self._new[id(own)] = self._new[id(other)] = header.parameters[-1]
+        for at in sorted(set(range(len(node.operands))) - set(order)):  # no round changes it
+            start = self._value(node.operands[at], function)
+            self._new[id(head.parameters[at])] = self._new[id(turn.parameters[at])] = start
         for at, each in enumerate(head.trail):
             if each.op_type == "If":
                 self._branch(each, header, head.trail[at + 1 :])
             else:
                 self._plain(each, header)
         condition = self._value(head.output, header)
-        back = _End(header=header, order=order)
+        leave = None
+        if any(how == "break" for how, _ in ends):
+            leave = self._leaving(node, [bundle for how, bundle in ends if how == "break"], rest, output, end, label)
+        back = _End(header=header, order=order, leave=leave)
         again = self.function("body", LABELS["body"] + label, turn.trail, turn.output, end=back)
-        after = self.function("after", LABELS["after"] + label, rest, output, end=end, closure=closure)
+        if leave is not None and leave.end is not None:
+            values = [self._new[id(turn.parameters[at])] for at in leave.places]
+            after = self._new_function("after", LABELS["after"] + label, output, end)
+            after.output = self._call(as_constant(leave.end), values, leave.end.result.abstract, after)
+        else:
+            after = self.function("after", LABELS["after"] + label, rest, output, end=end, closure=closure)
         sides: list[Value] = [as_constant(again), as_constant(after)]
         switch = self._made("Switch", [condition, *sides], FunctionType(), header)
         header.output = self._call(switch, [], after.result.abstract, header)
         header.parameters = [header.parameters[at] for at in order]
         return self._call(as_constant(header), starts, after.result.abstract, function)
+
+    def _leaving(
+        self,
+        node: Node,
+        bundles: Sequence[Node],
+        rest: Sequence[Node],
+        output: Value,
+        end: _End | None,
+        label: str,
+    ) -> _Leave:
+        """How a loop is left, whose variables are then those of the bundles."""
+        turn = node.blocks[1]
+        parts = {id(part): place_of(part) for part in rest if is_part(part, node)}
+        places = [
+            at
+            for at in dict.fromkeys(parts.values())
+            if any(bundle.operands[at] is not turn.parameters[at] for bundle in bundles)
+        ]
+        recurs = end is not None and not is_trivial(rest, output)  # a function that calls itself is not inlined
+        if not recurs and not any(each.blocks for each in rest):  # inlined where the loop is left
+            leave = _Leave(places=places, after=end)
+            for _ in bundles:
+                known: dict[int, Value] = {}
+                copy = copied(Graph(trail=list(rest), output=output), known)
+                assert copy.output is not None
+                leave.copies.append((copy.trail, copy.output, {id(known[part]): at for part, at in parts.items()}))
+            return leave
+        function = self._new_function("end", LABELS["end"] + label, output, end)
+        for at in places:
+            own = turn.parameters[at]
+            formal = Parameter(name=own.name, abstract=own.abstract, debug_name=own.debug_name or f"ф{own.name}")
+            function.parameters.append(formal)
+            for part, place in parts.items():
+                if place == at:
+                    self._given[part] = formal
+        for part, place in parts.items():
+            if place not in places:
+                self._given[part] = turn.parameters[place]
+        self.fill(function, rest, output, end=end)
+        return _Leave(places=places, end=function)
 
     def _unwind(self, node: Node, function: FuncGraph) -> None:
         """The gradient of a loop: a function that is called with the first values. [fitted: the vendor's is a loop]"""
@@ -349,43 +472,3 @@ class _Maker:
         self.form.unwinds[id(call)] = node
         self._kept.append(node)
         self._new[id(node)] = call
-
-
-def _is_differentiated(node: Node) -> bool:
-    """Whether a branch has a gradient, which counts on the places of its outputs, or is one."""
-    backward = node.control is not None and node.control.backward is not None
-    return backward or len(node.operands) > 1 or any(block.results is not None for block in node.blocks)
-
-
-def _order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
-    """Put the outputs of a branch into the order in which what follows reads them. [source parse.cc]
-
-    The code after a branch is a function whose parameters are made as it reads variables.
-    """
-    assert isinstance(node.abstract, TupleType)
-    parts = {id(part): part for part in rest if _is_part(part, node)}
-    end = Node(op_type="Return", operands=[output], abstract=output.abstract)
-    bundle = list(output.operands) if isinstance(output, Node) else []
-    read = [value for later in rest for value in uses(later)] + [*bundle, *end.operands]
-    places = [part.operands[1].value for value in read if (part := parts.get(id(value))) is not None]  # type: ignore[union-attr]
-    order = list(dict.fromkeys([*places, *range(len(node.abstract.items))]))
-    if order == sorted(order):
-        return
-    node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in order))
-    for block in node.blocks:
-        assert isinstance(block.output, Node)
-        block.output.operands = [block.output.operands[at] for at in order]
-        block.output.abstract = node.abstract
-    for part in parts.values():
-        place = part.operands[1]
-        assert isinstance(place, Constant)
-        at = order.index(place.value)
-        part.operands[1] = Constant(value=at, abstract=ScalarType(dtype=place.abstract.dtype, value=at))  # type: ignore[union-attr]
-
-
-def _given_to_gradient(block: Graph) -> list[Value]:
-    """What a branch gives to its gradient; nothing where it makes no function of these values."""
-    bundle = block.output
-    if not isinstance(bundle, Node) or block.results is None or any(node.op_type in _CONTROL for node in block.trail):
-        return []
-    return [value for value in bundle.operands[block.results :] if not isinstance(value, Constant)]

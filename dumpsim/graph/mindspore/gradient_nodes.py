@@ -68,6 +68,7 @@ class NodeBuilder(NodeMaker):
         if forward is not None:
             text = text_of(node)
             text.sources, text.candidate = text_of(forward).sources, "forward node"
+            text.primal = text_of(forward).primal
         self._into(node)
         # set_dump on a cell holds for its gradients, too; on a primitive it does not [spec mindspore 2.3]
         if forward is not None and forward.dump_mark is not None and "dump" not in text_of(forward).attrs:
@@ -130,7 +131,7 @@ class NodeBuilder(NodeMaker):
         return node
 
     def insert(self, node: Node, *, behind: Node) -> None:
-        """Place a node into the graph that holds another, behind it."""
+        """Place a node into the graph that holds another, after it."""
         pending = list(self._graphs)
         while pending:
             graph = pending.pop()

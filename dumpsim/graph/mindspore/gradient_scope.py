@@ -203,7 +203,7 @@ class _Inliner:
             body.new.append(item)
             before = item
         result = before if tail is not None else body.result([body.known.get(id(value)) for value in wanted])
-        # a call in the last place needs no token behind it
+        # a call in the last place needs no token after it
         if body.steps and not (body.steps == 1 and body.last is result):
             result = body.made([result, body.token])
         self._join(result, body.new)

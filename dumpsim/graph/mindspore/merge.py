@@ -35,11 +35,13 @@ class _Merger:
         for node in graph.trail:
             node.operands = self.replaced.operands(node)
             written = written_weights(node, self.find)
-            self._write(written)  # a loop's body also runs behind its own writes
+            self._write(written)  # a loop's body also runs after its own writes
             for block in node.blocks:
                 self.merge(block)
             if node.blocks:
                 self._write(written)
+            if node.op_type == "While":  # what follows a loop is a function of its own
+                known.clear()
             key = self._key(node) if self._is_pure(node) else None
             if key is not None and key in known:
                 self.replaced.put(node, known[key])

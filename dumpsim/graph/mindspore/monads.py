@@ -6,14 +6,14 @@ updatestate_eliminate.cc]
 What a later pass does to the whole chain stands in `loads` and `enforce`.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
-from dumpsim.graph.effects import has_effect, written_weights
-from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
+from dumpsim.graph.effects import DEAD, behind_depend, has_effect, written_weights
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of, topological
+from dumpsim.graph.mindspore.funcform import FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
-from dumpsim.graph.mindspore.functions import FuncForm
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
 
@@ -43,10 +43,11 @@ class _Reads:
 
 
 class _Weaver:
-    def __init__(self, function: FuncGraph, find: Callable[[str], OpDef], calls: Container[int]) -> None:
+    def __init__(self, function: FuncGraph, find: Callable[[str], OpDef], effects: "_Effects") -> None:
         self.function = function
         self.find = find
-        self.calls = calls  # ids of the calls with effects
+        self.calls = effects.calls
+        self.effects = effects
         self.token: Value = Constant(value="U", abstract=_U)  # stands for the formal parameter, too
         self.loads: dict[int, Node] = {}  # live load of each weight
         self.taken: set[int] = set()  # weights that effects take as they are
@@ -55,10 +56,10 @@ class _Weaver:
         self.is_inner = False
         self.zeros = False  # the gradients' zeros read their weights once more; all such Loads are dead in the end
 
-    def weave(self, *, takes_token: bool) -> None:
+    def weave(self) -> None:
         function = self.function
-        nodes = function.trail
-        effects = [node for node in nodes if id(node) in self.calls or has_effect(node, self.find)]
+        nodes = [node for node in function.trail if node.op_type != DEAD]
+        effects = [node for node in nodes if id(node) in self.calls or self._is_ordered(node)]
         if self._is_plain_call(effects):
             effects[0].operands.append(self.token)
             return
@@ -73,41 +74,51 @@ class _Weaver:
                 self._collect()
                 self.loads.clear()
                 self._effect(node)
-            elif has_effect(node, self.find):
+            elif self._is_ordered(node):
                 self._collect()
                 for weight in written_weights(node, self.find):
-                    self.loads.pop(id(weight), None)
+                    self._forget(weight)
                 self._effect(node)
+            elif has_effect(node, self.find):  # what depends on it orders it
+                self.taken |= {id(operand) for operand in node.operands}
+                self.new.append(node)
             else:
                 self._read(node)
                 self.new.append(node)
-        output = function.output
-        if isinstance(output, Node) and all(output is not node for node in self.new):
-            self._read(output)
+        bundle = self._bundle()
+        if bundle is not None:
+            self._read(bundle)
         self._finish(last)
-        if takes_token and isinstance(self.token, Constant) and self._computes(function.output):
-            self._tie(NodeText())  # [observed 2.10]
+        if function.kind != "root" and isinstance(self.token, Constant) and self.effects.is_tied(function):
+            self._tie(NodeText())  # for effects that nothing is left of
         function.trail = self.new
 
-    def _computes(self, output: Value) -> bool:
-        """Whether a result is computed in the function; what is only handed on needs no tie."""
-        own = output.operands if isinstance(output, Node) and output.op_type == "MakeTuple" else [output]
-        return any(value is node for value in own for node in self.new)
+    def _is_ordered(self, node: Node) -> bool:
+        """Whether a node has a side effect that the chain of tokens orders."""
+        tied = bool(node.operands) and isinstance(node.operands[-1].abstract, MonadType)
+        return has_effect(node, self.find) and not tied
 
     def _is_plain_call(self, effects: Sequence[Node]) -> bool:
         """Whether the only effect of the function is a call that gives its result. [source auto_monad.cc]"""
-        reads = [n for n in self.function.trail if n not in effects and _weights(n)]
-        return len(effects) == 1 and not reads and self.function.output is effects[0] and id(effects[0]) in self.calls
+        if len(effects) != 1 or self.function.output is not effects[0] or not self.effects.is_tail(effects[0]):
+            return False
+        others = [node for node in self.function.trail if node is not effects[0]]
+        if any(node.op_type == DEAD for node in others):  # the result waits for variables that nobody reads
+            return False
+        return not any(map(self.effects.depends, [*others, *effects[0].operands]))
 
     def _read(self, user: Node) -> None:
         """Give a node the Loads of the weights that it reads. [source auto_monad.cc: InsertLoads]"""
         read: list[Node] = []
         for at, operand in enumerate(user.operands):
-            if isinstance(operand, Parameter) and operand.is_weight:
+            weight = behind_depend(operand)
+            if user.op_type == "Depend" and at == 0:
+                continue  # it passes the weight itself on
+            if isinstance(weight, Parameter) and weight.is_weight:
                 known = id(operand) in self.loads
                 if is_gradient(user) and not known and id(operand) in self.taken:
                     continue  # the gradient of what took the weight itself does so, too
-                load = user.operands[at] = self._load(operand, user)
+                load = user.operands[at] = self._load(operand, weight, user)
                 if all(load is not other for other in read) and not (is_gradient(user) and known):
                     read.append(load)
         if not read:
@@ -115,18 +126,22 @@ class _Weaver:
         into = self.reads.inner if self.is_inner else self.reads.outer
         into += [[load] for load in read] if user.op_type in _ONE_READER else [read]
 
-    def _load(self, weight: Parameter, user: Node) -> Node:
-        load = self.loads.get(id(weight))
+    def _forget(self, weight: Parameter) -> None:
+        """Drop the Loads of a weight, which is written."""
+        self.loads = {key: load for key, load in self.loads.items() if behind_depend(load.operands[0]) is not weight}
+
+    def _load(self, source: Value, weight: Parameter, user: Node) -> Node:
+        load = self.loads.get(id(source))
         if load is None:
             text = text_of(user)
             load = Node(
                 op_type="Load",
-                operands=[weight, self.token],
+                operands=[source, self.token],
                 abstract=TensorType(dtype=weight.abstract.dtype, shape=weight.abstract.shape),
                 scope=text.block_scope or user.scope,
                 text=NodeText(call_scope=text.call_scope, call_variable=text.call_variable),
             )
-            self.loads[id(weight)] = load
+            self.loads[id(source)] = load
             self.new.append(load)
         return load
 
@@ -172,9 +187,17 @@ class _Weaver:
         self._collect()
         if output is None or isinstance(self.token, Constant):
             return
-        if isinstance(output, Node) and all(output is not node for node in self.new):
-            self.new.append(output)
+        bundle = self._bundle()
+        if bundle is not None:
+            self.new.append(bundle)
         self._tie(text_of(owner) if owner is not None else NodeText())
+
+    def _bundle(self) -> Node | None:
+        """The tuple that joins several results, which no line of the program made; not a value of an outer function."""
+        output = self.function.output
+        if not isinstance(output, Node) or output.op_type != "MakeTuple":
+            return None
+        return None if any(output is node for node in self.new) else output
 
     def _tie(self, text: NodeText) -> None:
         """Let the result wait for the last token."""
@@ -223,35 +246,84 @@ def joined(reads: Sequence[Sequence[Node]]) -> list[Node]:
 
 def add_monads(form: FuncForm, find: Callable[[str], OpDef]) -> None:
     """Make reads of weights and side effects explicit, function by function."""
-    calls, sides = _calls_with_effects(form, find)
+    effects = _Effects(form, find)
     for function in form.functions:
-        _Weaver(function, find, calls).weave(takes_token=id(function) in sides)
+        _Weaver(function, find, effects).weave()
 
 
-def _calls_with_effects(form: FuncForm, find: Callable[[str], OpDef]) -> tuple[set[int], set[int]]:
-    """Ids of the calls of functions that read or write weights, and of the sides of branches that take a token.
+class _Effects:
+    """Which functions read or write weights, and the calls of them. [source auto_monad.cc: SideEffectFinder]
 
-    [source auto_monad.cc: SideEffectFinder] A branch in a side that takes a token takes one, too: fitted, of h_if.
+    A function also counts what it computes for nobody, and nodes of the functions around it that its own nodes
+    depend on, up to formal parameters; of those nothing is left in it but a token that its result waits for.
+
+    Attributes
+    ----------
+    calls : set of int
+        Ids of the calls of such functions.
     """
-    own = {
-        id(n) for f in form.functions for n in f.trail if has_effect(n, find) or (n.op_type != "Call" and _weights(n))
-    }
-    calls: set[int] = set()
-    sides: set[int] = set()
-    while True:
-        before = len(calls), len(sides)
-        busy = {id(f) for f in form.functions if any(id(n) in own or id(n) in calls for n in f.trail)}
-        for function in form.functions:
-            for node in function.trail:
-                if node.op_type == "Call":
-                    effect = any(id(called) in busy for called in form.called_by(node))
-                    if id(node) in form.branches:
-                        effect = effect or id(function) in sides
-                        sides.update(id(side) for side in form.called_by(node) if effect)
-                    if effect:
-                        calls.add(id(node))
-        if (len(calls), len(sides)) == before:
-            return calls, sides
+
+    def __init__(self, form: FuncForm, find: Callable[[str], OpDef]) -> None:
+        self.calls: set[int] = set()
+        self._find = find
+        self._joined = form.joined
+        self._gradients = {id(f) for _, functions in form.gradients.values() for f in functions}  # made later
+        self._busy: set[int] = set()  # ids of functions
+        self._known: dict[int, bool] = {}
+        while True:
+            before = len(self.calls)
+            self._known.clear()
+            self._busy = {id(function) for function in form.functions if self._is_busy(function)}
+            for node in (node for function in form.functions for node in function.trail if node.op_type == "Call"):
+                if any(id(called) in self._busy for called in form.called_by(node)):
+                    self.calls.add(id(node))
+            if len(self.calls) == before:
+                break
+        self._tied = {id(f) for f in form.functions if id(f) in self._busy and not self._gives_call(f)}
+
+    def is_tied(self, function: FuncGraph) -> bool:
+        """Whether the result of a function waits for effects: not where it is that of the only call with effects."""
+        return id(function) in self._tied
+
+    def _gives_call(self, function: FuncGraph) -> bool:
+        """Whether a function only gives what a cell around it computed, and nothing else that it needs has effects."""
+        given = function.output
+        if function.trail or not isinstance(given, Node) or given.scope in (function.scope, "Default"):
+            return False
+        inside = given.scope
+        pending: list[Value] = [given]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, Node) and (value.scope + "/").startswith(inside + "/"):
+                pending += value.operands
+            elif self.depends(value):
+                return False
+        return True
+
+    def is_tail(self, node: Node) -> bool:
+        """Whether a node is a call with effects that may stand at the end of a function."""
+        return id(node) in self.calls and id(node) not in self._joined
+
+    def depends(self, value: Value) -> bool:
+        """Whether a value, or one that it is computed from, is an effect or reads a weight."""
+        if not isinstance(value, Node) or id(value) in self._known:
+            return self._known.get(id(value), False)
+        for node in topological([value], lambda node: [v for v in node.operands if id(v) not in self._known]):
+            effect = self._is_effect(node) or any(self._known.get(id(v), False) for v in node.operands)
+            self._known[id(node)] = effect and id(node) not in self._joined
+        return self._known[id(value)]
+
+    def _is_busy(self, function: FuncGraph) -> bool:
+        if any(map(self._is_effect, function.trail)):
+            return True
+        return id(function) not in self._gradients and any(map(self.depends, [*function.trail, function.output]))
+
+    def _is_effect(self, node: Node) -> bool:
+        if node.op_type == "Call":
+            return id(node) in self.calls
+        if node.op_type == DEAD:
+            return bool(node.attrs["reads"])
+        return has_effect(node, self._find) or bool(_weights(node))
 
 
 def _weights(node: Node) -> list[Parameter]:

@@ -5,8 +5,7 @@ functions as the front end leaves them; nodes that the backend makes (anew) late
 the process, kernel graph by kernel graph. [spec vendor 4]
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dumpsim.graph.compilation import OperatorNumbers
 from dumpsim.graph.graph import Graph, Node, Value, text_of, topological
@@ -28,9 +27,14 @@ def nodes_in_order(root: FuncGraph) -> list[Node]:
     return topological([root.result], needs)
 
 
-def name_for_text(root: FuncGraph, numbers: OperatorNumbers) -> None:
-    """Give the nodes of the front end's last form their names in IR text, Returns included. [spec vendor 4.1]"""
-    for node in nodes_in_order(root):
+def name_for_text(nodes: Iterable[Node], numbers: OperatorNumbers) -> None:
+    """Give the nodes of the front end's last form their names in IR text, Returns included. [spec vendor 4.1]
+
+    What a pass of the back end makes later gets its name in `name_later`: the first Assign of ``parameter += value``.
+    """
+    for node in nodes:
+        if node.op_type == "Assign" and text_of(node).is_backend:
+            continue
         text_of(node).full_name = numbers.full_name(node.scope, node.op_type)
 
 
@@ -41,44 +45,17 @@ def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) ->
     ----------
     graph : Graph
     order : iterable of Node
-        Its kernels in execution order. The numbers of what has no name yet follow it, as kernels are selected in it,
-        those of one expansion from its result backwards; the numbers of nodes that are made anew follow the graph,
-        operands before users. [spec vendor 4.2; observed 2.10: 33 of 33 groups made anew of the corpus]
+        Its kernels in execution order, which their numbers follow. [spec vendor 4.2]
     numbers : OperatorNumbers
         The counter that `name_for_text` began.
     """
-    nodes = graph.nodes()
-    fresh = [node for node in nodes if text_of(node).is_remade]
-    remade = {id(node) for node in fresh}
-    for node in (*_selected(order), *nodes):
+    done: set[int] = set()
+    for node in (*order, *graph.nodes()):
         text = text_of(node)
-        if not text.full_name and id(node) not in remade:
+        if id(node) not in done and (text.is_remade or not text.full_name):
             text.full_name = numbers.full_name(node.scope, node.op_type)
-    for node in fresh:
-        text_of(node).full_name = numbers.full_name(node.scope, node.op_type)
+        done.add(id(node))
     return numbers.full_name("Default", "Return")
-
-
-def _selected(order: Iterable[Node]) -> Iterator[Node]:
-    """Kernels as they are selected: an expansion as a whole at its first node, from its results backwards."""
-    kernels = list(order)
-    pieces: dict[int, list[Node]] = {}
-    for node in kernels:
-        pieces.setdefault(id(text_of(node).composite or node), []).append(node)
-    for node in kernels:
-        yield from _from_results(pieces.pop(id(text_of(node).composite or node), []))
-
-
-def _from_results(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Some nodes breadth-first: those that no other one uses, then their operands."""
-    used = {id(operand) for node in nodes for operand in node.operands}
-    left = {id(node): node for node in nodes}
-    queue = deque(node for node in nodes if id(node) not in used)
-    while queue:
-        node = queue.popleft()
-        if left.pop(id(node), None) is not None:
-            yield node
-            queue.extend(left[id(operand)] for operand in node.operands if id(operand) in left)
 
 
 def name_for_files(graphs: Sequence[Graph], name: Callable[[str, str], str]) -> None:

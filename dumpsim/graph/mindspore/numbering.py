@@ -1,6 +1,8 @@
 """Numbers that function graphs take: those of branches and loops are named, as nodes are, from one counter.
 
-[observed 2.10: names that a traced compiler makes for some thirty networks with ``if`` and ``while``]
+[fitted 2.10: the first ``CNode_N`` of the kernel graphs of the networks in fixtures/mindspore_2_10/cnode_numbers.json,
+see tests/end_to_end/test_cnode_numbers.py; the numbers are ids that the vendor's compiler takes when it first
+prints or names something, so no rule for all networks is known, spec vendor 7]
 """
 
 from collections.abc import Iterator
@@ -41,7 +43,7 @@ def _is_dynamic(graph: Graph) -> bool:
 
 
 def _control(graph: Graph, *, in_loop: bool) -> Iterator[tuple[Node, list[Node], bool]]:
-    """All control nodes with the nodes behind them in their block, and whether a loop is around them."""
+    """All control nodes with the nodes after them in their block, and whether a loop is around them."""
     for place, node in enumerate(graph.trail):
         if node.op_type in ("If", "While"):
             yield node, graph.trail[place + 1 :], in_loop

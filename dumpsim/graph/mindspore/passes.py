@@ -12,14 +12,16 @@ from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
 from dumpsim.graph.mindspore.expand_gradients import expand_gradients
+from dumpsim.graph.mindspore.funcform import FuncForm, number_functions
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
-from dumpsim.graph.mindspore.functions import FuncForm, made_functions, number_functions
+from dumpsim.graph.mindspore.functions import made_functions
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
-from dumpsim.graph.mindspore.naming import name_for_files, name_for_text, name_later
+from dumpsim.graph.mindspore.naming import name_for_files, name_for_text, name_later, nodes_in_order
 from dumpsim.graph.mindspore.numbering import function_numbers
 from dumpsim.graph.mindspore.order import kernel_order, rules_of
+from dumpsim.graph.mindspore.partition import listed_nodes
 from dumpsim.graph.mindspore.simplify import simplify
 from dumpsim.graph.mindspore.unused import drop_unused
 
@@ -52,23 +54,32 @@ def _cut(state: Compilation) -> None:
 
 
 def _merge_equal(state: Compilation) -> None:
-    """Merge equal nodes, but not those of a backward graph of PYNATIVE, which no optimizer of the front end sees."""
-    captured = state.captured
-    if captured.is_named_before or not captured.is_continued:
-        merge_equal(captured, state.find)
+    """Merge equal nodes, but not those of PYNATIVE's forward and backward graphs: the front end is done with them."""
+    if not state.captured.is_continued:
+        merge_equal(state.captured, state.find)
+
+
+def _expand_gradients(state: Compilation) -> None:
+    """Put backward passes in the place of gradient nodes; of a network that is split, their values have layouts."""
+    tell = None if state.sharding is None else state.sharding.note_gradient
+    expand_gradients(state.captured, state.find, tell=tell)
 
 
 def _name_for_text(state: Compilation) -> None:
     """Name the nodes as the front end leaves them.
 
     The forward and backward graphs that PYNATIVE makes of a ``jit`` function are no compiles of a script: they count
-    on, and the forward graph, a second copy of the function's, was named once before. [spec vendor 4.1; observed 2.10]
+    on, their nodes get names as the partition lists them, and the forward graph, a second copy of the function's, was
+    named once before. [spec vendor 4.1; observed 2.10: eleven networks]
     """
     if not state.captured.is_continued:
         state.numbers.texts.clear()
     state.text_numbers = OperatorNumbers(state.numbers.texts)
-    for _ in range(2 if state.captured.is_named_before else 1):
-        name_for_text(_form(state).root, state.text_numbers)
+    root = _form(state).root
+    if state.captured.is_named_before or not state.captured.is_continued:
+        name_for_text(nodes_in_order(root), state.text_numbers)
+    if state.captured.is_continued:
+        name_for_text(listed_nodes(root), state.text_numbers)
 
 
 def _expand(state: Compilation) -> None:
@@ -135,7 +146,7 @@ def _save_kernel_graphs(state: Compilation) -> None:
 
 
 PASSES = (
-    Pass("expand-gradients", lambda state: expand_gradients(state.captured, state.find)),
+    Pass("expand-gradients", _expand_gradients),
     Pass("save-captured", lambda state: _save(state, "00_bootstrap")),
     Pass("count-functions", _count_functions),
     Pass("drop-dead", lambda state: drop_unused(state.captured, state.find)),

@@ -15,7 +15,7 @@ __all__ = ["is_filled", "product_with_ones", "simplify"]
 def simplify(graph: Graph) -> Graph:
     """Drop reshapes to the shape that a value has and products with ones, skip the first of two reshapes, merge sums.
 
-    The second reshape keeps its scope. [observed 2.10: Dense behind ops.reshape, the weights of MSELoss]
+    The second reshape keeps its scope. [observed 2.10: Dense after ops.reshape, the weights of MSELoss]
     """
     _simplify(graph, Replacements())
     return merge_sums(graph)

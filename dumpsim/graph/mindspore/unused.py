@@ -1,15 +1,22 @@
 """What a network computes for nobody: nodes, outputs of branches, variables of loops.
 
-The vendor's func graphs say what stays: a branch is a call, whose result may lose elements that nobody takes; a loop is
-on the way to the result of its function, since what follows it is a function that its header calls. So a loop stays
-although nobody reads what it computes, while a variable of it goes that nothing in the loop reads. [spec vendor 2.8]
+The vendor's func graphs say what stays. A branch is a call: one with effects stays, and so do all elements of its
+result, since a token takes it as a whole; of any other the elements that nobody takes become zeros. A loop is on the
+way to the result of its function, since what follows it is a function that its header calls. So a loop stays although
+nobody reads what it computes, while a variable of it goes that nothing in the loop reads.
+[spec vendor 2.8; source auto_monad.cc, program_specialize.cc EliminateUnusedSequenceItem]
+
+Code that nobody needs is there until reads of weights and effects have their tokens; a node `DEAD` stands for such code
+where it matters to tokens. [source function_block.cc FindIsolatedNodes]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dumpsim.core.abstract import Abstract, ScalarType, TupleType
-from dumpsim.graph.effects import has_effect
-from dumpsim.graph.graph import Constant, Graph, Node, Value, control_of
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.effects import DEAD, has_effect
+from dumpsim.graph.gradient_control import everything
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["drop_unused"]
@@ -20,26 +27,112 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 
     Branches and loops whose gradient is in the network keep all outputs: the gradient counts on their places.
     """
-    first = _Dropper(find, None)
+    effects = _Effects(graph, find)
+    first = _Dropper(effects, None)
     first.graph(graph, None)
-    dropper = _Dropper(find, first.places)
+    dropper = _Dropper(effects, first.places)
     dropper.graph(graph, None)
     dropper.clean(graph)
     return graph
 
 
+class _Effects:
+    """Which nodes are effects or read weights, and which values depend on such nodes; see `monads`.
+
+    In a network with gradients only writing counts: code that nobody needs is dropped with them. [fitted]
+    """
+
+    def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
+        self._find = find
+        self.counts_reads = not any(node.scope.startswith("Gradients/") for node in everything(graph.trail))
+        self._known: dict[int, bool] = {}
+        self._read = {id(value) for node in everything(graph.trail) for value in uses(node)}
+        self._read |= {id(value) for node in topological([graph.output]) for value in node.operands} | {
+            id(graph.output)
+        }
+        parts = [node for node in everything(graph.trail) if node.op_type == "TupleGetItem" and id(node) in self._read]
+        self._read |= {id(value) for value in _given_on(graph.trail, parts, frozenset())}
+
+    def is_isolated(self, node: Node) -> bool:
+        """Whether no other node, be it needed or not, takes what a node gives."""
+        return self.counts_reads and id(node) not in self._read
+
+    def writes(self, node: Node) -> bool:
+        """Whether a node writes memory or does input and output."""
+        return has_effect(node, self._find)
+
+    def is_busy(self, node: Node) -> bool:
+        """Whether a branch, or a call of a function, is a call with effects."""
+        return self.writes(node) or (self.counts_reads and any(map(self._is_block_busy, node.blocks)))
+
+    def depends(self, value: Value) -> bool:
+        """Whether a value, or one that it is computed from, is an effect or reads a weight."""
+        if not isinstance(value, Node) or not self.counts_reads:
+            return False
+        for node in topological([value], lambda node: [v for v in _sources(node) if id(v) not in self._known]):
+            if id(node) not in self._known:
+                effect = self._is_effect(node) or any(self._known.get(id(v), False) for v in _sources(node))
+                self._known[id(node)] = effect and not _gives_formals(node)
+        return self._known[id(value)]
+
+    def _is_effect(self, node: Node) -> bool:
+        reads = any(isinstance(value, Parameter) and value.is_weight for value in node.operands)
+        return reads or (self.is_busy(node) if node.blocks else self.writes(node))
+
+    def _is_block_busy(self, block: Graph) -> bool:
+        loops = [inner for node in block.trail if node.op_type == "While" for inner in node.blocks]
+        values = [node for node in _own(block) if node.op_type != "While"]
+        return any(map(self._counts, values)) or any(map(self._is_block_busy, loops))
+
+    def _counts(self, node: Node) -> bool:
+        return self._is_effect(node) or self.depends(node)
+
+
+def _gives_formals(node: Node) -> bool:
+    """Whether what a node gives are formal parameters of functions that the vendor's parser makes."""
+    return node.op_type == "While" or (node.control is not None and node.control.joins)
+
+
+def _given_on(nodes: Sequence[Node], parts: Sequence[Node], after: frozenset[int]) -> Iterator[Value]:
+    """What branches and rounds give to what follows them; one that leaves its loop, what is read `after` the loop.
+
+    They are arguments of calls until the optimizer drops parameters that nobody needs. [source function_block.cc]
+    """
+    for node in nodes:
+        inner = after
+        if node.op_type == "While":
+            inner = frozenset(part.operands[1].value for part in parts if part.operands[0] is node)  # type: ignore[union-attr]
+        jumps = node.control.jumps if node.op_type == "If" and node.control is not None else ()
+        for at, block in enumerate(node.blocks):
+            if isinstance(block.output, Node):
+                values = block.output.operands
+                yield from [values[place] for place in inner] if jumps and jumps[at] == "break" else values
+            yield from _given_on(block.trail, parts, inner)
+
+
+def _sources(node: Node) -> Sequence[Value]:
+    return () if _gives_formals(node) else node.operands
+
+
+def _own(block: Graph) -> list[Node]:
+    output = [block.output] if isinstance(block.output, Node) else []
+    return [*block.trail, *output]
+
+
 class _Dropper:
     """Marks what is needed.
 
-    A branch is asked for the outputs that were taken before any output went (`taken`; at first None, all of them): what
-    only an output needs that goes from a branch around it stays, and what a loop is given. [fitted: r1_045, r1_187]
+    A branch is asked for the outputs that were taken before any output went (`taken`; at first None, all of them): the
+    vendor's analysis, which makes zeros of those that nobody takes, comes only once after code that nobody needs went.
+    [observed 2.10: r1_045, r1_187]
     """
 
-    def __init__(self, find: Callable[[str], OpDef], taken: dict[int, set[int]] | None) -> None:
-        self._find = find
+    def __init__(self, effects: _Effects, taken: dict[int, set[int]] | None) -> None:
+        self._effects = effects
         self._taken = taken
         self._live: set[int] = set()  # ids of values
         self._clean: set[int] = set()  # ids of graphs
+        self._after: set[int] = set()  # variables of the loop around that are taken after it
         self.places: dict[int, set[int]] = {}  # outputs that somebody takes, by id of the control node
 
     def graph(self, graph: Graph, wanted: set[int] | None) -> None:
@@ -70,15 +163,24 @@ class _Dropper:
             self._loop(node)
         elif node.blocks:
             self._branch(node)
-        elif has_effect(node, self._find):
+        elif self._effects.writes(node):
             self._use([node])
 
     def _branch(self, node: Node) -> None:
-        if id(node) not in self._live and not has_effect(node, self._find):
+        busy = self._effects.is_busy(node)
+        if id(node) not in self._live and not busy:
             return
         self._use([node, *node.operands])
+        jumps = control_of(node).jumps
+        if jumps and self._taken is not None:  # what a side that leaves the loop gives is taken after it
+            places = self.places.setdefault(id(node), set())
+            for block, how in zip(node.blocks, jumps, strict=True):
+                self.graph(block, places & self._after if how == "break" else places)
+            return
         if self._taken is not None:
             self.places[id(node)] = self._taken.get(id(node), set()) | control_of(node).kept
+            if busy:
+                self.places[id(node)] |= set(range(len(node.abstract.items)))  # type: ignore[union-attr]
         wanted = None if _is_fixed(node) or self._taken is None else self.places[id(node)]
         for block in node.blocks:
             self.graph(block, wanted)
@@ -91,6 +193,7 @@ class _Dropper:
         self._use([node])
         head, body = node.blocks
         taken = set(self.places.get(id(node), ()))
+        around, self._after = self._after, taken
         kept = set(range(len(node.operands)))
         if _is_fixed(node) or self._taken is None:
             self.graph(head, None)
@@ -110,6 +213,7 @@ class _Dropper:
                     break
                 kept &= read | taken
                 self._live, self.places = set(before[0]), {key: set(places) for key, places in before[1].items()}
+        self._after = around
         self.places[id(node)] = kept
         self._use([node.operands[at] for at in sorted(kept)])
 
@@ -120,7 +224,7 @@ class _Dropper:
         if id(graph) in self._clean:
             return
         self._clean.add(id(graph))
-        graph.trail = [node for node in graph.trail if id(node) in self._live]
+        graph.trail = [new for node in graph.trail for new in self._left(node)]
         for node in graph.trail:
             if node.blocks and not _is_fixed(node):
                 self._keep(node, sorted(self.places.get(id(node), ())))
@@ -130,10 +234,25 @@ class _Dropper:
             if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node) and node.operands[0].blocks:
                 self._move(node, node.operands[0])
 
+    def _left(self, node: Node) -> list[Node]:
+        if id(node) in self._live:
+            return [node]
+        if node.blocks or node.op_type == "MakeTuple":
+            return []
+        reads = self._effects.depends(node)
+        named = node.op_type != "TupleGetItem" and node.text is not None
+        is_assigned = named and bool(node.text.variable or node.text.call_variable)  # type: ignore[union-attr]
+        if not reads and not (is_assigned and self._effects.is_isolated(node)):
+            return []
+        return [Node(op_type=DEAD, operands=[], abstract=TupleType(items=()), attrs={"reads": reads})]
+
     def _keep(self, node: Node, places: list[int]) -> None:
-        """Leave a branch or loop the outputs at some places."""
+        """Leave a loop the outputs at some places; let the others of a branch be zeros."""
         assert isinstance(node.abstract, TupleType)
         if len(places) == len(node.abstract.items):
+            return
+        if node.op_type == "If" and not control_of(node).jumps:
+            _clear(node, set(range(len(node.abstract.items))) - set(places))
             return
         node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in places))
         if node.op_type == "While":
@@ -149,13 +268,28 @@ class _Dropper:
             bundle.abstract = node.abstract
 
     def _move(self, part: Node, source: Node) -> None:
-        places = self.places.get(id(source))
+        is_pruned = source.op_type == "While" or bool(control_of(source).jumps)
+        places = self.places.get(id(source)) if is_pruned else None
         place = part.operands[1]
         if places is not None and not _is_fixed(source):
             assert isinstance(place, Constant)
             at = sorted(places).index(place.value)
             if at != place.value:
                 part.operands[1] = Constant(value=at, abstract=_index(place, at))
+
+
+def _clear(node: Node, places: set[int]) -> None:
+    """Let both sides of a branch give a number at some places of their output."""
+    assert isinstance(node.abstract, TupleType)
+    zero = ScalarType(dtype=dtype("int64"), value=0)
+    node.abstract = TupleType(items=tuple(zero if at in places else i for at, i in enumerate(node.abstract.items)))
+    for block in node.blocks:
+        bundle = block.output
+        assert isinstance(bundle, Node)
+        bundle.operands = [
+            Constant(value=0, abstract=zero) if at in places else value for at, value in enumerate(bundle.operands)
+        ]
+        bundle.abstract = node.abstract
 
 
 def _index(place: Constant, at: int) -> Abstract:

@@ -3,6 +3,7 @@
 Types are inferred later; `text` holds what the vendor prints besides the attributes of the operator.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +16,14 @@ from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.parallel.group import group_name, hashed, ranks_text
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.transfer import Cut, Exchange, Join, Reshape, Transfer, group_of, shape_after
-from dumpsim.graph.parallel.virtual import MICRO_STEP, VIRTUAL
+from dumpsim.graph.parallel.virtual import GATHER, VIRTUAL
 
-__all__ = ["Inserter", "instance_hash"]
+__all__ = ["Inserter", "beside_control", "instance_hash", "is_communication"]
 
 _KEPT = {"keep_value_node_input": True}
 _ENFORCED = {"order_enforce_skip": True}
+_COMMUNICATION = re.compile(r"forward_op_\d+|\d+(AllReduce|ReduceScatter)\d+")  # the second after a lookup
+_BACKWARD = {"side_effect_backprop_mem": True}
 
 
 def instance_hash(full_name: str, index: int) -> int:
@@ -32,6 +35,18 @@ def instance_hash(full_name: str, index: int) -> int:
     13647664438919552339
     """
     return hashed(f"{full_name}_{index}")
+
+
+def beside_control(node: Node) -> Node:
+    """An operator in whose scope to insert for the sake of a control node."""
+    text = node.text
+    mine = NodeText(call_scope=text.call_scope, block_scope=text.block_scope) if text is not None else NodeText()
+    return Node(op_type=node.op_type, operands=[], abstract=NoneType(), scope=node.scope, text=mine)
+
+
+def is_communication(node: Node) -> bool:
+    """Whether a node is the communication after an operator, or what belongs to it: it brings results together."""
+    return _COMMUNICATION.fullmatch((node.text.instance_name or "") if node.text is not None else "") is not None
 
 
 def _count(step: Transfer) -> int:
@@ -67,6 +82,7 @@ class Inserter:
         text = NodeText(instance_name=instance, attrs=dict(about.get("shown", {})), given=tuple(about.get("attrs", ())))
         if place is not None:
             text.call_scope, text.block_scope = place.call_scope, place.block_scope
+            text.primal = {name: place.primal[name] for name in place.primal if name == "micro"}
         values = [value if isinstance(value, (Node, Parameter, Constant)) else constant(value) for value in operands]
         made = Node(
             op_type=op_type,
@@ -176,16 +192,37 @@ class Inserter:
         )
         return node
 
+    def all_gather(self, value: Value, ranks: Sequence[int], beside: Node, instance: str) -> Node:
+        """The parts of a group of ranks, one after another along axis 0."""
+        attrs = {**self.group(ranks), "rank_size": len(ranks)}
+        return self.node("AllGather", [value], beside, instance, attrs=attrs, shown=self._shown(ranks))
+
     # -- forward communication
 
-    def reduced(self, node: Node, kind: str, ranks: Sequence[int], name: str, dtype: Any) -> Node:
-        """The communication after an operator whose result is in parts on several ranks."""
-        instance = f"forward_op_{instance_hash(name, int(kind == 'mean'))}"  # numbered from the last one
+    def reduced(
+        self, node: Node, kind: str, ranks: Sequence[int], name: str, dtype: Any, instance: str | None = None
+    ) -> Node:
+        """The communication after an operator whose result is in parts on several ranks.
+
+        Parameters
+        ----------
+        kind : str
+            ``sum``, ``max``, ``min``, ``prod``, ``mean`` or ``scatter``.
+        name : str
+            Full name of the operator.
+        dtype : numpy dtype
+        instance : str, optional
+            Instance name, with ``{}`` for the name of the operator.
+        """
+        shown = self._shown(ranks) if instance is None else {}
+        if instance is None:
+            instance = f"forward_op_{instance_hash(name, int(kind == 'mean'))}"  # numbered from the last one
+        instance = instance.format("ReduceScatter" if kind == "scatter" else "AllReduce")
         if kind == "scatter":
             attrs = {"op": "sum", **self.group(ranks), "rank_size": len(ranks)}
-            return self.node("ReduceScatter", [node], node, instance, attrs=attrs, shown=self._shown(ranks))
+            return self.node("ReduceScatter", [node], node, instance, attrs=attrs, shown=shown)
         attrs = {"op": "sum" if kind == "mean" else kind, **self.group(ranks)}
-        found = self.node("AllReduce", [node], node, instance, attrs=attrs, shown=self._shown(ranks))
+        found = self.node("AllReduce", [node], node, instance, attrs=attrs, shown=shown)
         if kind == "mean":
             count = np.array(len(ranks), dtype)
             found = self.node("RealDiv", [found, count], node, f"forward_op_{instance_hash(name, 0)}")
@@ -193,24 +230,47 @@ class Inserter:
 
     # -- training
 
-    def mirror(self, value: Value, ranks: Sequence[int], weight: str, beside: Node, fusion: int) -> Node:
-        """The operator whose gradient sums the ranks' gradients by a weight."""
+    def mirror(self, value: Value, ranks: Sequence[int], weight: str, beside: Node, into: Value | None = None) -> Node:
+        """The operator whose gradient sums the ranks' gradients by a weight; `into`: those accumulated there."""
         attrs = {
             **self.group(ranks),
-            "fusion": fusion,
+            "fusion": 1,
             "mirror_user_id": weight,
             "dev_num": len(ranks),
             "mean_flag": self._settings.gradients_mean,
         }
         shown = {**_ENFORCED, **self._shown(ranks), **_KEPT}
-        return self.node("_MirrorOperator", [value], beside, "_MirrorOperator", attrs=attrs, shown=shown)
+        if into is None:
+            return self.node("_MirrorOperator", [value], beside, "_MirrorOperator", attrs=attrs, shown=shown)
+        attrs["_shards"] = self._settings.enable_parallel_optimizer
+        name, shown = "_MirrorMicroStepOperator", {**shown, **_BACKWARD}
+        return self._unscoped(self.node(name, [value, into], beside, name, attrs=attrs, shown=shown))
 
-    def optimizer_gather(self, value: Value, ranks: Sequence[int], weight: str, beside: Node) -> Node:
-        """The gathering of a weight that the parallel optimizer cut."""
+    def assign_add(self, value: Value, into: Value, beside: Node) -> Node:
+        """The operator whose gradient is added to what the parts of the batch before gave."""
+        name, attrs = "_VirtualAssignAdd", {"group": "", "fusion": 1}
+        shown = {**_ENFORCED, **_BACKWARD}
+        return self._unscoped(self.node(name, [value, into], beside, name, attrs=attrs, shown=shown))
+
+    @staticmethod
+    def _unscoped(node: Node) -> Node:
+        """Put a node that stands beside a Load into the Load's scope. [observed 2.10]"""
+        node.scope = "Default"
+        return node
+
+    def part_end(self, value: Value, beside: Node) -> Node:
+        """The marker of a part's loss."""
+        return self.node("_VirtualPipelineEnd", [value], beside, "end_node")
+
+    def optimizer_gather(
+        self, value: Value, ranks: Sequence[int], weight: str, beside: Node, into: Value | None = None
+    ) -> Node:
+        """The gathering of a weight that the parallel optimizer cut; `into`: where its gradients are accumulated."""
         attrs = {**self.group(ranks), "rank_size": len(ranks), "_mean": self._settings.gradients_mean}
         shown = {**self._shown(ranks), "mirror_user_id": weight}
         name = "parallel_optimizer_allgather_not_recompute"
-        return self.node(MICRO_STEP, [value], beside, name, attrs=attrs, shown=shown)
+        operands = [value] if into is None else [value, into]
+        return self.node(GATHER, operands, beside, name, attrs=attrs, shown=shown)
 
     def virtual_div(self, value: Value, divisor: int, beside: Node, name: str) -> Node:
         """The operator whose gradient is divided by the number of copies of the loss."""

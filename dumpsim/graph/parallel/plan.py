@@ -6,13 +6,7 @@ from math import prod
 from typing import Any
 
 from dumpsim.core.abstract import TensorType, tensors_of
-from dumpsim.core.errors import UnsupportedError
-from dumpsim.core.tensorlayout import TensorLayout
-from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
-from dumpsim.graph.graph import Constant, Graph, Node, Value, topological, uses
-from dumpsim.graph.mindspore.gradient_node import GRADIENT, outputs_of
-from dumpsim.graph.parallel.rules import default_strategy, scheme_of
-from dumpsim.graph.parallel.scheme import (
+from dumpsim.core.cutting import (
     Labels,
     Layouts,
     Operator,
@@ -24,6 +18,13 @@ from dumpsim.graph.parallel.scheme import (
     names_of,
     refused,
 )
+from dumpsim.core.cuttingrules import default_strategy, scheme_of
+from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.tensorlayout import TensorLayout
+from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
+from dumpsim.graph.gradient_control import below, everything
+from dumpsim.graph.graph import Constant, Graph, Node, Value, uses
+from dumpsim.graph.mindspore.gradient_node import GRADIENT, outputs_of
 from dumpsim.graph.parallel.settings import Settings
 
 __all__ = ["Edge", "Plan", "edges_of", "forward_nodes", "is_cut", "plan_of", "source_of"]
@@ -76,7 +77,7 @@ class Plan:
 
 def is_cut(node: Node) -> bool:
     """Whether a node is an operator with a layout of its own; Reshape takes those of its neighbours."""
-    return node.op_type not in _PASSING and node.op_type not in _UNCUT
+    return node.op_type not in _PASSING and node.op_type not in _UNCUT and not node.blocks
 
 
 def forward_nodes(graph: Graph) -> list[Node]:
@@ -87,11 +88,11 @@ def forward_nodes(graph: Graph) -> list[Node]:
     Raises
     ------
     UnsupportedError
-        Control flow lies among them.
+        A gradient is taken inside of control flow.
     """
     gradients = [node for node in graph.trail if node.op_type == GRADIENT]
     if gradients:
-        wanted = {id(node) for node in topological(outputs_of(node) for node in gradients)}
+        wanted = {id(node) for node in below(outputs_of(node) for node in gradients)}
         arguments = {id(p) for p in graph.parameters if not p.is_weight}
         behind: set[int] = set()  # gradients, and what follows from them
         for node in graph.trail:
@@ -103,10 +104,11 @@ def forward_nodes(graph: Graph) -> list[Node]:
         found = [node for node in graph.trail if id(node) in wanted or id(node) in arguments]
     else:
         found = list(graph.trail)
-    for node in found:
-        if node.blocks:
+    for node in everything(found):
+        if node.op_type == GRADIENT and all(node is not one for one in gradients):
             raise UnsupportedError(
-                "control flow on tensors in a network that is split over devices is not emulated", where=graph.name
+                "a gradient that is taken in a branch or loop of a network that is split over devices is not emulated",
+                where=graph.name,
             )
     return found
 

@@ -1,11 +1,16 @@
 """Strategies of operators without one, from the layouts of their operands; the vendor searches by cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from dumpsim.core.abstract import TensorType
+from dumpsim.core.cutting import Strategy, StrategyError
 from dumpsim.core.tensorlayout import TensorLayout
-from dumpsim.graph.parallel.scheme import Strategy
+from dumpsim.graph.graph import Constant, Node
+from dumpsim.graph.parallel.plan import Plan, edges_of, plan_of, source_of
+from dumpsim.graph.parallel.settings import Settings
 
-__all__ = ["propagated"]
+__all__ = ["plan_propagated", "propagated"]
 
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 
@@ -47,3 +52,33 @@ def _alike(shape: tuple[int, ...], model: tuple[int, ...], cuts: tuple[int, ...]
         cuts[axis + behind] if axis + behind >= 0 and model[axis + behind] == extent else 1
         for axis, extent in enumerate(shape)
     )
+
+
+def plan_propagated(
+    node: Node, settings: Settings, attrs: Mapping[str, Any], results: Mapping[int, Sequence[TensorLayout | None]]
+) -> Plan:
+    """The plan of an operator without a strategy, which takes its operands as they are.
+
+    Parameters
+    ----------
+    node : Node
+    settings : Settings
+    attrs : mapping
+        What the script says of the operator.
+    results : mapping
+        The layouts of the outputs of the nodes before, by the ids of these.
+    """
+    sources = [source_of(edge.value) for edge in edges_of(node)]
+    layouts = [results.get(id(root), ())[index : index + 1] for root, index in sources]
+    shapes = [e.value.abstract.shape for e in edges_of(node) if isinstance(e.value.abstract, TensorType)]
+    flag = node.operands[3] if node.op_type in ("MatMul", "BatchMatMul") else None
+    rows = propagated(
+        node.op_type,
+        shapes,
+        [found[0] if found else None for found in layouts],
+        transposed=isinstance(flag, Constant) and bool(flag.value),
+    )
+    try:
+        return plan_of(node, settings, attrs, rows)
+    except StrategyError:
+        return plan_of(node, settings, attrs)

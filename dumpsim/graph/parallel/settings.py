@@ -23,6 +23,8 @@ class Settings:
         Mirrors are inserted and the loss is divided, even where the network itself takes no gradient.
     enable_alltoall, gradients_mean, loss_repeated_mean, enable_parallel_optimizer : bool
         As in the parallel context.
+    optimizer_threshold : int
+        Bytes of the smallest weight that the parallel optimizer cuts.
     tensordump : str
         The generation of TensorDump. [spec parallel 1.1]
     clones : frozenset of (str, str)
@@ -43,6 +45,7 @@ class Settings:
     gradients_mean: bool = False
     loss_repeated_mean: bool = True
     enable_parallel_optimizer: bool = False
+    optimizer_threshold: int = 64 * 1024
     tensordump: str = "A"
     clones: frozenset[tuple[str, str]] = frozenset()
     frozen: frozenset[str] = frozenset()

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from dumpsim.core.cutting import Strategy
 from dumpsim.core.irdoc import IrDoc
 from dumpsim.core.tensorlayout import TensorLayout
-from dumpsim.graph.graph import Graph, Node, Parameter
-from dumpsim.graph.parallel.scheme import Strategy
+from dumpsim.graph.graph import Graph, Node, Parameter, Value
 from dumpsim.graph.parallel.settings import Settings
 
-__all__ = ["Sharding"]
+__all__ = ["Sharding", "Slices", "mismatch"]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -38,8 +38,14 @@ class Sharding:
         These weights.
     groups : dict of str to tuple of int
         The ranks of the communication groups that the pass uses, in the order of their first use.
+    reduced : dict of Node to Node
+        By the communication after an operator, its last node, the operator.
+    gradients : dict of Node to Slices
+        How the values of a backward pass lie: by the nodes that give them.
     texts : tuple of (str, IrDoc)
         The stages that are printed, where somebody asked for them.
+    notes : tuple of str
+        Where MindSpore would go on with parts that do not fit together.
     """
 
     settings: Settings
@@ -54,4 +60,73 @@ class Sharding:
     parameters: dict[str, TensorLayout] = field(default_factory=dict)
     weights: list[Parameter] = field(default_factory=list)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    reduced: dict[Node, Node] = field(default_factory=dict)
+    gradients: dict[Node, "Slices | None"] = field(default_factory=dict)
     texts: tuple[tuple[str, IrDoc], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def note_gradient(self, value: Value, gradient: Value) -> None:
+        """Note which node gives the gradient by a value of the forward pass, or by a weight.
+
+        The gradient by a value is cut as the value is. Each rank has a share of it: the sum over all ranks that hold a
+        copy of the value is the gradient. The communication before a weight's gradient has summed it, and so has
+        that after an operator whose results are terms, along the dimensions of the terms. [spec parallel 2.7]
+        """
+        found = self._gradient_of(value)
+        if found is None or not isinstance(gradient, Node):
+            return
+        known = self.gradients.setdefault(gradient, found)
+        if known != found:  # one node gives the gradients of two values that lie on the ranks in two ways
+            self.gradients[gradient] = None
+
+    def _gradient_of(self, value: Value) -> "Slices | None":
+        if isinstance(value, Parameter):
+            layout = self.parameters.get(value.name) if value.is_weight else self.arguments.get(value)
+            return None if layout is None else Slices(layout, () if value.is_weight else _free(layout))
+        if not isinstance(value, Node):
+            return None
+        if value.op_type == "_MirrorOperator" and not value.attrs["mean_flag"]:
+            weight = self.parameters.get(value.attrs["mirror_user_id"])
+            return None if weight is None else Slices(weight, _free(weight))
+        maker = self.reduced.get(value, value)
+        layouts = self.layouts.get(maker, ())
+        if len(layouts) != 1:
+            return None
+        layout, kind = layouts[0], self.reductions.get(maker)
+        if maker is not value or kind is None:
+            return Slices(layout, _free(layout))
+        if kind != "sum" or maker.op_type == "Gather":  # whose rows are masked after it
+            return None
+        return Slices(layout, tuple(dim for dim in _free(layout) if dim not in self.terms(maker)))
+
+    def terms(self, node: Node) -> tuple[int, ...]:
+        """The device dimensions along which the ranks hold terms of an operator's result."""
+        (layout,) = self.layouts[node][:1]
+        inputs = [one for one in self.inputs.get(node, ()) if one.device_matrix == layout.device_matrix]
+        return tuple(sorted({dim for one in inputs for dim in one.used} - layout.used))
+
+
+def _free(layout: TensorLayout) -> tuple[int, ...]:
+    """The device dimensions that cut no axis."""
+    return tuple(dim for dim in range(len(layout.device_matrix)) if dim not in layout.used and layout.extent(dim) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """A layout, and the device dimensions along which the ranks hold terms of a sum."""
+
+    layout: TensorLayout
+    summed: tuple[int, ...] = ()
+
+
+def mismatch(node: Node, side: int, cuts: tuple[int, ...]) -> str:
+    """A note on a branch or loop whose blocks give parts that lie in different ways."""
+    what = ("the first side of a branch", "the second side of a branch")[side]
+    if node.op_type != "If":
+        what = "the body of a loop"
+    line = node.text.sources[-1] if node.text is not None and node.text.sources else None
+    place = f" ({line.path}:{line.line})" if line is not None else ""
+    return (
+        f"{what}{place} gives a tensor that is cut in another way than {cuts}, as which the network goes on with it: "
+        "MindSpore does not redistribute it and takes wrong parts; here it is redistributed"
+    )

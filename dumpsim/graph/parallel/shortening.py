@@ -70,7 +70,7 @@ def _joins_at_front(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
     """Join along axis 0 where the axes before are 1: it is one operator."""
     found: list[Transfer] = []
     before = shape
-    working: Shape | None = None  # the shape after the latest step that is no reshape
+    working: Shape | None = None  # the shape after the latest step that is not a reshape
     for step, after in zip(steps, shapes_after(steps, shape), strict=True):
         if isinstance(step, Join) and step.axis and all(n == 1 for n in before[: step.axis]):
             front = working or before[step.axis :]

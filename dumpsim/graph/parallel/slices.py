@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from dumpsim.core.abstract import MonadType, TensorType
 from dumpsim.core.tensorlayout import Axis, TensorLayout
-from dumpsim.graph.graph import Node, Parameter, Value
-from dumpsim.graph.parallel.sharding import Sharding
+from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.parallel.inserted import is_communication
+from dumpsim.graph.parallel.sharding import Sharding, Slices
 from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.graph.sequence import flat_operands
 
 __all__ = ["TensorSlices", "slices_of"]
 
-_FORWARD = "forward_op_"
+_MASKED = frozenset({"Gather"})  # rows of other ranks become zeros after it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +54,62 @@ def slices_of(program: Program) -> Iterator[TensorSlices]:
         reduced = _reduced(graph)
         for node in graph.order:
             parts = node.members or (node,)
-            yield from _operands(graph_id, node, parts[0], sharding)
-            yield from _results(graph_id, node, parts[-1], sharding, reduced)
+            if parts[0] in sharding.inputs:
+                yield from _operands(graph_id, node, parts[0], sharding)
+            elif not node.members:  # of a fused operator, nothing is known
+                yield from _taken(graph_id, node, parts[0], sharding)
+            if parts[-1] in sharding.layouts:
+                yield from _results(graph_id, node, parts[-1], sharding, reduced)
+            elif not node.members:
+                yield from _given(graph_id, node, parts[-1], sharding)
         for parameter in graph.graph.parameters:
             layout = _layout_of(parameter, sharding)
             if layout is not None:
                 yield _slices(graph_id, parameter.name, "output", 0, layout)
+
+
+def _taken(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterator[TensorSlices]:
+    """Operands of a node of a backward pass or an optimizer: they lie as what gives them."""
+    operands = [value for value in flat_operands(part) if not isinstance(value.abstract, MonadType)]
+    for slot, value in enumerate(operands):
+        found = _known(value, sharding)
+        if found is not None and _fits(value, found.layout):
+            yield _slices(graph_id, node.full_name, "input", slot, found.layout, found.summed)
+
+
+def _given(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterator[TensorSlices]:
+    """The result of a node of a backward pass, or of an optimizer: the weight that it writes."""
+    found = sharding.gradients.get(part)
+    first = part.operands[0] if part.operands else None
+    if found is None and part.op_type.startswith("Apply") and first is not None:
+        found = _known(first, sharding)
+    if found is not None and _fits(part, found.layout):
+        yield _slices(graph_id, node.full_name, "output", 0, found.layout, found.summed)
+
+
+def _known(value: Value, sharding: Sharding) -> Slices | None:
+    """How a value lies that a weight, an argument, an operator that is cut or a backward pass gives."""
+    index = 0
+    while isinstance(value, Node) and value.op_type in ("TupleGetItem", "Load", "Depend"):
+        if value.op_type == "TupleGetItem":
+            place = value.operands[1]
+            if not isinstance(place, Constant):
+                return None
+            index = place.value
+        value = value.operands[0]
+    if isinstance(value, Parameter):
+        layout = _layout_of(value, sharding)
+        return None if layout is None else Slices(layout)
+    if not isinstance(value, Node):
+        return None
+    maker = sharding.reduced.get(value, value)
+    layouts = sharding.layouts.get(maker, ())
+    if index >= len(layouts):
+        return sharding.gradients.get(value)
+    if maker is not value or sharding.reductions.get(maker) is None:
+        return Slices(layouts[index])
+    is_sum = sharding.reductions[maker] == "sum" and maker.op_type not in _MASKED
+    return Slices(layouts[index], sharding.terms(maker)) if is_sum else None
 
 
 def _slices(
@@ -82,6 +133,8 @@ def _operands(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iter
     operands = [value for value in flat_operands(part) if not isinstance(value.abstract, MonadType)]
     for slot, value in enumerate(operands):
         layout = next(layouts, None) if isinstance(value.abstract, TensorType) else None
+        if slot and part.op_type in _MASKED and part in sharding.reductions:
+            return  # numbers of rows within the part of the rank
         if layout is not None and _fits(value, layout):
             yield _slices(graph_id, node.full_name, "input", slot, layout)
 
@@ -97,12 +150,11 @@ def _results(
             yield _slices(graph_id, node.full_name, "output", slot, layout)
         return
     (layout,) = layouts[:1]
-    after = reduced.get(id(part), ())
+    after = reduced.get(id(part)) or [last for last, maker in sharding.reduced.items() if maker is part]
     if after and _fits(after[-1], layout):  # a mean is divided after the AllReduce
         yield _slices(graph_id, after[-1].full_name, "output", 0, layout)
-    if kind == "sum" and _fits(part, layout):
-        inputs = [one for one in sharding.inputs.get(part, ()) if one.device_matrix == layout.device_matrix]
-        summed = tuple(sorted({dim for one in inputs for dim in one.used} - layout.used))
+    if kind == "sum" and part.op_type not in _MASKED and _fits(part, layout):
+        summed = sharding.terms(part)
         yield _slices(graph_id, node.full_name, "output", 0, layout, summed)
         if after:
             yield _slices(graph_id, after[0].full_name, "input", 0, layout, summed)
@@ -113,8 +165,7 @@ def _reduced(graph: KernelGraph) -> dict[int, list[Node]]:
     found: dict[int, list[Node]] = {}
     first: dict[int, int] = {}  # by the id of such a node that of the operator
     for node in graph.order:
-        name = node.text.instance_name if node.text is not None else ""
-        if (name or "").startswith(_FORWARD) and isinstance(node.operands[0], Node):
+        if is_communication(node) and isinstance(node.operands[0], Node):
             source = id(node.operands[0])
             first[id(node)] = source = first.get(source, source)
             found.setdefault(source, []).append(node)

@@ -3,23 +3,51 @@
 A node without a variable is named by a number when it is printed first, and keeps it. [spec parallel 1.5, 1.6]
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, MonadType, NoneType, TupleType
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef
+from dumpsim.core.abstract import Abstract, FunctionType, MonadType, NoneType, TensorType, TupleType
+from dumpsim.core.cutting import Strategy
+from dumpsim.core.irdoc import (
+    ConstRef,
+    IrDoc,
+    IrFunction,
+    IrNode,
+    IrParam,
+    KernelIo,
+    NameRef,
+    NodeRef,
+    Operand,
+    ParamRef,
+)
+from dumpsim.graph.builder import constant
 from dumpsim.graph.compilation import Find
+from dumpsim.graph.effects import live_nodes
+from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied, definition_of, text_of, topological
 from dumpsim.graph.mindspore.attrorder import printing_order
+from dumpsim.graph.mindspore.funcform import FuncForm
+from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
+from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of
 from dumpsim.graph.mindspore.monads import add_monads
+from dumpsim.graph.parallel.differentiated import CALL, Differentiated, apart
+from dumpsim.graph.parallel.results import block_outputs
+from dumpsim.graph.parallel.stagefunctions import Functions, call_text
+from dumpsim.graph.sequence import flat_operands
 from dumpsim.ops.printed import attributes
 
-__all__ = ["NodeNames", "name_early", "primitive_attributes", "stage_document", "with_monads"]
+__all__ = ["NodeNames", "primitive_attributes", "stage_document", "with_monads"]
 
-_STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return", "Gradient"})
+_STRUCTURAL = frozenset(
+    {
+        *("MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return", "Gradient"),
+        *("J", CALL, "RefToEmbed", "EnvironGet", "Switch", "Call"),
+    }
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +75,7 @@ class NodeNames:
         graph : Graph
             That was copied.
         """
-        for node in graph.trail:
+        for node in everything(graph.trail):
             copy = known.get(id(node))
             if copy is not None and copy is not node:
                 self._originals[id(copy)] = self._originals.get(id(node), node)
@@ -68,13 +96,22 @@ class NodeNames:
             self._alive.append(node)
         return self._names[found]
 
+    def give(self, op_type: str, index: int) -> None:
+        """Name a node that each graph makes anew before it is printed: the one with that index of its type."""
+        self._names[op_type, index] = f"CNode_{self.number()}"
 
-def name_early(graph: Graph, find: Find, names: NodeNames) -> None:
-    """Name the nodes of a graph as the stages in front of the sharding do, which print it, too."""
-    stage_document(graph, find, names, graph.name)
+    def label(self, op_type: str, index: int, name: str) -> None:
+        """The same with a name of the script's."""
+        self._names[op_type, index] = name
+
+    def take(self) -> None:
+        """Give a number to a node that is not printed."""
+        self.number()
 
 
-def stage_document(graph: Graph, find: Find, names: NodeNames, title: str) -> IrDoc:
+def stage_document(
+    graph: Graph, find: Find, names: NodeNames, title: str, slices: Mapping[str, tuple[int, ...]] | None = None
+) -> IrDoc:
     """The text of a graph at a stage; monads are added to a copy of it.
 
     Parameters
@@ -85,35 +122,139 @@ def stage_document(graph: Graph, find: Find, names: NodeNames, title: str) -> Ir
     names : NodeNames
     title : str
         Name of the graph.
+    slices : mapping, optional
+        The shapes that parameters have by now, by name.
     """
     known: dict[int, Value] = {}
     shown = copied(graph, known)
     names.copies(known, graph)
-    return _Writer(with_monads(shown, find), find, names).write(title)
+    read = {id(value) for node in everything(shown.trail) for value in flat_operands(node)}
+    read |= {id(value) for node in everything(shown.trail) for block in node.blocks for value in block_outputs(block)}
+    shown.parameters = [p for p in shown.parameters if not p.is_weight or id(p) in read or p is shown.output]
+    shown.trail = live_nodes(shown, find)  # the stages before have dropped what nobody reads
+    form = _form(shown, find)
+    whole = replace(shown, output=form.root.output, trail=form.root.trail)
+    functions = Functions(form, title, len(whole.parameters)) if len(form.functions) > 1 else None
+    parts = apart(whole, function_name(graph)) if functions is None else None
+    writer = _Writer(whole if parts is None else parts.root, find, names, slices or {}, functions)
+    return writer.write(title, parts)
+
+
+def function_name(graph: Graph) -> str:
+    """The name of the function that a network differentiates."""
+    gradient = next((node for node in graph.trail if node.op_type == GRADIENT), None)
+    call = gradient_of(gradient).function if gradient is not None else None
+    return f"{graph.name}_forward" if call is None or call.name in ("", graph.name) else call.name.replace(".", "_")
 
 
 def with_monads(graph: Graph, find: Find) -> Graph:
     """The graph with explicit reads of weights and side effects; its nodes are changed."""
-    form = made_functions(graph)
-    add_monads(form, find)
+    form = _form(graph, find)
     return replace(graph, output=form.root.output, trail=form.root.trail)
 
 
+def _form(graph: Graph, find: Find) -> FuncForm:
+    form = made_functions(graph)
+    add_monads(form, find)
+    return form
+
+
+def _is_operator(node: Node) -> bool:
+    return node.op_type not in _STRUCTURAL and not node.op_type.startswith("call @")
+
+
+def _axes(value: Value) -> Value:
+    """The axes of a reduction, of which one is a tuple, too."""
+    is_one = isinstance(value, Constant) and type(value.value) is int
+    return constant((value.value,)) if is_one and isinstance(value, Constant) else value
+
+
 class _Writer:
-    def __init__(self, graph: Graph, find: Find, names: NodeNames) -> None:
-        self._find, self._names = find, names
+    def __init__(
+        self,
+        graph: Graph,
+        find: Find,
+        names: NodeNames,
+        slices: Mapping[str, tuple[int, ...]],
+        functions: Functions | None = None,
+    ) -> None:
+        self._functions = functions
+        self._in: FuncGraph | None = None if functions is None else functions.form.root
+        self._labels: dict[int, str] = {}  # the names of nodes that other functions take
+        self._find, self._names, self._slices = find, names, slices
         self._output = graph.output
-        self._nodes = topological([graph.output])
+        self._named: dict[int, str] = {}  # how the operands of a function name parameters
+        self._nodes = topological([graph.output]) if functions is None else functions.nodes(functions.form.root)
         self._index = {id(node): at for at, node in enumerate(self._nodes)}
-        read = {id(value) for node in self._nodes for value in node.operands} | {id(graph.output)}
-        self._parameters = [p for p in graph.parameters if not p.is_weight or id(p) in read]
+        self._parameters = graph.parameters
         self._place = {id(p): at for at, p in enumerate(self._parameters)}
 
-    def write(self, title: str) -> IrDoc:
+    def write(self, title: str, parts: Differentiated | None = None) -> IrDoc:
         made: Counter[str] = Counter()
+        inner: tuple[IrFunction, ...] = ()
+        if parts is not None:
+            inner = (self._function(parts, title, made),)
         nodes = [self._node(node, made) for node in self._nodes]
-        output = self._output
-        end = IrNode(
+        if self._functions is not None:
+            inner += tuple(self._called(function, made) for function in self._functions.inner())
+        end = self._return(self._output)
+        given = [v for node in self._nodes for v in node.operands if isinstance(v, Constant)]
+        constants = {repr(v.value) for v in given if not isinstance(v.abstract, FunctionType)}
+        return IrDoc(
+            name=title,
+            graph_id=-1,
+            params=tuple(_parameter(p, self._part(p) or p.abstract) for p in self._parameters),
+            nodes=(*nodes, end),
+            total_nodes=2 * len(nodes) + 2 + len(self._parameters) + len(constants),
+            total_cnodes=len(nodes) + 1,
+            is_stage=True,
+            functions=inner,
+        )
+
+    def _function(self, parts: Differentiated, title: str, made: Counter[str]) -> IrFunction:
+        """The text of a function graph, whose formal parameters are numbered after the parameters."""
+        function = parts.inner
+        for at, parameter in enumerate(self._parameters, 1):
+            self._named[id(parameter)] = f"$(@{title}:para{at}_{parameter.debug_name or parameter.name})"
+        formals: list[Parameter | Constant] = [*function.parameters, parts.token]
+        for at, formal in enumerate(formals, len(self._parameters) + 1):
+            label = "u" if isinstance(formal, Constant) else formal.debug_name or formal.name
+            self._named[id(formal)] = f"%para{at}_{label}"
+        own, self._nodes = self._nodes, topological([function.output])
+        index, self._index = self._index, {id(node): at for at, node in enumerate(self._nodes)}
+        nodes = [self._node(node, made) for node in self._nodes]
+        found = IrFunction(
+            name=function.name,
+            parent=title,
+            formals=tuple((self._named[id(formal)], formal.abstract) for formal in formals),
+            nodes=(*nodes, self._return(function.output)),
+            is_last=bool(nodes) and nodes[0].op_type == "Load",
+        )
+        self._nodes, self._index = own, index
+        self._named.clear()
+        return found
+
+    def _called(self, function: FuncGraph, made: Counter[str]) -> IrFunction:
+        """The text of a function that a branch or a loop is."""
+        functions = self._functions
+        assert functions is not None
+        before = self._in, self._nodes, self._index
+        self._in = function
+        self._nodes = functions.nodes(function)
+        self._index = {id(node): at for at, node in enumerate(self._nodes)}
+        nodes = [self._node(node, made) for node in self._nodes]
+        found = IrFunction(
+            name=functions.name(function),
+            parent=functions.parent(function),
+            formals=functions.formals(function),
+            nodes=(*nodes, self._return(function.output)),
+            is_last=functions.is_last(function),
+        )
+        self._in, self._nodes, self._index = before
+        return found
+
+    def _return(self, output: Value | None) -> IrNode:
+        return IrNode(
             index=None,
             name="",
             op_type="Return",
@@ -123,52 +264,71 @@ class _Writer:
             output=None,
             full_name="Default",
         )
-        constants = {repr(v.value) for node in self._nodes for v in node.operands if isinstance(v, Constant)}
-        return IrDoc(
-            name=title,
-            graph_id=-1,
-            params=tuple(map(_parameter, self._parameters)),
-            nodes=(*nodes, end),
-            total_nodes=2 * len(nodes) + 2 + len(self._parameters) + len(constants),
-            total_cnodes=len(nodes) + 1,
-            is_stage=True,
-        )
+
+    def _part(self, value: Value) -> Abstract | None:
+        """The type of a parameter that is cut."""
+        shape = self._slices.get(value.name) if isinstance(value, Parameter) else None
+        kind = value.abstract
+        return replace(kind, shape=shape) if shape is not None and isinstance(kind, TensorType) else None
+
+    def _label(self, node: Node) -> str:
+        """The name of a node that another function takes."""
+        if id(node) not in self._labels:
+            self._labels[id(node)] = self._names.name(node)
+        return self._labels[id(node)]
 
     def _operand(self, value: Value) -> Operand:
+        if self._functions is not None and self._in is not None:
+            name = self._functions.operand(value, self._in, self._label, self._place)
+            if name is not None:
+                return NameRef(name=name)
         if isinstance(value, Node):
             return NodeRef(index=self._index[id(value)])
+        if id(value) in self._named:
+            return NameRef(name=self._named[id(value)])
         if isinstance(value, Parameter):
             return ParamRef(index=self._place[id(value)])
         return ConstRef(value=value.value, abstract=value.abstract, identity=0)
 
     def _node(self, node: Node, made: Counter[str]) -> IrNode:
         text = text_of(node)
-        is_operator = node.op_type not in _STRUCTURAL
-        definition = definition_of(node, self._find) if is_operator else None
+        definition = definition_of(node, self._find) if _is_operator(node) else None
         key = None
         if not self._names.is_original(node):  # monads are added to each copy of a graph: their order tells them apart
             key = (node.op_type, made[node.op_type])
             made[node.op_type] += 1
+        operands = node.operands
+        if node.op_type.startswith("Reduce") and len(operands) > 1:
+            operands = [operands[0], _axes(operands[1]), *operands[2:]]
+        op_type = node.op_type
+        if op_type == CALL:  # of a value
+            called, *operands = operands
+            op_type = f"%{self._index[id(called)]}"
+        elif op_type == "Call" and self._functions is not None:
+            op_type = call_text(node, self._functions, self._index)
+            operands = operands[1:]
+        name = self._labels.get(id(node)) or self._names.name(node, key)
+        self._labels[id(node)] = name
         return IrNode(
             index=self._index[id(node)],
-            name=self._names.name(node, key),
-            op_type=node.op_type,
+            name=name,
+            op_type=op_type,
             prim_func=definition is not None and definition.prim_func,
-            operands=tuple(map(self._operand, node.operands)),
-            operand_types=tuple(map(_plain, node.operands)),
+            operands=tuple(map(self._operand, operands)),
+            operand_types=tuple(self._part(value) or _type(node, value) for value in operands),
             output=node.abstract,
             full_name=node.scope,
             instance_name=text.instance_name,
             primitive_attrs=_ordered(primitive_attributes(node, self._find)),
-            node_attrs=(),
             sources=text.sources,
+            strategy=strategy_text(text.node_attrs["in_strategy"]) if "in_strategy" in text.node_attrs else "",
         )
 
 
 def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
     """The primitive attributes of a node, by name."""
     text = text_of(node)
-    if node.op_type in _STRUCTURAL:
+    if not _is_operator(node):
         return dict(text.attrs)
     definition = definition_of(node, find)
     operands = [v.abstract for v in node.operands if not isinstance(v.abstract, MonadType)]
@@ -183,15 +343,38 @@ def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
     return {name: value for name, value in {**found, **text.attrs}.items() if not name.startswith("_")}
 
 
-def _plain(value: Value) -> Abstract:
-    """The type of an operand; a tuple's says nothing of its use yet."""
-    kind = value.abstract
-    return replace(kind, value=None) if isinstance(kind, TupleType) else kind
+# constants of inserted nodes that have no types yet
+_UNTYPED = frozenset({"Split", "TupleGetItem", "Concat", "ExpandDims", "Gather", "DtypeToEnum"})
+_REPLACING = re.compile(r"redistribution_op_\d+")  # in the place of the script's Reshape
 
 
-def _parameter(parameter: Parameter) -> IrParam:
+def _type(node: Node, value: Value) -> Abstract:
+    """The type of an operand; that of a tuple says which of its elements are used where the script's node takes it."""
+    kind, is_constant = value.abstract, isinstance(value, Constant)
+    if isinstance(kind, TupleType) and not (text_of(node).sources and is_constant):
+        kind = replace(kind, value=None)
+    if text_of(node).sources or not is_constant:
+        return kind
+    if isinstance(kind, TensorType) and node.op_type != "RealDiv":
+        return replace(kind, value=None, constant=False)
+    if isinstance(node.abstract, NoneType) and (node.op_type in _UNTYPED or _is_first_replacing(node)):
+        return NoneType()
+    return kind
+
+
+def _is_first_replacing(node: Node) -> bool:
+    """Whether a node is the first of those that replace a Reshape, which has the number of the last one."""
+    source = node.operands[0]
+    return _replaces(node) and not (isinstance(source, Node) and _replaces(source))
+
+
+def _replaces(node: Node) -> bool:
+    return _REPLACING.fullmatch(text_of(node).instance_name or "") is not None
+
+
+def _parameter(parameter: Parameter, kind: Abstract) -> IrParam:
     label = parameter.debug_name or parameter.name
-    kind = parameter.abstract
+    assert isinstance(kind, TensorType)
     device = KernelIo(dtype=kind.dtype.title, format="DefaultFormat", shape=kind.shape)
     return IrParam(
         name=parameter.name,
@@ -203,6 +386,18 @@ def _parameter(parameter: Parameter) -> IrParam:
         has_default=parameter.has_default,
         shape_hint=not parameter.is_weight,
     )
+
+
+def strategy_text(strategy: Strategy) -> str:
+    """A strategy as the text writes it.
+
+    Examples
+    --------
+    >>> strategy_text(((2, 1), (1,)))
+    '((2, 1), (1))'
+    """
+    rows = [f"({', '.join(map(str, row))})" for row in strategy]
+    return f"({', '.join(rows)})"
 
 
 def _ordered(marks: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -1,22 +1,25 @@
-"""Where TensorDump saves a tensor of a network that is split: in front of a redistribution, after it, or both.
+"""Where TensorDump saves a tensor of a network that is split: before a redistribution, after it, or both.
 
 Redistributions and the communication after an operator are told by the instance names that sharding gives their nodes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dumpsim.core.abstract import NoneType
 from dumpsim.graph.builder import constant
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
+from dumpsim.graph.effects import behind_depend
+from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied, text_of
 from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.inserted import is_communication
 
 __all__ = ["GRADIENT_MODE", "Placed", "name_by_number", "place_tensordumps"]
 
 DUMP = "TensorDump"
 GRADIENT_MODE = "input_output"  # attribute of the custom-gradient nodes of DumpGradient
-_REDISTRIBUTION, _FORWARD = "redistribution_op_", "forward_op_"
+_REDISTRIBUTION = "redistribution_op_"
 _BUNDLING = frozenset({"TupleGetItem", "MakeTuple"})  # inside a redistribution these have no name
 _NO_OPERATOR = frozenset({DUMP, "Depend", "MakeTuple", "TupleGetItem", "UpdateState", "Return", "Gradient"})
 _NUMBERED = "\0"  # stands for the number of a node until it is known
@@ -30,6 +33,7 @@ class _Edge:
     chain: tuple[Node, ...]
     user: Node
     at: int
+    graph: Graph  # the user's: a block, perhaps
 
     @property
     def last(self) -> Value:
@@ -63,10 +67,11 @@ def place_tensordumps(graph: Graph, *, generation: str, rank: int) -> list[Place
         node until `name_by_number` was called.
     """
     _place_gradient_dumps(graph, is_named=generation != "A")
-    dumps = [node for node in graph.trail if node.op_type == DUMP]
+    dumps = [node for one in _graphs(graph) for node in one.trail if node.op_type == DUMP]
     if not dumps:
         return []
-    _follow_outputs(graph, dumps)
+    for one in _graphs(graph):
+        _follow_outputs(one, [node for node in one.trail if node.op_type == DUMP])
     if generation == "C":
         return _by_consumer(graph, dumps)
     return _by_redistribution(graph, dumps, rank, is_numbered=generation == "A")
@@ -90,15 +95,15 @@ def _by_redistribution(graph: Graph, dumps: list[Node], rank: int, *, is_numbere
     for edge in _edges(graph):
         if not edge.chain:
             continue
-        first = next((n for n in dumps if n.operands[1] is edge.source and id(n) not in removed), None)
+        first = next((n for n in dumps if _is_of(n, edge.source) and id(n) not in removed), None)
         if first is None or (mode := _mode(first)) == "out":
             continue
         stem = _file(first).removesuffix(".npy")
         file = f"{stem}_{_NUMBERED}_{mode}_rank_{rank}" if is_numbered else f"{stem}_in.npy"
-        placed.append(Placed(_insert(graph, first, file, edge), first))
+        placed.append(Placed(_insert(first, file, edge), first))
         if mode == "in":
             removed.add(id(first))
-    graph.trail = [node for node in graph.trail if id(node) not in removed]
+    _remove(graph, removed)
     if not is_numbered:
         _decorate([node for node in dumps if id(node) not in removed])
     return placed
@@ -111,16 +116,16 @@ def _by_consumer(graph: Graph, dumps: list[Node]) -> list[Placed]:
     placed: list[Placed] = []
     moved: set[int] = set()
     for edge in _edges(graph):
-        wanted = [node for node in dumps if node.operands[1] is edge.source and _mode(node) == "in"]
+        wanted = [node for node in dumps if _is_of(node, edge.source) and _mode(node) == "in"]
         # quirk: a dump stays where the redistribution takes a tensor apart [observed 2.10]
         if not wanted or any(node.op_type in ("Split", "Concat") for node in edge.chain):
             continue
         # the first one comes first, and the others in reverse order [observed 2.10]
         for node in (wanted[0], *reversed(wanted[1:])):
-            made = _insert(graph, node, _file(node).removesuffix(".npy") + "_in.npy", edge)
+            made = _insert(node, _file(node).removesuffix(".npy") + "_in.npy", edge)
             placed.append(Placed(made, node))
             moved.add(id(node))
-    graph.trail = [node for node in graph.trail if id(node) not in moved]
+    _remove(graph, moved)
     _decorate([node for node in dumps if id(node) not in moved])
     for node in dumps:
         if _mode(node) == "out":
@@ -129,8 +134,8 @@ def _by_consumer(graph: Graph, dumps: list[Node]) -> list[Placed]:
 
 
 def _raw(value: Value) -> Value:
-    """The operator's own result, in front of the communication after it: a term of a sum, perhaps."""
-    while isinstance(value, Node) and _instance(value).startswith(_FORWARD):
+    """The operator's own result, before the communication after it: a term of a sum, perhaps."""
+    while isinstance(value, Node) and is_communication(value):
         value = value.operands[0]
     return value
 
@@ -146,7 +151,7 @@ def _decorate(dumps: Sequence[Node]) -> None:
 
 
 def _place_gradient_dumps(graph: Graph, *, is_named: bool) -> None:
-    """Move the nodes of DumpGradient: mode ``in`` to the operator's own result, ``out`` behind the redistribution."""
+    """Move the nodes of DumpGradient: mode ``in`` to the operator's own result, ``out`` after the redistribution."""
     for node in [one for one in graph.trail if one.op_type == CUSTOM_GRADIENT and GRADIENT_MODE in one.attrs]:
         item = next(user for user in graph.trail if user.op_type == "TupleGetItem" and user.operands[0] is node)
         if node.attrs[GRADIENT_MODE] == "in":
@@ -166,7 +171,7 @@ def _hook_result(graph: Graph, hook: Node, item: Node, *, is_named: bool) -> Non
     _replace(graph, item, value)
     graph.trail = [node for node in graph.trail if node is not hook and node is not item]
     for user in graph.trail:  # the communication after the operator reads what the hook passes on
-        if _instance(user).startswith(_FORWARD):
+        if is_communication(user):
             user.operands = [item if operand is raw else operand for operand in user.operands]
     hook.operands = [raw, raw]
     assert isinstance(raw, Node)
@@ -204,7 +209,7 @@ def _replace(graph: Graph, old: Value, new: Value) -> None:
 # -- graphs
 
 
-def _insert(graph: Graph, original: Node, file: str, edge: _Edge) -> Node:
+def _insert(original: Node, file: str, edge: _Edge) -> Node:
     """A dump of what an operator takes, for which the operator waits."""
     last, before = edge.last, edge.user.operands[edge.at]  # which waits for the dumps that are there
     place = last if isinstance(last, Node) else edge.user
@@ -235,10 +240,33 @@ def _insert(graph: Graph, original: Node, file: str, edge: _Edge) -> Node:
             block_scope=text_of(place).block_scope,
         ),
     )
-    at = _index(graph.trail, before) + 1 if isinstance(before, Node) else _index(graph.trail, edge.user)
-    graph.trail[at:at] = [made, waits]
+    trail = edge.graph.trail
+    at = _index(trail, before) + 1 if any(node is before for node in trail) else _index(trail, edge.user)
+    trail[at:at] = [made, waits]
     edge.user.operands[edge.at] = waits
     return made
+
+
+def _graphs(graph: Graph) -> Iterator[Graph]:
+    """A graph, and the blocks of its nodes."""
+    yield graph
+    for node in graph.trail:
+        for block in node.blocks:
+            yield from _graphs(block)
+
+
+def _is_of(dump: Node, source: Value) -> bool:
+    """Whether a dump saves a value, which may wait for the dump itself. [observed 2.10]"""
+    return dump.operands[1] in (source, behind_depend(source))
+
+
+def _remove(graph: Graph, removed: set[int]) -> None:
+    """Take dumps out; what waits for one waits for what it saved."""
+    for one in list(_graphs(graph)):
+        gone = {id(node): node.operands[1] for node in one.trail if id(node) in removed}
+        one.trail = [node for node in one.trail if id(node) not in removed]
+        for node in one.trail:
+            node.operands = [gone.get(id(value), value) for value in node.operands]
 
 
 def _index(trail: Sequence[Node], value: Value) -> int:
@@ -247,29 +275,35 @@ def _index(trail: Sequence[Node], value: Value) -> int:
 
 def _edges(graph: Graph) -> list[_Edge]:
     """The operands of all operators, by the place of the value's maker in the program, then of the operator."""
-    place = {id(node): at for at, node in enumerate(graph.trail)}
+    place = {id(node): at for at, node in enumerate(everything(graph.trail))}
+    found = [edge for one in _graphs(graph) for edge in _edges_of(one)]
+    return sorted(found, key=lambda edge: place.get(id(edge.source), -1))
+
+
+def _edges_of(graph: Graph) -> list[_Edge]:
     operators = [node for node in graph.trail if node.op_type not in _NO_OPERATOR]
     bundles = {id(value) for node in operators for value in node.operands}  # tuples that operators take
     found = []
     for user in graph.trail:
-        name = _instance(user)
+        if user.blocks:
+            continue
         is_bundle = user.op_type == "MakeTuple" and id(user) in bundles
         if (user.op_type in _NO_OPERATOR and not is_bundle) or user.op_type in ("_VirtualOutput", CUSTOM_GRADIENT):
             continue
-        if name.startswith((_REDISTRIBUTION, _FORWARD)):
+        if _instance(user).startswith(_REDISTRIBUTION) or is_communication(user):
             continue
         for at, value in enumerate(user.operands):
             source, chain = _traced(value)
             # constants are cut at once; what an operator reads of a weight is not what its dump reads [observed 2.10]
             if not isinstance(source, Constant) and not (isinstance(source, Parameter) and source.is_weight):
-                found.append(_Edge(source, chain, user, at))
-    return sorted(found, key=lambda edge: place.get(id(edge.source), -1))
+                found.append(_Edge(source, chain, user, at, graph))
+    return found
 
 
 def _traced(value: Value) -> tuple[Value, tuple[Node, ...]]:
     """What a redistribution starts from, and its nodes along one line."""
     chain: list[Node] = []
-    pending: list[Node] = []  # bundling nodes, which belong to the redistribution where one follows in front of them
+    pending: list[Node] = []  # bundling nodes, which belong to the redistribution where one comes before them
     while isinstance(value, Node):
         if _instance(value).startswith(_REDISTRIBUTION):
             chain += [*pending, value]

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, TensorType, TupleType
+from dumpsim.core.abstract import Abstract, MonadType, NoneType, TensorType, TupleType
 from dumpsim.graph.compilation import Find
-from dumpsim.graph.graph import Graph, Node
+from dumpsim.graph.graph import Constant, Graph, Node
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import GradBuilder, OpDef
 
-__all__ = ["MICRO_STEP", "VIRTUAL", "drop_virtual", "with_virtual"]
+__all__ = ["GATHER", "VIRTUAL", "drop_virtual", "with_virtual"]
 
 Attrs = Mapping[str, Any]
-MICRO_STEP = "_MicroStepAllGather"
+GATHER = "_MicroStepAllGather"
 
 
 def _same(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -51,14 +51,45 @@ def _mirrored(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
     return [_scaled(b, total, attrs["dev_num"], attrs["mean_flag"])]
 
 
+def _accumulated(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """A gradient is added to what the parts of the batch before gave; the number tells only that this is done."""
+    added = _unordered(b.emit("AssignAdd", operands[1], dout))
+    return [b.emit("Depend", np.array(0, dout.abstract.dtype.numpy), added), None]
+
+
+def _mirrored_once(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """The accumulated gradients of all copies of a weight are summed, when all parts of the batch are done.
+
+    The parallel optimizer takes the sum; other optimizers take what it was accumulated in.
+    """
+    done = total = b.emit("Depend", operands[1], dout)
+    kind = total.abstract.dtype.numpy
+    if attrs["dev_num"] > 1:
+        total = b.emit("AllReduce", done, op="sum", group=attrs["group"])
+        total = _scaled(b, total, attrs["dev_num"], attrs["mean_flag"])
+    if attrs["_shards"]:
+        return [total, None]
+    return [b.emit("Depend", np.array(1, kind), _unordered(b.emit("Assign", done, total))), None]
+
+
+def _unordered(node: Any) -> Any:
+    """A side effect that what depends on it orders, and no other side effect."""
+    node.operands.append(Constant(value="U", abstract=MonadType(kind="U")))
+    return node
+
+
 def _divided(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     """The loss is seeded on every rank that has a copy of it."""
     return [b.emit("RealDiv", dout, np.array(attrs["divisor"], dout.abstract.dtype.numpy))]
 
 
 def _scattered(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    """The gradient of a weight that is cut further; with a second operand, of what was accumulated there."""
     shared = {name: attrs[name] for name in ("group", "rank_size")}
-    return [_scaled(b, b.emit("ReduceScatter", dout, op="sum", **shared), attrs["rank_size"], attrs["_mean"])]
+    if len(operands) > 1:
+        dout = b.emit("Depend", operands[1], dout)
+    total = _scaled(b, b.emit("ReduceScatter", dout, op="sum", **shared), attrs["rank_size"], attrs["_mean"])
+    return [total, *[None] * (len(operands) - 1)]
 
 
 def _gathered(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -67,7 +98,14 @@ def _gathered(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return TensorType(dtype=x.dtype, shape=(x.shape[0] * attrs["rank_size"], *x.shape[1:]))
 
 
+def _unknown(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    return NoneType()
+
+
 _OPS = (
+    # number types as values, in lookups; they are folded before anything runs
+    OpDef(name="DType", operands=("x",), infer=_unknown, kernel=_identity),
+    OpDef(name="DtypeToEnum", operands=("op_name", "arg_name", "x"), infer=_unknown, kernel=_identity),
     OpDef(name="_VirtualDataset", operands=("x",), infer=_all, kernel=_identity),
     OpDef(name="ShardIdentity", operands=("x",), infer=_same, kernel=_identity, grad=_passed),
     OpDef(name="_VirtualOutput", operands=("x",), infer=_same, kernel=_identity, grad=_passed),
@@ -80,10 +118,27 @@ _OPS = (
         grad=_mirrored,
         attrs={"group": "", "fusion": 1, "mirror_user_id": "", "dev_num": 1, "mean_flag": False},
     ),
+    OpDef(
+        name="_MirrorMicroStepOperator",
+        operands=("x", "z"),
+        infer=_same,
+        kernel=_identity,
+        grad=_mirrored_once,
+        attrs={"group": "", "fusion": 1, "mirror_user_id": "", "dev_num": 1, "mean_flag": False, "_shards": False},
+    ),
+    OpDef(
+        name="_VirtualAssignAdd",
+        operands=("x", "y"),
+        infer=_same,
+        kernel=_identity,
+        grad=_accumulated,
+        attrs={"group": "", "fusion": 1},
+    ),
+    OpDef(name="_VirtualPipelineEnd", operands=("x",), infer=_same, kernel=_identity, grad=_passed),
     # the AllGather of a weight that the parallel optimizer cuts, until gradients are expanded
     OpDef(
-        name=MICRO_STEP,
-        operands=("x",),
+        name=GATHER,
+        operands=("x", "*accumulated"),
         infer=_gathered,
         kernel=_identity,
         grad=_scattered,
@@ -100,16 +155,21 @@ def with_virtual(find: Find) -> Find:
 
 def drop_virtual(graph: Graph) -> Graph:
     """Drop what sharding inserted for the sake of gradients, once they are expanded."""
-    replaced = Replacements()
+    _drop(graph, Replacements())
+    return graph
+
+
+def _drop(graph: Graph, replaced: Replacements) -> None:
     kept: list[Node] = []
     for node in graph.trail:
         node.operands = replaced.operands(node)
-        if node.op_type == MICRO_STEP:
-            node.op_type, node.definition = "AllGather", None
+        for block in node.blocks:
+            _drop(block, replaced)
+        if node.op_type == GATHER:
+            node.op_type, node.definition, node.operands = "AllGather", None, node.operands[:1]
             del node.attrs["_mean"]
         if node.op_type in VIRTUAL:
             replaced.put(node, node.operands[0])
         else:
             kept.append(node)
     replaced.finish(graph, kept)
-    return graph

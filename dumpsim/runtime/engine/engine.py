@@ -1,11 +1,12 @@
 """The seam between the runtime and what computes its kernels."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Computed", "Engine"]
+__all__ = ["BindingEngine", "Bound", "Computed", "Engine", "Work"]
 
 
 class Computed(NamedTuple):
@@ -21,6 +22,45 @@ class Computed(NamedTuple):
 
     results: list[Any]
     updated: Mapping[int, Any]
+
+
+class Work(NamedTuple):
+    """A kernel whose tensors lie at the same place in every run.
+
+    Attributes
+    ----------
+    definition : OpDef
+    operands, outputs : tuple of int
+        Numbers of tensors.
+    attrs : mapping
+        Keywords of the kernel.
+    """
+
+    definition: OpDef
+    operands: tuple[int, ...]
+    attrs: Mapping[str, Any]
+    outputs: tuple[int, ...]
+
+
+class Bound(NamedTuple):
+    """Kernels that are bound to memory.
+
+    Attributes
+    ----------
+    runs : list of callable or None
+        Computes a kernel and stores its outputs. None: its readers find the numbers elsewhere.
+    finite : list of tuple of callable
+        False where an output of the kernel may have numbers that do not fit; none for kernels that only move numbers.
+    guard : callable
+        Gives the context manager in which they run.
+    restore : callable
+        ``restore(at)`` stores operands of a kernel, right after it has run, that the kernels before it did not store.
+    """
+
+    runs: list[Callable[[], object] | None]
+    finite: list[tuple[Callable[[], bool], ...]]
+    guard: Callable[[], AbstractContextManager[Any]]
+    restore: Callable[[int], None]
 
 
 class Engine(Protocol):
@@ -49,5 +89,45 @@ class Engine(Protocol):
             ``definition.updates`` may be written.
         attrs : mapping
             Keywords of the kernel.
+        """
+        ...
+
+
+@runtime_checkable
+class BindingEngine(Protocol):
+    """An engine that can bind the kernels of a graph to memory, for runs that nobody watches."""
+
+    def bind(
+        self,
+        works: Sequence[Work],
+        arrays: Mapping[int, Any],
+        spans: Mapping[int, tuple[int, int]],
+        roots: Mapping[int, int],
+        results: Collection[int],
+        *,
+        moves: bool = True,
+    ) -> Bound | None:
+        """Bind the kernels of a graph to memory.
+
+        Parameters
+        ----------
+        works : sequence of Work
+            In the order in which they run.
+        arrays : mapping of int to array
+            The tensors by their numbers: views of memory.
+        spans : mapping of int to (int, int)
+            Where tensors lie that kernels may write: first byte, and the one after the last.
+        roots : mapping of int to int
+            The tensor whose bytes a tensor shows.
+        results : collection of int
+            Tensors that are read after the run.
+        moves : bool
+            Kernels may read operands elsewhere than in `arrays`, so that others that only move numbers need not run;
+            False: somebody looks at every tensor.
+
+        Returns
+        -------
+        Bound or None
+            None where a kernel cannot be bound.
         """
         ...

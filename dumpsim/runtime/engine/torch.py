@@ -1,20 +1,18 @@
 """The engine that computes with ATen: definitions carry functions of torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import torch
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.ops.opdef import OpDef
-from dumpsim.runtime.engine.engine import Computed
+from dumpsim.runtime.engine.engine import Bound, Computed, Work
+from dumpsim.runtime.engine.torchbound import Binder, array_of, tensor_of
 from dumpsim.runtime.result import flat
 
 __all__ = ["TorchEngine"]
-
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 class TorchEngine:
@@ -41,21 +39,32 @@ class TorchEngine:
             For a kernel that is not one of torch.
         """
         with torch.no_grad():
-            results = flat(definition.kernel(*map(_tensor, operands), **attrs))
+            results = flat(definition.kernel(*map(_operand, operands), **attrs))
             arrays = [_array(result, definition) for result in results]
         return Computed(results=arrays, updated={at: operands[at] for at in definition.updates})
 
+    def bind(
+        self,
+        works: Sequence[Work],
+        arrays: Mapping[int, Any],
+        spans: Mapping[int, tuple[int, int]],
+        roots: Mapping[int, int],
+        results: Collection[int],
+        *,
+        moves: bool = True,
+    ) -> Bound:
+        """Bind the kernels of a graph to memory, see `Engine.bind`."""
+        tensors = {number: tensor_of(array) for number, array in arrays.items()}
+        return Binder(works, arrays, tensors, spans, roots, results).bind(moves=moves)
 
-def _tensor(operand: Any) -> Any:
+
+def _operand(operand: Any) -> Any:
     """An operand as torch takes it; an array of its own where numpy must not write the memory."""
     if isinstance(operand, tuple):
-        return tuple(_tensor(item) for item in operand)
+        return tuple(_operand(item) for item in operand)
     if not isinstance(operand, np.ndarray):
         return operand
-    array = operand if operand.flags.writeable else operand.copy()
-    if array.dtype == _BFLOAT16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    return tensor_of(operand if operand.flags.writeable else operand.copy())
 
 
 def _array(result: Any, definition: OpDef) -> Any:
@@ -64,6 +73,4 @@ def _array(result: Any, definition: OpDef) -> Any:
         raise UnsupportedError(
             f"the torch engine runs functions of torch; the kernel gave {type(result).__name__}", where=definition.name
         )
-    if result.dtype == torch.bfloat16:
-        return result.contiguous().view(torch.int16).numpy().view(_BFLOAT16)
-    return result.contiguous().numpy()
+    return array_of(result.contiguous())

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Sites, base_module, evaluate
+from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Sites, _positional, base_module, evaluate
 from dumpsim.frontends.apidump.pytorch.operands import SOME_NUMBER, Load
 
 
@@ -189,3 +189,22 @@ def test_a_long_sum_is_read_from_its_end(x):
     names = {"x": x, **{f"n{i}": i for i in range(60)}}
     eval("(" + " + ".join(f"n{i}" for i in range(60)) + ") * x", names)
     assert x.seen[1:3] == ((False, None), (True, x))
+
+
+@pytest.mark.parametrize("named", [0, 2])
+def test_arguments_by_position_are_those_without_a_name_on_each_cpython(named):
+    """The names stand in another instruction from 3.13 on."""
+    names = tuple("ab"[:named])
+    code = types.SimpleNamespace(co_consts=(None, names))
+
+    def step(opname, arg=None, argval=None):
+        return types.SimpleNamespace(opname=opname, arg=arg, argval=argval)
+
+    before = [step("LOAD_FAST"), step("LOAD_FAST")]
+    if named:
+        assert _positional(code, step("CALL", 3), [*before, step("KW_NAMES", 1), step("PRECALL", 3)]) == 3 - named
+        assert _positional(code, step("CALL_KW", 3), [*before, step("LOAD_CONST", 1, names)]) == 3 - named
+    else:
+        assert _positional(code, step("CALL", 3), before) == 3
+    assert _positional(code, step("CALL_FUNCTION_EX", 1), before) is None
+    assert _positional(code, step("CALL"), before) is None

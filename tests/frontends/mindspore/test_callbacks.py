@@ -83,7 +83,7 @@ def test_cooldown_and_lower_bound():
     plateau = t.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=1, cooldown=2)
     assert run(plateau, ones) == [0.1, 0.05, 0.05, 0.025, 0.025, 0.0125]
     assert run(t.ReduceLROnPlateau(monitor="loss", patience=1, min_lr=0.02), ones) == [0.1] + [0.02] * 5
-    falling = [1.0, 0.0, -1.0, -2.0, -3.0]  # 0 is no value
+    falling = [1.0, 0.0, -1.0, -2.0, -3.0]  # 0 is not a value
     rates = run(t.ReduceLROnPlateau(monitor="acc", patience=1), falling, "acc")
     assert rates == [0.1, 0.1, 0.01, 0.001, 0.0001]
 

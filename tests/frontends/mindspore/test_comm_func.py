@@ -241,9 +241,13 @@ def test_messages_in_place():
             [dist.P2POp("irecv", ring, peer), dist.P2POp(dist.isend, tensor(rank + 5), peer)]
         )
         handle.wait()
-        return lists([mine, ring])
+        one = tensor(0)
+        message = dist.P2POp("irecv", one, 0) if rank else dist.P2POp("isend", tensor(9), 1)
+        (handle,) = dist.batch_isend_irecv([message])  # one alone
+        handle.wait()
+        return lists([mine, ring, one])
 
-    assert on_ranks(main) == [[[2, 4], [6]], [[1, 2], [5]]]
+    assert on_ranks(main) == [[[2, 4], [6], [0]], [[1, 2], [5], [9]]]
 
 
 def test_asynchronous_calls_write_at_their_wait():

@@ -24,13 +24,6 @@ def test_a_search_of_strategies_is_refused(monkeypatch):
         np.testing.assert_array_equal(run(), INPUT)
 
 
-def test_gradient_accumulation_of_a_split_network_is_refused(monkeypatch):
-    with fresh("O0", monkeypatch):
-        context.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=8, grad_accumulation_step=2)
-        with pytest.raises(UnsupportedError, match=r"grad_accumulation_step: gradients accumulated over 2 steps"):
-            run()
-
-
 def test_pipeline_stages_are_refused(monkeypatch):
     with fresh("O0", monkeypatch):
         context.set_auto_parallel_context(pipeline_stages=2)
@@ -43,6 +36,7 @@ def test_pipeline_stages_are_refused(monkeypatch):
     [
         {"parallel_mode": "semi_auto_parallel"}, {"parallel_mode": "auto_parallel", "device_num": 1},
         {"parallel_mode": "data_parallel"}, {"device_num": 8},
+        {"parallel_mode": "semi_auto_parallel", "grad_accumulation_step": 1},
     ],
 )  # fmt: skip
 def test_what_runs_on_one_device_runs(monkeypatch, given):

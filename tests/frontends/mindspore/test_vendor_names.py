@@ -2,10 +2,12 @@
 
 import contextlib
 import enum
+import importlib
 import subprocess
 import sys
 import textwrap
 import types
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,8 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.emulate import environment
 from dumpsim.frontends.mindspore import Tensor, _vendor, nn, ops
 from dumpsim.frontends.mindspore._standin import vendor_module, vendored
+
+PACKAGE = Path(ms.__file__).parent
 
 
 def run(code):
@@ -103,6 +107,21 @@ def test_an_unknown_name_is_an_attribute_error_as_in_python():
     result = run("import mindspore.ops.operations.nn_opps")
     assert "ModuleNotFoundError" in result.stderr.replace("AliasImportError", "ModuleNotFoundError")
     assert "did you mean 'mindspore.ops.operations.nn_ops'?" in result.stderr
+
+
+MODULES = sorted(
+    path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+    if "\ndef __getattr__(" in path.read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_has_a_name_that_nobody_has(name):
+    """Each that looks up the vendor's names says what it does not find."""
+    root = "dumpsim.frontends.mindspore"
+    module = importlib.import_module(root if name == "__init__" else f"{root}.{name}")
+    assert not hasattr(module, "no_such_name_at_all")
 
 
 def test_a_class_is_named_tested_for_and_derived_from_and_refuses_to_be_made():

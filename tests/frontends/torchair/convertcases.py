@@ -12,6 +12,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from dumpsim.frontends.torchair import _quantise  # noqa: F401 - registers operators
 from dumpsim.frontends.torchair._convert import Converter
 from dumpsim.frontends.torchair._ge import GE_NUMBERS, Ref
 from dumpsim.frontends.torchair._views import Deferred
@@ -118,7 +119,7 @@ def call_of(text):
 
 def resolved(name):
     """What a row's name calls."""
-    if name.startswith(("aten", "prims", "higher_order")):
+    if name.startswith(("aten", "prims", "higher_order", "npu")):
         found = torch.ops
         for part in name.split("."):
             found = getattr(found, part)
@@ -128,6 +129,9 @@ def resolved(name):
 
 # results of operators that have no kernel without values
 KNOWN = {
+    "aten.batch_norm_backward_elemt.default": lambda grad, *others: grad,
+    "aten.batch_norm_backward_reduce.default": lambda grad, x, mean, *others: (mean, mean, mean, mean),
+    "aten.batch_norm_elemt.default": lambda x, *others: x,
     "aten.matmul_backward.default": lambda grad, left, right, mask: (left, right),
     "aten.native_dropout_backward.default": lambda grad, mask, scale: grad,
 }

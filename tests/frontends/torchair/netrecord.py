@@ -60,6 +60,13 @@ def node_record(node):
     return found
 
 
+def facets(node):
+    """What is compared of a node."""
+    attrs = {key: value for key, value in node.get("attrs", {}).items() if not key.startswith("_")}
+    outputs = [(one["dtype"], one.get("shape")) for one in node.get("outputs", node.get("results", []))]
+    return node["name"], node["type"], node["inputs"], attrs, outputs
+
+
 def record(graph):
     """A graph."""
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dumpsim.core.errors import DumpConfigError, ScriptRuntimeError
+from dumpsim.core.errors import DumpConfigError, DumpWriteError, ScriptRuntimeError
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.acl.dump import dump_of, finalize_dump
 from dumpsim.runtime.session import Session
@@ -261,3 +261,18 @@ def test_an_option_without_effect_is_said_once(process, capsys):
         path = load(config, name, PLAIN)
     assert json.loads(path.read_text())["dump"]["quant_dumpable"] == "1"
     assert capsys.readouterr().err.count("quant_dumpable has no effect") == 1
+
+
+def test_the_options_file_is_whole_and_a_directory_in_its_place_is_told(process):
+    config = made(enable_dump=True)
+    initialise(config)
+    path = load(config, "graph_1", PLAIN)
+    first = path.stat().st_ino
+    load(config, "graph_2", PLAIN)
+    assert path.stat().st_ino != first  # replaced as a whole
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.write_text("in the way")
+    with pytest.raises(DumpWriteError, match="ge_dump_data_json"):
+        load(config, "graph_3", PLAIN)

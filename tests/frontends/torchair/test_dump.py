@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dumpsim
+from dumpsim.analysis.msaccucmp.command import run
 from dumpsim.analysis.watchdiff import watchdiff
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.faults import make_plan
@@ -19,6 +20,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 from dumpsim.frontends.torchair import scope  # noqa: E402
 from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
+from tests.dumpproto import messages  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -147,6 +149,63 @@ def test_other_modes_save_flat_files(process, mode):
     assert names == sorted(f"{node}_device_0_{count}.pt" for node in nodes for count in (0, 1))
     assert not (root / "ge_dump_data_json").exists()
     assert torch.equal(torch.load(root / RANK / "add_1_device_0_1.pt"), Net()(X, Y))
+
+
+class Mixed(torch.nn.Module):
+    def forward(self, a, b):
+        half = (a.half() @ b.half().t()).bfloat16()
+        order = torch.sort(a, dim=1)[1]
+        return half.float().sum() + torch.gather(a, 1, order).cumsum(1)
+
+
+def test_google_protobuf_and_msaccucmp_read_every_file(process, tmp_path):
+    """The header by field numbers alone, the data after it, and what `msaccucmp convert` makes of the file."""
+    files = [path for path in (process(Mixed(), enable_dump=True) / RANK).rglob("*.*.*") if path.is_file()]
+    assert len(files) >= 10
+    kinds = set()
+    for path in files:
+        raw = path.read_bytes()
+        size = int.from_bytes(raw[:8], "little")
+        head = messages()["DumpData"].FromString(raw[8 : 8 + size])
+        op_type, name, _, _, stamp = path.name.split(".")
+        assert (head.version, head.op_name, head.dump_time) == ("2.0", name, int(stamp)), op_type
+        tensors = [*head.input, *head.output]
+        assert 8 + size + sum(one.size for one in tensors) == len(raw)
+        assert run(["convert", "-d", str(path), "-out", str(tmp_path / "npy")]) == 0
+        at = 8 + size
+        for place, group in (("input", head.input), ("output", head.output)):
+            for slot, one in enumerate(group):
+                made = np.load(tmp_path / "npy" / f"{path.name}.{place}.{slot}.npy")
+                kinds.add(one.data_type)
+                data = raw[at : at + one.size]
+                at += one.size
+                if one.data_type == 27:  # bfloat16 comes out as float32
+                    assert made.dtype == np.float32
+                    assert (made.view(np.uint32) >> 16).astype(np.uint16).tobytes() == data
+                else:
+                    assert made.tobytes() == data
+                assert list(made.shape) == list(one.shape.dim) or made.shape == (1,)
+    assert kinds >= {1, 2, 7, 27}  # float32, float16, int32 (indices), bfloat16
+
+
+@pytest.mark.parametrize(
+    ("switch", "text"),
+    [
+        ({"dump_debug": "on"}, "dump_debug"),
+        ({"dump_op_switch": "on"}, "dump_op_switch"),
+        ({"dump_mode": "all"}, "dump_mode"),
+    ],
+)
+def test_watch_mode_beside_other_switches_is_refused(process, tmp_path, switch, text):
+    watch = {"dump_path": "out", "dump_scene": "watcher", "dump_mode": "output", **switch}
+    watch["dump_list"] = [{"watcher_nodes": ["Add"]}]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "acl.json").write_text(json.dumps({"dump": watch}))
+    with pytest.raises(Exception, match="Fail in acl set dump, return 100009") as caught:
+        process(Net(), dump_config_path="acl.json")
+    assert "EP0005" in str(caught.value)
+    assert text in str(caught.value)
+    assert not any((tmp_path / "out").iterdir())
 
 
 def test_texts_of_graphs_name_the_layers(process):

@@ -1,6 +1,7 @@
 """Compiled graphs on the emulated device give the bits that eager torch gives."""
 
 import copy
+import json
 
 import pytest
 
@@ -10,9 +11,12 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
+import dumpsim  # noqa: E402
 from dumpsim.core.settings import RunSettings  # noqa: E402
+from dumpsim.frontends.acl.dump import finalize_dump  # noqa: E402
 from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
 from dumpsim.frontends.torchair._state import state  # noqa: E402
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
 from dumpsim.world.context import RankContext, use  # noqa: E402
 
@@ -83,6 +87,17 @@ def test_views_writes_and_indices(backend):
         check(function, backend, torch.randn(3, 4), torch.zeros((), dtype=torch.int32), torch.tensor([0, 2]), mask)
 
 
+def test_a_product_sees_the_strides_of_eager_torch_along_dimensions_of_extent_one(backend):
+    """torch.matmul multiplies once or in a batch by those strides, which the capture has wrong after a view."""
+
+    def function(x, weight):
+        return torch.matmul(x.view(2, 4, 1, 8).transpose(1, 2).reshape(2, 1, 32), weight.t())
+
+    with torch.no_grad():
+        for _ in range(20):
+            check(function, backend, torch.randn(8, 1, 8), torch.randn(32, 32))
+
+
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
 def test_number_types(kind, backend):
     net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4), nn.Softmax(-1)).to(kind).eval()
@@ -128,6 +143,37 @@ def test_strict_refuses_with_the_real_text():
         with torch.no_grad():
             torch.compile(lambda x: x + 1, backend=backend)(torch.ones(3))
         assert [graph.name for graph in state().graphs] == ["graph_2"]  # the refused one used a number up
+
+
+@pytest.mark.parametrize(("chip", "refused"), [("910A", True), ("310P", True), ("910B", False), ("910_93", False)])
+def test_a_chip_with_private_formats_is_refused_by_name(chip, refused):
+    torch._dynamo.reset()
+    with use(RankContext()), torch.no_grad():
+        Session.use(Session(RunSettings(chip=chip, quiet=True), environment={}))
+        compiled = torch.compile(lambda x: x @ x, backend=get_npu_backend())
+        if refused:
+            with pytest.raises(Exception, match=f"private formats and float16 products of {chip}"):
+                compiled(torch.ones(2, 2))
+        else:
+            assert torch.equal(compiled(torch.ones(2, 2)), torch.full((2, 2), 2.0))
+
+
+@pytest.mark.parametrize(("switch", "refused"), [("on", True), ("off", False)])
+def test_a_fusion_is_refused_by_name(switch, refused, tmp_path):
+    torch._dynamo.reset()
+    path = tmp_path / "fusion.cfg"
+    switches = {"GraphFusion": {"ConvBatchnormFusionPass": switch}, "UBFusion": {"ALL": "off"}}
+    path.write_text(json.dumps({"Switch": switches}))
+    with use(RankContext()), torch.no_grad():
+        Session.use(Session(RunSettings(quiet=True), environment={}))
+        config = CompilerConfig()
+        config.fusion_config.fusion_switch_file = str(path)
+        compiled = torch.compile(lambda x: x + 1, backend=get_npu_backend(compiler_config=config))
+        if refused:
+            with pytest.raises(Exception, match=r"graphs of TorchAir \(ConvBatchnormFusionPass\)"):
+                compiled(torch.ones(2))
+        else:
+            assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
 
 def test_a_new_shape_is_compiled_with_a_symbol(backend):
@@ -195,9 +241,52 @@ def test_a_model_of_transformers_runs_and_trains(name, backend):
 
 @pytest.mark.dev
 @pytest.mark.slow
-def test_three_steps_of_decoding_one_sequence_with_a_cache(backend):
+@pytest.mark.parametrize("name", ["llama", "bert", "vit", "gpt2"])
+def test_a_step_of_a_model_of_transformers_is_dumped(name, tmp_path):
+    """Each operator of forward and backward has its file, results are eager's, and the dump has them."""
+    torch._dynamo.reset()
+    torch.manual_seed(2)
+    make, inputs, labels = models()[name]
+    net = make().train()
+    other = copy.deepcopy(net)
+    with use(RankContext.from_environment()), sdpa_kernel(SDPBackend.MATH):
+        Session.use(Session(RunSettings(quiet=True, manifest=None), environment={}))
+        config = CompilerConfig()
+        config.dump_config.enable_dump = True
+        config.dump_config.dump_path = str(tmp_path)
+        result = torch.compile(other, backend=get_npu_backend(compiler_config=config))(**inputs, labels=labels)
+        result.loss.backward()
+        made = [graph.name for graph in state().graphs]
+        finalize_dump()
+        want = net(**inputs, labels=labels)
+        want.loss.backward()
+    assert torch.equal(result.loss, want.loss)
+    assert torch.equal(result.logits, want.logits)
+    gradients = [p.grad for p in net.parameters() if p.grad is not None]
+    assert all(torch.equal(a, b.grad) for a, b in zip(gradients, kept(other), strict=True))
+    found = list(dumpsim.open(tmp_path / "worldsize1_global_rank0"))
+    folders = {path.parent.parent.parent.name for path in tmp_path.rglob("*.*.*.*.*") if path.is_file()}
+    assert folders == set(made)
+    assert len(made) >= 2
+    outputs = [entry for entry in found if entry.io == "output"]
+    for one in (want.logits, gradients[0], gradients[-1]):
+        number = one.detach().numpy().reshape(-1)
+        assert any(
+            entry.array().size == number.size and (entry.array().reshape(-1) == number).all() for entry in outputs
+        )
+
+
+def kept(net):
+    """Parameters that have a gradient."""
+    return [p for p in net.parameters() if p.grad is not None]
+
+
+@pytest.mark.dev
+@pytest.mark.slow
+@pytest.mark.parametrize("sequences", [1, 2])
+def test_three_steps_of_decoding_with_a_cache(sequences, backend):
     make, inputs, _ = models()["llama"]
-    inputs = {"input_ids": inputs["input_ids"][:1]}
+    inputs = {"input_ids": inputs["input_ids"][:sequences]}
     net = make().eval()
     compiled = torch.compile(net, backend=backend)
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):

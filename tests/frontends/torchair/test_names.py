@@ -1,6 +1,7 @@
 """Scripts for an NPU run as they are: imports, names of the device, and the dump that they ask for."""
 
 import sys
+import warnings
 
 import pytest
 
@@ -58,6 +59,12 @@ def test_names_of_the_device_come_and_go():
         assert (x.device.type, x.is_npu, torch.device("npu:0").index) == ("cpu", True, 0)
         assert torch.npu.is_available()
         assert torch.npu.device_count() == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.manual_seed(3)
+            first = torch.rand(2)
+            torch.npu.manual_seed_all(3)
+            assert torch.equal(torch.rand(2), first)
         event = torch.npu.Event(enable_timing=True)
         event.record()
         assert event.elapsed_time(event) == 0
@@ -73,3 +80,49 @@ def test_another_device_is_refused():
     uninstall()
     with pytest.raises(BadInputError, match="device 3 is not this rank's"):
         npu.set_device("npu:3" if torch._C._get_privateuse1_backend_name() == "npu" else 3)
+
+
+GRAPH = """
+import torch
+import torch_npu
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return (x.clone().expand(2, 3) * 2).relu()
+
+x = torch.ones(2, 3, device="npu")
+options = {"dump_tensor_data": True, "data_dump_stage": STAGE, "data_dump_dir": "saved"}
+compiled = torch.compile(Net(), backend="npugraph_ex", options=options, dynamic=False)
+plain = torch.compile(Net(), backend="npu")
+with torch.no_grad():
+    for _ in range(2):
+        assert torch.equal(compiled(x), Net()(x))
+    assert torch.equal(plain(x), Net()(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("stage", "nodes"),
+    [("original", {"arg0_1", "clone", "expand", "mul", "relu"}), ("optimized", {"arg0_1", "expand", "mul", "relu"})],
+)
+def test_npugraph_ex_saves_the_tensors_of_its_graph_in_one_directory(tmp_path, stage, nodes):
+    (tmp_path / "saved").mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(GRAPH.replace("STAGE", repr(stage)))
+    cli(tmp_path, "run", str(script))
+    (root,) = (tmp_path / "saved").iterdir()
+    assert root.name == "worldsize1_global_rank0"
+    assert {path.name for path in root.iterdir()} == {f"{node}_device_0_{at}.pt" for node in nodes for at in (0, 1)}
+    assert torch.equal(torch.load(root / "relu_device_0_1.pt"), torch.full((2, 3), 2.0))
+
+
+def test_options_of_the_back_ends_by_name():
+    compile_ = torch.compile
+    with aliased():
+        import torch_npu  # noqa: F401
+
+        with pytest.raises(ValueError, match="Invalid option 'dump_tensors'"):
+            torch.compile(torch.nn.ReLU(), backend="npugraph_ex", options={"dump_tensors": True})
+        with pytest.raises(ValueError, match="the back end npu takes no options"):
+            torch.compile(torch.nn.ReLU(), backend="npu", options={"mode": 1})
+    assert torch.compile is compile_

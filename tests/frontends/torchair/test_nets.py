@@ -13,7 +13,7 @@ from dumpsim.frontends.torchair._state import state  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
 from dumpsim.world.context import RankContext, use  # noqa: E402
 from tests.frontends.torchair.convertcases import RECORDS, recorded  # noqa: E402
-from tests.frontends.torchair.netrecord import record  # noqa: E402
+from tests.frontends.torchair.netrecord import facets, record  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -30,13 +30,6 @@ def compiled(name, dispatch):
         backend = get_npu_backend()
         net.run(lambda function, **keywords: torch.compile(function, backend=backend, **keywords))
         return [record(graph) for graph in state().graphs]
-
-
-def facets(node):
-    """What is compared of a node."""
-    attrs = {key: value for key, value in node.get("attrs", {}).items() if not key.startswith("_")}
-    outputs = [(one["dtype"], one.get("shape")) for one in node.get("outputs", node.get("results", []))]
-    return node["name"], node["type"], node["inputs"], attrs, outputs
 
 
 def check(name, dispatch, record_name):

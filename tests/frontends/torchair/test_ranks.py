@@ -1,11 +1,14 @@
 """Directories and files of ranks of torch.distributed (gloo, real processes)."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import dumpsim
 
 pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -52,3 +55,49 @@ def test_two_ranks(tmp_path):
         found = json.loads(path.read_text())["dump"]
         assert found["dump_path"] == f"dumps/worldsize2_global_rank{rank}"
         assert (tmp_path / found["dump_path"]).is_dir()
+
+
+TRAINING = """
+import sys
+import torch, torch_npu, torchair
+import torch.distributed as dist
+
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+config = torchair.CompilerConfig()
+config.dump_config.enable_dump = True
+config.dump_config.dump_path = "dumps"
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+compiled = torch.compile(model, backend=torchair.get_npu_backend(compiler_config=config))
+x = torch.full((3, 4), float(rank + 1))
+loss = compiled(x).sum()
+loss.backward()
+dist.all_reduce(model.weight.grad)  # in eager mode, between the graphs
+assert torch.equal(model.weight.grad, torch.full((2, 4), 9.0))
+torch.save(model(x).detach(), f"want{rank}.pt")
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_train_and_dump_each_into_its_directory(tmp_path):
+    import torch
+
+    (tmp_path / "script.py").write_text(TRAINING)
+    (tmp_path / "dumps").mkdir()
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3]), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "dumpsim", "run", "script.py"]
+    ranks = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "store")], cwd=tmp_path, env=environment)
+        for rank in (0, 1)
+    ]
+    assert [process.wait(timeout=240) for process in ranks] == [0, 0]
+    for rank in (0, 1):
+        found = list(dumpsim.open(tmp_path / "dumps" / f"worldsize2_global_rank{rank}"))
+        assert {entry.graph_name for entry in found if hasattr(entry, "graph_name")} <= {"graph_1", "graph_2"}
+        want = torch.load(tmp_path / f"want{rank}.pt").numpy()
+        outputs = [entry.array() for entry in found if entry.io == "output" and tuple(entry.shape) == want.shape]
+        assert any((one == want).all() for one in outputs)
+        (inputs,) = {entry.array().max() for entry in found if tuple(entry.shape) == (3, 4)}
+        assert inputs == rank + 1

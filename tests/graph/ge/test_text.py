@@ -95,6 +95,10 @@ def test_operators_links_and_layouts_are_those_of_the_model(net, o2, parse, mode
     }  # fmt: skip
     for op in built.op:  # every link leads to an operator of the graph
         assert {link.rsplit(":", 1)[0] for link in op.input} <= ops.keys()
+    for op in begin.op:  # and there is one for each tensor that it takes
+        links = [link for link in op.input if not link.endswith(":-1")]
+        taken = {"Add": 2, "Mul": 2, "Conv2D": 2, "BiasAdd": 2, "ReLU": 1, "NetOutput": 1, "Data": 0, "Const": 0}
+        assert len(links) == taken.get(op.type, len(links)), op.name
     conv = next(op for op in built.op if op.type == "Conv2D")
     assert conv.name == "Default/Conv2D-op0Default/BiasAdd-op0Default/ReLU-op0"
     noise = ops["Default/StandardNormal-op0"]

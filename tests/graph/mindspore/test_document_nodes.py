@@ -73,6 +73,16 @@ def test_loads_and_states_say_nothing_of_objects_but_tuples_do(net, shown):
         assert only(doc, kernel).kernel_out == (io("Float32", 2),)
 
 
+def test_a_token_in_a_tuple_is_an_unknown_object(net, shown):
+    x = net.input("x", (2,))
+    token = net.state(x)
+    bundle = Node(op_type="MakeTuple", operands=[x, token], abstract=TupleType(items=(x.abstract, token.abstract)))
+    depend = Node(op_type="Depend", operands=[x, bundle], abstract=x.abstract)
+    doc = shown(net.op("Exp", depend))
+    assert only(doc, "MakeTuple").object_in == ("Tensor", "Unknown")
+    assert only(doc, "Depend").object_in is None
+
+
 def test_objects_of_a_write_leave_its_token_out(net, shown):
     w = net.weight("w", np.ones(2, np.float32))
     node = only(shown(net.op("Assign", w, net.input("x", (2,)))), "Assign")
@@ -101,7 +111,7 @@ def test_a_cast_names_its_type_and_does_not_take_it(net, shown):
     node = only(doc, "Cast")
     assert node.operands == (ParamRef(index=0),)
     assert dict(node.primitive_attrs)["dst_type"] == dtype("float16")
-    assert doc.total_nodes == 2 * 2 + 1  # the type is no constant
+    assert doc.total_nodes == 2 * 2 + 1  # the type is not a constant
 
 
 def test_a_cast_of_the_backend_has_no_names(net, shown):

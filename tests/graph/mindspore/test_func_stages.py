@@ -11,8 +11,22 @@ from funcgraphs import outline, read_stage
 
 import dumpsim
 
-NETS = ["h_if", "h_while"]
-MORE = ["h_paramloop", "r1_007_for", "r1_027_for", "r1_107_for", "r1_189_return"]  # of others operands are not printed
+NETS = ["h_if", "h_while", "r1_186_while"]  # the last has a read that nobody needs
+# of others operands are not printed
+MORE = [
+    "r1_049_return",
+    "r1_065_if",
+    "r1_094_nets",
+    "r1_145_if",
+    "h_paramloop",
+    "r1_007_for",
+    "r1_027_for",
+    "r1_107_for",
+    "r1_189_return",
+    "r1_006_while",  # closures in the vendor's order
+    "r1_046_while",  # what follows a loop computes again what was computed before it
+    "r1_148_mixed",  # a variable that a loop hands on for nobody
+]
 
 
 def made(net, folder):

@@ -81,7 +81,7 @@ def test_a_call_or_a_branch_that_ends_itself_is_no_tail(calls):
     assert calls.root.tail is None
     with calls.calling("f"):
         calls.leave_branch(calls.enter("branch"), [], fixed=True)
-    assert calls.root.tail is None  # a call with a tail is no branch
+    assert calls.root.tail is None  # a call with a tail is not a branch
     calls.leave(calls.enter("branch"))
     assert calls.root.tail is None
     recorded(calls, "Exp")

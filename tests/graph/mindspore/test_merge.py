@@ -73,3 +73,12 @@ def test_a_branch_takes_nothing_from_around_it_and_what_follows_nothing_from_a_b
     assert [kinds(block) for block in node.blocks] == [["Exp", "Add"], ["Exp"]]
     assert kinds(net.graph) == ["Exp", "If", "Add", "Add"]  # after the branch the outer one is there
     assert first not in node.blocks[0].trail
+
+
+def test_what_follows_a_loop_takes_nothing_from_what_precedes_it(net):
+    """As real MindSpore does: the rest of a function after a loop is a function of its own (net r1_046)."""
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+    before = net.op("Exp", x)
+    after = net.loop({"i": i}, lambda at: net.op("Less", at["i"], i), lambda at: {"i": net.op("Neg", at["i"])})
+    net.give(before, after["i"], net.op("Exp", x), net.op("Exp", x))
+    assert kinds(merge_equal(net.graph, find)) == ["Exp", "While", "Exp"]

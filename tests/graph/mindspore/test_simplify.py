@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from dumpsim.core.abstract import TupleType
 from dumpsim.graph.builder import constant
+from dumpsim.graph.graph import Node
 from dumpsim.graph.mindspore.simplify import product_with_ones, simplify
 
 
@@ -35,6 +37,26 @@ def test_product_with_ones_goes_unless_it_broadcasts(net):
     graph = simplified(net, wide)
     assert graph.output is wide
     assert wide.operands[0] is exp
+
+
+def test_a_tuple_of_all_outputs_of_one_node_in_their_order_is_that_node(net):
+    x = net.input("x", (2, 6))
+    split, other = net.op("Split", x, 1, 2), net.op("Split", net.op("Exp", x), 1, 2)
+    first, second = net.item(split, 0), net.item(split, 1)
+
+    def behind(*values):
+        bundle = Node(op_type="MakeTuple", operands=list(values), abstract=TupleType(items=(x.abstract,) * len(values)))
+        depend = Node(op_type="Depend", operands=[x, bundle], abstract=x.abstract)
+        net.place(depend)
+        return depend, bundle
+
+    kept = [(second, first), (first,), (first, second, first), (first, net.item(other, 1)), (first, x), (x, first), ()]
+    pairs = [behind(*values) for values in kept]
+    whole, _ = behind(first, second)
+    simplified(net, net.op("MakeTuple", x, split, other))
+    assert whole.operands[0] is x
+    assert whole.operands[1] is split
+    assert all(depend.operands[1] is bundle for depend, bundle in pairs)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_numbers_in_text(net):
     """Over all functions of the front end's last form. [spec vendor 4.1]"""
     for compiled in stages(net):
         root, _ = read_stage(compiled.get("backend_pass") or compiled["22_backend_pass"])
-        name_for_text(root, OperatorNumbers())
+        name_for_text(nodes_in_order(root), OperatorNumbers())
         named = [node for node in nodes_in_order(root) if node.full_name]
         assert named
         assert [text_of(node).full_name for node in named if node.op_type != "Call"] == [

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dumpsim.graph.effects import DEAD
 from dumpsim.graph.mindspore.unused import drop_unused
 from dumpsim.ops.table import find
 
@@ -24,7 +25,7 @@ def test_what_only_a_dead_node_needs_goes_with_it(net):
     assert drop_unused(net.graph, find).trail == [kept]
 
 
-def test_of_a_branch_only_its_effects_stay_where_nobody_takes_its_outputs(net):
+def test_a_branch_with_effects_keeps_all_outputs_since_a_token_takes_them(net):
     w, x = net.weight("w", np.ones(3, np.float32)), net.input("x", (3,))
 
     def then():
@@ -34,9 +35,17 @@ def test_of_a_branch_only_its_effects_stay_where_nobody_takes_its_outputs(net):
     node, _ = chosen(net, then, lambda: [net.op("Neg", x)])
     net.graph.output = net.op("Exp", x)
     drop_unused(net.graph, find)
-    assert kinds(net.graph.trail) == ["If", "Exp"]
-    assert [kinds(block.trail) for block in node.blocks] == [["Assign"], []]
-    assert node.abstract.items == ()
+    assert kinds(net.graph.trail) == ["If", DEAD, "Exp"]  # what takes a part of the call
+    assert [kinds(block.trail) for block in node.blocks] == [["Assign", "Exp"], ["Neg"]]
+    assert len(node.abstract.items) == 1
+
+
+def test_reading_a_weight_for_nobody_leaves_a_mark_for_the_tokens(net):
+    w, x = net.weight("w", np.ones(3, np.float32)), net.input("x", (3,))
+    net.op("Mul", x, w)
+    net.op("Mul", x, x)
+    net.graph.output = net.op("Abs", x)
+    assert kinds(drop_unused(net.graph, find).trail) == [DEAD, "Abs"]
 
 
 def test_a_branch_without_users_or_effects_goes(net):
@@ -46,7 +55,7 @@ def test_a_branch_without_users_or_effects_goes(net):
     assert kinds(drop_unused(net.graph, find).trail) == ["Abs"]
 
 
-def test_a_branch_keeps_the_outputs_that_somebody_takes_at_new_places(net):
+def test_outputs_of_a_branch_that_nobody_takes_are_zeros(net):
     x = net.input("x", (3,))
     node, values = chosen(
         net, lambda: [net.op("Exp", x), net.op("Sin", x)], lambda: [net.op("Neg", x), net.op("Cos", x)]
@@ -54,8 +63,9 @@ def test_a_branch_keeps_the_outputs_that_somebody_takes_at_new_places(net):
     net.graph.output = net.op("Abs", values[1])
     drop_unused(net.graph, find)
     assert [kinds(block.trail) for block in node.blocks] == [["Sin"], ["Cos"]]
+    assert [block.output.operands[0].value for block in node.blocks] == [0, 0]
     (item,) = [each for each in net.graph.trail if each.op_type == "TupleGetItem"]
-    assert (item.operands[0], item.operands[1].value, item.operands[1].abstract.value) == (node, 0, 0)
+    assert (item.operands[0], item.operands[1].value, item.operands[1].abstract.value) == (node, 1, 1)
 
 
 def test_a_loop_stays_with_the_variables_that_it_reads(net):

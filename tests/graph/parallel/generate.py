@@ -52,6 +52,7 @@ class Draft:
 
     chosen: random.Random
     devices: int
+    parts: int = 1  # of the batch, of which a rank is fed one
     fields: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     arguments: list[Value] = field(default_factory=list)
@@ -216,6 +217,7 @@ def _gather(net: Draft, x: Value) -> Value:
     number = sum(v.name.startswith("ids") for v in net.arguments)
     ids = Value(f"ids{number}", (count,))
     net.arguments.append(ids)
+    count *= net.parts
     kind = net.chosen.random()
     if kind < 0.4:
         cut = ((1, net.cuts((width,))[0]), (1,))
@@ -250,6 +252,7 @@ def script_of(seed: int) -> str:
     x = Value("x", chosen.choice([(16, 32), (32, 16), (64, 32), (8, 16, 32), (16, 8, 16)]))
     net.arguments.append(x)
     if settings["dataset_strategy"] == "data_parallel":
+        net.parts = devices
         x = Value("x", (x.shape[0] * devices, *x.shape[1:]))
     for _ in range(chosen.randint(2, 7)):
         after = None

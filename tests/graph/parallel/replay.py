@@ -92,8 +92,37 @@ def kind_of(text: str):
     return NoneType()
 
 
-def graph_of(stage: Stage) -> Graph:
-    """The graph of a stage before the pass."""
+def names_before(script: str) -> dict[str, str]:
+    """Full names without scopes, by instance name: all operators that the script calls have numbers, also unused ones.
+
+    Two Reshapes after each other are one before the pass, with the instance name of the first: a new node.
+    """
+    made = dict(re.findall(r"self\.(op\d+) = P\.(\w+)\(", script))
+    calls = re.findall(r"^        ([\w, ]+) = self\.(op\d+)\((.*)\)$", script, re.MULTILINE)
+    types = [(made[call], call) for _, call, _ in calls]
+    counts: collections.Counter[str] = collections.Counter()
+    found = {}
+    for kind, call in types:
+        found[call] = f"{kind}-op{counts[kind]}"
+        counts[kind] += 1
+    results = {result: (call, arguments) for result, call, arguments in calls}
+    for _, call, arguments in calls:
+        source = results.get(arguments.split(",")[0])
+        if made[call] == "Reshape" and source is not None and made[source[0]] == "Reshape":
+            found[_first_reshape(call, made, results)] = f"Reshape-op{counts['Reshape']}"
+            counts["Reshape"] += 1
+    return found
+
+
+def _first_reshape(call: str, made: dict[str, str], results: dict[str, tuple[str, str]]) -> str:
+    """The first of the Reshapes that end with a call."""
+    given = next(arguments for one, arguments in results.values() if one == call)
+    source = results.get(given.split(",")[0])
+    return _first_reshape(source[0], made, results) if source and made[source[0]] == "Reshape" else call
+
+
+def graph_of(stage: Stage, names: dict[str, str] | None = None) -> Graph:
+    """The graph of a stage before the pass; `names` by instance name where the pass cannot know them."""
     graph = Graph(name=stage.name)
     params = {}
 
@@ -137,6 +166,8 @@ def graph_of(stage: Stage) -> Graph:
             definition=VIRTUAL.get(op_type),
             text=NodeText(variable=line.name, instance_name=line.instance, attrs=attrs),
         )
+        if names and line.instance in names:
+            node.text.full_name = f"{line.scope}/{names[line.instance]}"
         nodes[line.index] = node
         graph.trail.append(node)
     return graph
@@ -258,7 +289,7 @@ PARTS = ("op", "operands", "instance", "scope", "attrs", "name")
 def compare(net: dict[str, str], parts: tuple[str, ...] = PARTS) -> str:
     """The first node in which our graph differs from the recorded one; "" where none does."""
     begin, end = forward(net["begin"]), forward(net["end"])
-    graph = graph_of(begin)
+    graph = graph_of(begin, names_before(net["script"]))
     names = [line.name for stage in read(net["begin"]) for line in stage.lines]
     first = max(int(n.removeprefix("CNode_")) for n in names if re.fullmatch(r"CNode_\d+", n)) + 1
     found = shard(graph, settings_of(net["script"], trains="TrainOneStepCell" in net["script"]), find)

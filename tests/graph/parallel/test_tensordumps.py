@@ -218,3 +218,31 @@ def test_the_number_in_a_name_is_that_of_the_node_in_the_graph_that_is_saved(pla
     assert shared <= {node.op_type + str(node.name) for node in doc.nodes}  # nodes keep their names
     assert "(<null>, " in path.read_text("utf-8")  # what was inserted has no type yet
     assert "<null>" not in before.read_text("utf-8")
+
+
+class Waiting(nn.Cell):
+    """A dump without side effect, which the tensor that it saves waits for."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.m1, self.m2 = P.MatMul().shard(SPLIT), P.MatMul().shard(SPLIT)
+        self.dump = P.TensorDump(mode)
+        self.dump.add_prim_attr("side_effect_io", False)
+
+    def construct(self, x, y, b):
+        out = self.m1(x, y)
+        return self.m2(ops.depend(out, self.dump("d/r.npy", out)), b)
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"), [("in", ["d/r_in.npy", "StridedSlice2", True]), ("out", ["d/r.npy", "MatMul0", False])]
+)
+def test_a_dump_by_depend_is_placed_as_a_statement(mode, found):
+    end = compiled(2, 1, Waiting(mode), mindspore="2.10").sharding.end  # expected: the real 2.10
+    assert dumps_of(end) == [found]
+
+
+def test_a_dump_by_depend_in_generation_a():
+    (found,) = dumps_of(compiled(2, 1, Waiting("in")).sharding.end)
+    assert re.fullmatch(r"d/r_CNode_\d+_in_rank_1", found[0])
+    assert found[1:] == ["StridedSlice2", True]

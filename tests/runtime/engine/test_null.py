@@ -32,7 +32,7 @@ class Timeline:
         pass
 
     def run_end(self, event):
-        self.refs += event.parameters
+        self.refs += [ref for refs in event.parameters.values() for ref in refs]
 
     def before_task(self, event):
         pass

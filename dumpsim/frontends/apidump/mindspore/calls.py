@@ -139,7 +139,7 @@ class CellCalls:
         Parameters that a call writes into are recorded as they are after it, as 1.0.17 does; else as they were.
     """
 
-    def __init__(self, net: Cell, dump: "Dump", *, full: bool = False, exact: bool = False) -> None:
+    def __init__(self, net: Cell, dump: "Dump", *, full: bool, exact: bool) -> None:
         self._net = net  # keeps the ids
         self._full = full
         self._exact = exact

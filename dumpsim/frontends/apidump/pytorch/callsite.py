@@ -89,7 +89,7 @@ def base_module(load: Load | None, frame: FrameType) -> str | None:
 
 def _read(code: CodeType, offset: int) -> CallSite:
     instructions = list(_single(code))
-    # a call of Python by Python leaves the caller at the cache behind its instruction
+    # a call of Python by Python leaves the caller at the cache after its instruction
     at = max(n for n, i in enumerate(instructions) if i.offset <= offset)
     here = instructions[at]
     before = instructions[:at]

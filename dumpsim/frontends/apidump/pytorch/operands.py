@@ -25,7 +25,7 @@ ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _SIGNS = ("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
 _CALLS = ("CALL", "CALL_KW")
-# results that are no operands we can evaluate, by how many values they take off the stack; None: as many as they say
+# results that are not operands we can evaluate, by how many values they take off the stack; None: as many as they say
 _OTHERS = MappingProxyType(
     {"COMPARE_OP": 2, "BINARY_SLICE": 3, "BUILD_SLICE": None, "BUILD_TUPLE": None, "BUILD_LIST": None}
 )
@@ -107,7 +107,7 @@ def operand(instructions: list[Instruction], last: int, depth: int = 0) -> tuple
 def _several(
     instructions: list[Instruction], last: int, number: int, depth: int
 ) -> tuple[tuple[Load | None, ...], int]:
-    """Operands one behind the other, the last of which ends at `last`."""
+    """Operands one after the other, the last of which ends at `last`."""
     found: list[Load | None] = []
     start = last + 1
     for _ in range(number):

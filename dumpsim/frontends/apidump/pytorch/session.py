@@ -174,7 +174,7 @@ class Session(ApiSession, TensorRecorder):
         return found
 
     def look_inside(self, found: Captured, name: str, value: Any) -> None:
-        """The leaves of an argument that is no tensor."""
+        """The leaves of an argument that is not a tensor."""
         for place, leaf in leaves(value, into_dicts=self.full):
             if len(place) > LONGEST:
                 self.skip(TOO_DEEP, tensors(leaf, torch.Tensor))

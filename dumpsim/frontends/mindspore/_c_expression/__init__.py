@@ -42,7 +42,7 @@ class MSContext:
         return MSContext()
 
     def get_ascend_soc_version(self) -> str:
-        """Return the chip in small letters, "" for a target that is no Ascend."""
+        """Return the chip in small letters, "" for a target that is not an Ascend."""
         from dumpsim.core.settings import RunSettings
         from dumpsim.device.chip import chip_for
         from dumpsim.frontends.mindspore.context import get_context

@@ -1,6 +1,6 @@
 """Gradients through graphs: a ``jit`` function that runs while PYNATIVE records has a graph as its backward pass.
 
-Its forward pass is a graph of its own that gives out, behind the results, the values that the gradient needs; the
+Its forward pass is a graph of its own that gives out, after the results, the values that the gradient needs; the
 backward pass takes them, the gradients of the results and the arguments. [observed 2.10]
 """
 
@@ -11,12 +11,13 @@ from typing import Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
-from dumpsim.frontends.mindspore._capture import tape, values
+from dumpsim.frontends.mindspore._capture import gradientnames, tape, values
 from dumpsim.frontends.mindspore._capture.custom_gradient import capture_rules
 from dumpsim.frontends.mindspore._capture.gradient import differentiate
 from dumpsim.frontends.mindspore._capture.taperule import sens_of, unused
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._current import tracing
+from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied
@@ -58,8 +59,15 @@ class Backward:
     gradients: list[Value | None]
     inputs: tuple[int, ...]
     weights: tuple[Any, ...]
-    numbers: int = 0  # of nodes that the forward pass takes before its own, on top of those of every network
+    operators: frozenset[str] = frozenset()  # that are named once in a process, see `gradientnames`
+    numbers: int = 0  # of other nodes that the forward pass takes before its own, on top of those of every network
     _programs: dict[Any, Program] = field(default_factory=dict)
+
+    def taken(self, known: set[str]) -> int:
+        """The numbers that the forward pass takes; `known` are the operators that were named before, and grows."""
+        fresh = self.operators - known
+        known |= fresh
+        return len(fresh) + self.numbers
 
     def run(
         self, session: Any, chosen: tuple[int, ...], sens: Sequence[Any], arguments: Sequence[Any], saved: Sequence[Any]
@@ -100,6 +108,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     results = whole.operands
     nodes = below([whole])
     forward = list(everything(nodes))
+    captured = [node for node in forward if node is not whole or len(results) != 1]
     graph.output = whole if len(results) != 1 else results[0]
     if any(node.op_type in ("While", "Unwind") for node in forward):
         return None
@@ -119,8 +128,15 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
         op_type="MakeTuple", operands=[g for g in gradients if g is not None], abstract=TupleType(items=())
     )
     taken: list[tuple[Value, Parameter]] = []
+    bundles: list[tuple[Node, Node]] = []  # a tuple of the forward pass, and what stands for it in the backward pass
 
     def given(value: Value) -> Value:
+        if isinstance(value, Node) and isinstance(value.abstract, TupleType):
+            items: list[Value] = [
+                Parameter(name="", abstract=_plain(item), is_element=True) for item in value.abstract.items
+            ]
+            bundles.append((value, Node(op_type="MakeTuple", operands=items, abstract=value.abstract)))
+            return bundles[-1][1]
         if isinstance(value, Parameter) and value.is_weight:
             parameter = replace(value, name="", debug_name="")
         else:
@@ -128,23 +144,38 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
         taken.append((value, parameter))
         return parameter
 
-    replace_inner(back.graph, graph, given)
+    replace_inner(back.graph, graph, given, whole_tuples=True)
+    back.graph.trail[:0] = [bundle for _, bundle in bundles]
     place_of = _visits(results)
-    saved = sorted(((v, p) for v, p in taken if isinstance(v, Node)), key=lambda pair: place_of(pair[0]))
+    kept: list[tuple[Value, Value]] = [(value, parameter) for value, parameter in taken if isinstance(value, Node)]
+    saved = sorted([*kept, *bundles], key=lambda pair: place_of(pair[0]))
     places = {id(argument): place for place, argument in enumerate(arguments)}
     used = [(places[id(v)], p) for v, p in taken if id(v) in places]
     shared = [*(p for p in back.graph.parameters if p.is_weight), *(p for _, p in taken if p.is_weight)]
-    back.graph.parameters = [*sens, *(p for _, p in saved), *(p for _, p in used), *shared]
-    if saved:
-        graph.output = tracer.make_tuple([*results, *(v for v, _ in saved)])
+    elements = [p for _, value in saved for p in (value.operands if isinstance(value, Node) else (value,))]
+    back.graph.parameters = [*sens, *elements, *(p for _, p in used), *shared]  # type: ignore[list-item]
+    graph.output = tracer.make_tuple([*results, *(_given_out(value, graph, tracer) for value, _ in saved)])
     return Backward(
         graph=back.graph,
         arguments=[place for place, _ in used],
         gradients=_after(gradients, back.graph.output),
         inputs=inputs,
         weights=tuple(weight.storage for weight in weights),
-        numbers=1 if len(saved) == 1 and not weights else 2,  # [observed 2.10: four networks]
+        operators=gradientnames.operators(captured, results),
+        numbers=1 + gradientnames.others(captured),
     )
+
+
+def _given_out(value: Value, graph: Graph, tracer: Tracer) -> Value:
+    """A saved value as an output of the forward pass, which gives out a tuple part by part."""
+    if not isinstance(value.abstract, TupleType):
+        return value
+    parts: list[Value] = []
+    for place, item in enumerate(value.abstract.items):
+        node = Node(op_type="TupleGetItem", operands=[value, constant(place)], abstract=item, scope="Default")
+        graph.trail.append(node)
+        parts.append(node)
+    return tracer.make_tuple(parts)
 
 
 def _visits(results: Sequence[Value]) -> Callable[[Value], tuple[int, int]]:

@@ -10,6 +10,8 @@ from dumpsim.frontends.mindspore._capture.condition import as_bool, truth_of
 from dumpsim.frontends.mindspore._capture.continuation import continued_block
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT
+from dumpsim.frontends.mindspore._capture.loop import look_beyond
+from dumpsim.frontends.mindspore._capture.origin import origin
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, same, tensor_type, tensors_of, zeros
 from dumpsim.frontends.mindspore._current import capturing
@@ -51,6 +53,7 @@ def branch(
             (then if truth else other)()
         return
     assert tracer is not None
+    look_beyond(tracer, position)
     before = get()
     sides = []
     for label, side in (("then", then), ("else", other)):
@@ -61,7 +64,7 @@ def branch(
         put(before)
     (_, left), (_, right) = sides
     differ = any(not _agree(a, b) for a, b in zip(left, right, strict=True))
-    put(_merge(tracer, position, truth, sides, names, goes_on=not differ))
+    put(_merge(tracer, position, truth, sides, names, control=Control(joins=differ, goes_on=not differ)))
 
 
 def choose(
@@ -132,7 +135,7 @@ def _merge(
     sides: list[tuple[Graph, tuple[Any, ...]]],
     names: Sequence[str],
     *,
-    goes_on: bool = False,
+    control: Control | None = None,
 ) -> tuple[Any, ...]:
     """The values of variables after a branch: those that the sides make different become outputs of an If node."""
     (then, left), (other, right) = sides
@@ -171,14 +174,17 @@ def _merge(
         result.append(None)
     for graph, found in zip((then, other), outputs, strict=True):
         graph.output = bundle(found)
-        if not goes_on:
+        if control is None or not control.goes_on:
             continued_block(graph)
+    control = control or Control()
+    if not control.goes_on:
+        control.origins = (origin(tracer, position, "then", then), origin(tracer, position, "else", other))
     node = Node(
         op_type="If",
         operands=[tracer.value_of(as_bool(condition))],
         abstract=TupleType(items=tuple(tensor_type(v) for v in outputs[0])),
         blocks=(then, other),
-        control=Control(goes_on=goes_on),
+        control=control,
     )
     tracer.append(node)
     fresh = list(tracer.unpack(node, node.abstract))

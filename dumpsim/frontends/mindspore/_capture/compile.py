@@ -24,7 +24,7 @@ from dumpsim.frontends.mindspore.parallel._settings import (
     slice_weights,
     with_weights,
 )
-from dumpsim.graph.graph import Graph
+from dumpsim.graph.graph import Graph, Value
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.program import Program
 from dumpsim.runtime.session import Session
@@ -209,7 +209,8 @@ def _captured(capture: Callable[[], Compiled], *, shares: bool) -> Compiled:
         except jump.JumpError as problem:
             if problem.place in places:
                 raise
-            places |= {problem.place}
+            path, line = problem.place
+            places |= {problem.place, (path, line if shares else -abs(line))}
 
 
 def _is_open(stated: Any) -> bool:
@@ -337,13 +338,15 @@ def _compile(
         back = (end or _output)(tracer, result)
     saver = graph_saver(session)
     saved = saver.save if saver.active else None
-    session.ids.take(tracer.resolved.taken(session.ids.resolved) if back is None else back.numbers)
+    session.ids.take((tracer.resolved if back is None else back).taken(session.ids.resolved))
     if parallel is not None:
         parallel = with_weights(parallel, tracer.graph)
     program = session.build(tracer.graph, saved=saved, parallel=parallel)
     if program.sharding is not None:
         slice_weights(program.sharding)
         join_groups(program.sharding)
+        for note in program.sharding.notes:
+            log.warning(note)
     session.compile(program)
     held = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
     return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, held=held)
@@ -375,8 +378,18 @@ def _with_symbols(value: Any, symbols: Iterator[Any], constants: bool) -> Any:
 def _output(tracer: Tracer, result: Any) -> None:
     """Give a graph the output that the script returns."""
     tensors = list(values.tensors_in(result))
-    whole = result if values.is_tensor(result) else tensors or None
-    tracer.graph.output = tracer.value_of(whole[0] if isinstance(whole, list) and len(whole) == 1 else whole)
+    if len(tensors) < 2:
+        tracer.graph.output = tracer.value_of(tensors[0] if tensors else None)
+    else:
+        tracer.graph.output = _bundle(tracer, result)
+
+
+def _bundle(tracer: Tracer, result: Any) -> Value:
+    """The tensors of a result; tuples stay in tuples, which decides the order of execution. [observed 2.10]"""
+    if values.is_tensor(result):
+        return tracer.value_of(result)
+    parts = result if isinstance(result, (tuple, list)) else list(values.tensors_in(result))
+    return tracer.make_tuple([_bundle(tracer, part) for part in parts if any(True for _ in values.tensors_in(part))])
 
 
 def _argument_type(tensor: Any, stated: Any) -> TensorType:

@@ -12,11 +12,12 @@ from typing import Any
 
 from dumpsim.core.abstract import ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import dtype
-from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture import sharing, values
 from dumpsim.frontends.mindspore._capture.variable import bundle
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.effects import has_effect
-from dumpsim.graph.graph import Constant, Graph, Node, Value, control_of, copied, reachable
+from dumpsim.graph.gradient_control import everything
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, copied, reachable
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.table import find
 
@@ -70,19 +71,51 @@ def _placed(trail: list[Node], outputs: Sequence[Value]) -> list[Value]:
     control_of(branch).goes_on = False
     if not _is_cloned(rest, outputs):
         later = _placed(rest, outputs)
-        trail[at + 1 :] = rest
-        return later
+        if not _stays(branch, rest) or not outputs or not sharing.continues():
+            trail[at + 1 :] = rest
+            return later
+        shared = Graph(name="↓", trail=rest, output=bundle(later))
+        control_of(branch).tails = True
+        return _ended(branch, trail, at, [_called(shared) for _ in branch.blocks])
+    copies = []
     for side in branch.blocks:
         copy = Graph(trail=rest, output=bundle(list(outputs)))
-        if side is not branch.blocks[-1]:
-            copy = copied(copy, {})
+        copies.append(copy if side is branch.blocks[-1] else copied(copy, {}))
+    return _ended(branch, trail, at, copies)
+
+
+def _ended(branch: Node, trail: list[Node], at: int, copies: Sequence[Graph]) -> list[Value]:
+    """Let each side of a branch at a place go on with a copy of what follows; gives the outputs anew."""
+    for side, copy in zip(branch.blocks, copies, strict=True):
         assert isinstance(copy.output, Node)
         side.trail += copy.trail
         side.output = bundle(_placed(side.trail, copy.output.operands))
-    branch.abstract = TupleType(items=tuple(_plain(value) for value in outputs))
-    items = [_item(branch, place) for place in range(len(outputs))]
+    assert isinstance(branch.blocks[0].output, Node)
+    branch.abstract = TupleType(items=tuple(_plain(value) for value in branch.blocks[0].output.operands))
+    items = [_item(branch, place) for place in range(len(branch.abstract.items))]
     trail[at + 1 :] = items
     return list(items)
+
+
+def _called(shared: Graph) -> Graph:
+    """A call of a function without arguments, and the parts of its result."""
+    assert isinstance(shared.output, Node)
+    kind = TupleType(items=tuple(_plain(value) for value in shared.output.operands))
+    call = Node(op_type="Invoke", operands=[], abstract=kind, blocks=(shared,))
+    items = [_item(call, place) for place in range(len(kind.items))]
+    return Graph(trail=[call, *items], output=bundle(list(items)))
+
+
+def _stays(branch: Node, rest: Sequence[Node]) -> bool:
+    """Whether the sides of a branch differ once they only call what follows: one has effects, or code before a call
+    with effects. Code that nobody needs is there until effects have their tokens."""
+    sides = [node for side in branch.blocks for node in side.trail]
+    return bool(sides) and any(map(_is_effect, everything([*sides, *rest])))
+
+
+def _is_effect(node: Node) -> bool:
+    reads = any(isinstance(value, Parameter) and value.is_weight for value in node.operands)
+    return reads or (not node.blocks and has_effect(node, find))
 
 
 def _is_cloned(rest: Sequence[Node], outputs: Sequence[Value]) -> bool:

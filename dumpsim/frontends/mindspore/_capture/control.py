@@ -12,7 +12,6 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +22,8 @@ from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore._capture.condition import leaving, negation, static
 from dumpsim.frontends.mindspore._capture.continuation import continued
 from dumpsim.frontends.mindspore._capture.frame import Position
-from dumpsim.frontends.mindspore._capture.loop import loop, turn
+from dumpsim.frontends.mindspore._capture.lookup import is_library, look_up
+from dumpsim.frontends.mindspore._capture.loop import ending, loop, turn
 from dumpsim.frontends.mindspore._capture.shortcircuit import conjunction, disjunction
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
@@ -43,6 +43,7 @@ __all__ = [
     "conditional",
     "conjunction",
     "disjunction",
+    "ending",
     "item",
     "iterated",
     "leaving",
@@ -104,7 +105,6 @@ _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     }
 )
 _UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"USub": operator.neg, "Invert": operator.invert})
-_PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
 def named(name: str, value: Any) -> Any:
@@ -116,9 +116,11 @@ def named(name: str, value: Any) -> Any:
 
 
 def named_all(names: Sequence[str], value: Any) -> Any:
-    """``a, b = value``."""
+    """``a, b = value``; a graph takes the first elements where there are more. [observed 2.10: h_multi]"""
     items = tuple(value)
     tracer = capturing()
+    if tracer is not None:
+        items = items[: len(names)]
     if tracer is not None and len(items) == len(names):
         for name, element in zip(names, items, strict=True):
             tracer.name_value(name, element, item=True)
@@ -212,7 +214,7 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
     tracer = capturing()
     if tracer is None:
         return function(*args, **kwargs)
-    _look_up(tracer, position.whole.line)
+    look_up(tracer, position.whole.line)
     numbering.function(tracer, position, function, args, kwargs)
     target = getattr(function, "__func__", function)
     tracer.at(position, entering=isinstance(target, types.FunctionType) or _is_cell(function))
@@ -227,7 +229,7 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     target = getattr(function, "__func__", function)
     if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
         return function(*args, **kwargs)
-    if _is_library(inspect.unwrap(target)) or target.__name__ == "<lambda>" or rewrite.is_rewritten(target):
+    if is_library(inspect.unwrap(target)) or target.__name__ == "<lambda>" or rewrite.is_rewritten(target):
         return _entered(tracer, function, *args, **kwargs)
     return sharing.through(tracer, function, args, kwargs, partial(_entered, tracer, function))
 
@@ -239,12 +241,12 @@ def _entered(tracer: Tracer, function: Any, /, *args: Any, **kwargs: Any) -> Any
     name = getattr(plain, "__qualname__", "")
     if target is not function and _is_cell(function.__self__):
         entered = tracer.entering(name=name)
-    elif name in vendor.OVERLOADED and _is_library(plain):
+    elif name in vendor.OVERLOADED and is_library(plain):
         entered = tracer.entering(scope="Default", name=name)
     else:
         entered = tracer.entering_function(plain, name=name, is_nested=resolutions.has_branch(plain.__name__))
     with entered as frame:
-        if _is_library(plain):
+        if is_library(plain):
             result = function(*args, **kwargs)
             inner = vendor.INNER_NAMES.get(plain.__name__)
             return result if inner is None else named_all(inner, result)
@@ -267,19 +269,7 @@ def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewrit
 def begin(tracer: Tracer, function: rewrite.Rewritten) -> None:
     """Note the names that a function looks up before its first call whose body looks up others."""
     tracer.frame.mentions = list(function.mentions)
-    _look_up(tracer, 1)
-
-
-def _look_up(tracer: Tracer, line: int) -> None:
-    """Note the names of the piece of the present function that a line is in."""
-    pending = tracer.frame.mentions
-    while pending and pending[0][0] < line:
-        for value, is_called in pending.pop(0)[1]:
-            target = inspect.unwrap(value) if isinstance(value, types.FunctionType) else None
-            if is_called and (target is None or not _is_library(target)):
-                break
-            if target is not None:
-                tracer.mention(target)
+    look_up(tracer, 1)
 
 
 def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -306,21 +296,12 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
 def _entry(function: Any) -> Any:
     """The ``__call__`` of an object of the script's own class; any other function as it is."""
     method = inspect.getattr_static(type(function), "__call__", None)
-    own = isinstance(method, types.FunctionType) and not _is_cell(function) and not _is_library(method)
+    own = isinstance(method, types.FunctionType) and not _is_cell(function) and not is_library(method)
     return types.MethodType(method, function) if own and method is not None else function
 
 
 def _is_cell(value: Any) -> bool:
     return isinstance(value, CellBase)
-
-
-def _is_library(function: Callable[..., Any]) -> bool:
-    """Whether a function belongs to the front end, to Python or to an installed package, and is only traced."""
-    path = function.__code__.co_filename
-    if path.startswith(_PACKAGE) and "examples" not in path:
-        return True
-    module = str(getattr(function, "__module__", "")).partition(".")[0]
-    return (module in sys.stdlib_module_names and module != "__main__") or module == "numpy"
 
 
 def _is_graph_value(value: Any) -> bool:

@@ -63,7 +63,7 @@ def differentiate(
     Raises
     ------
     ScriptTypeError
-        An argument to differentiate by is no Tensor.
+        An argument to differentiate by is not a Tensor.
     UnsupportedError
         An operator on the way has no gradient.
     """
@@ -137,7 +137,7 @@ def _called(
 
 
 def _whole(tracer: trace.Tracer, value: Any) -> Value:
-    """The outputs as one graph value; a tuple gets a bundle that is no part of the program."""
+    """The outputs as one graph value; a tuple gets a bundle that is not a part of the program."""
     if values.is_tensor(value):
         return tracer.value_of(value)
     items = [_whole(tracer, item) for item in value]

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from dumpsim.core.errors import CaptureError
 
-__all__ = ["RESULT", "JumpError", "flagged", "flagging", "without_jumps"]
+__all__ = ["RESULT", "Ending", "JumpError", "flagged", "flagging", "without_jumps"]
 
 RESULT = "__result__"
 _RETURNS = "__returns__"
@@ -26,20 +26,29 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _flagged: ContextVar[frozenset[tuple[str, int]]] = ContextVar("flagged", default=frozenset())
 
 
+class Ending(ast.If):
+    """A branch at the end of a loop's body: how its sides end, and what follows the one that does not jump."""
+
+    _fields = (*ast.If._fields, "rest")
+    ends: tuple[str, str]
+    rest: list[ast.stmt]
+
+
 class JumpError(CaptureError):
     """A jump hangs on a tensor of the graph; the capture begins again with flags in its function."""
 
-    def __init__(self, path: str, line: int) -> None:
+    def __init__(self, path: str, line: int, *, flags: bool = False) -> None:
         super().__init__(
             "a condition on a tensor of the graph cannot decide 'break', 'continue' or 'return' in a loop",
             where=f"{path}:{line}",
         )
-        self.place = (path, line)
+        self.place = (path, -line if flags else line)
 
 
-def flagged(path: str, first: int, last: int) -> bool:
-    """Whether the jumps in these lines of a file are to be rewritten."""
-    return any(where == path and first <= line <= last for where, line in _flagged.get())
+def flagged(path: str, first: int, last: int) -> str:
+    """How the jumps in these lines of a file are to be rewritten: not (""), as ``ends`` of sides, by ``flags``."""
+    found = [line for where, line in _flagged.get() if where == path and first <= abs(line) <= last]
+    return "" if not found else "flags" if min(found) < 0 else "ends"
 
 
 @contextmanager
@@ -52,15 +61,16 @@ def flagging(places: frozenset[tuple[str, int]]) -> Iterator[None]:
         _flagged.reset(token)
 
 
-def without_jumps(function: ast.FunctionDef) -> None:
-    """Rewrite the jumps in a function's loops, and in functions inside of it."""
-    function.body = _Flags().statements(function.body)
+def without_jumps(function: ast.FunctionDef, how: str) -> None:
+    """Rewrite the jumps in a function's loops, and in functions inside of it; `how` is what `flagged` gives."""
+    function.body = _Flags(how).statements(function.body)
 
 
 class _Flags:
     """Rewrites the loops of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, how: str) -> None:
+        self._how = how
         self._count = 0
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -69,7 +79,7 @@ class _Flags:
 
     def _outside(self, statement: ast.stmt) -> list[ast.stmt]:
         if isinstance(statement, ast.FunctionDef):
-            without_jumps(statement)
+            without_jumps(statement, self._how)
         elif isinstance(statement, ast.If | ast.With | ast.Try):
             for name in ("body", "orelse", "finalbody"):
                 if getattr(statement, name, None):
@@ -88,6 +98,9 @@ class _Flags:
 
     def _loop(self, loop: ast.For | ast.While) -> list[ast.stmt]:
         """A loop without jumps, after the statements that set its flags."""
+        if self._how == "ends" and isinstance(loop, ast.While) and _ends_sides(loop):
+            loop.body = self._with_ends(loop.body)
+            return [loop]
         if _is_only_continued(loop):
             loop.body = _closed(self.statements(loop.body))
             return [loop]
@@ -111,8 +124,23 @@ class _Flags:
             loop.body = body
         return [*before, loop]
 
+    def _with_ends(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """A loop's body where a branch that may jump is the last statement and has what follows it as `rest`."""
+        for place, statement in enumerate(body):
+            if isinstance(statement, ast.If) and _jumps_at_all(statement):
+                sides = [
+                    self.statements([s for s in side if not isinstance(s, ast.Break | ast.Continue)])
+                    for side in (statement.body, statement.orelse)
+                ]
+                rest = self._with_ends(body[place + 1 :])
+                branch = Ending(test=statement.test, body=sides[0], orelse=sides[1])
+                branch.rest = rest
+                branch.ends = _end_of(statement.body), _end_of(statement.orelse)
+                return [*self.statements(body[:place]), ast.copy_location(branch, statement)]
+        return self.statements(body)
+
     def _guarded(self, body: list[ast.stmt], stop: str, skip: str) -> list[ast.stmt]:
-        """Statements of a loop's body; those behind a jump hang on its flag."""
+        """Statements of a loop's body; those after a jump hang on its flag."""
         out: list[ast.stmt] = []
         for place, statement in enumerate(body):
             flags = _flags_of(statement, stop, skip)
@@ -141,8 +169,30 @@ class _Flags:
         elif isinstance(statement, ast.For | ast.While):
             statement.body = self.statements(statement.body)
         elif isinstance(statement, ast.FunctionDef):
-            without_jumps(statement)
+            without_jumps(statement, self._how)
         return [statement]
+
+
+def _ends_sides(loop: ast.While) -> bool:
+    """Whether each jump of a loop is the end of one side of a branch in its body whose other side does not jump."""
+    branches = [s for s in loop.body if isinstance(s, ast.If) and _jumps_at_all(s)]
+    others = [s for s in loop.body if s not in branches]
+    if _returns(loop) or any(map(_jumps_at_all, others)):
+        return False
+    return all(
+        not any(_jumps_at_all(inner) for side in (s.body, s.orelse) for inner in side[: -1 if _end_of(side) else None])
+        and bool(_end_of(s.body)) != bool(_end_of(s.orelse))
+        for s in branches
+    )
+
+
+def _end_of(side: list[ast.stmt]) -> str:
+    last = side[-1] if side else None
+    return "break" if isinstance(last, ast.Break) else "continue" if isinstance(last, ast.Continue) else ""
+
+
+def _jumps_at_all(statement: ast.stmt) -> bool:
+    return _jumps_in(statement, ast.Break) or _jumps_in(statement, ast.Continue)
 
 
 def _is_only_continued(loop: ast.For | ast.While) -> bool:

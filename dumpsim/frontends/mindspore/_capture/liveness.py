@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dumpsim.frontends.mindspore._capture.jump import Ending
+
 __all__ = ["note_live"]
 
 _Names = frozenset[str]
@@ -44,7 +46,7 @@ def note_live(function: ast.FunctionDef) -> None:
     always = _loaded(inner)
     _before(function.body, _NONE, None)
     for node in ast.walk(function) if always else ():
-        if isinstance(node, ast.If) and hasattr(node, "live"):  # not in a function inside
+        if isinstance(node, ast.If | ast.While) and hasattr(node, "live"):  # not in a function inside
             node.live |= always
 
 
@@ -58,6 +60,10 @@ def _before(body: Sequence[ast.stmt], live: _Names, loop: _Loop | None) -> _Name
 def _reads(node: ast.stmt, live: _Names, loop: _Loop | None) -> _Names:
     if isinstance(node, ast.Return):
         return _loaded([node])
+    if isinstance(node, Ending) and loop is not None:
+        follows = {"": _before(node.rest, loop.again, loop), "break": loop.after, "continue": loop.again}
+        sides = zip((node.body, node.orelse), node.ends, strict=True)
+        return _loaded([node.test]).union(*(_before(body, follows[end], loop) for body, end in sides))
     if isinstance(node, ast.If):
         node.live = live  # type: ignore[attr-defined]
         return _loaded([node.test]) | _before(node.body, live, loop) | _before(node.orelse, live, loop)

@@ -1,19 +1,121 @@
 """Loops on tensors: condition and body are recorded once, with the variables that they carry as arguments."""
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.condition import as_bool, static, truth_of
-from dumpsim.frontends.mindspore._capture.frame import Position
-from dumpsim.frontends.mindspore._capture.jump import RESULT
+from dumpsim.frontends.mindspore._capture.frame import Frame, Position
+from dumpsim.frontends.mindspore._capture.jump import RESULT, JumpError
+from dumpsim.frontends.mindspore._capture.lookup import look_up
 from dumpsim.frontends.mindspore._capture.trace import Tracer
-from dumpsim.frontends.mindspore._capture.variable import Unbound, bundle, filled, is_carried, same, tensors_of, zeros
+from dumpsim.frontends.mindspore._capture.variable import (
+    Unbound,
+    bundle,
+    filled,
+    is_carried,
+    same,
+    tensor_type,
+    tensors_of,
+    zeros,
+)
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.graph import Constant, Control, Node
 
-__all__ = ["loop", "turn"]
+__all__ = ["ending", "look_beyond", "loop", "turn"]
+
+
+@dataclass(slots=True, kw_only=True)
+class _State:
+    """The loop whose body is recorded: its variables, and which of them it carries."""
+
+    get: Callable[[], tuple[Any, ...]]
+    put: Callable[[tuple[Any, ...]], None]
+    carried: tuple[int, ...]
+    frame: Frame
+    last: int  # line
+    jumps: bool = False
+
+    def tensors(self) -> list[Any]:
+        """What the carried variables hold."""
+        now = self.get()
+        return [tensor for i in self.carried for tensor in tensors_of(now[i])]
+
+    def fill(self, fresh: list[Any]) -> None:
+        """Let the carried variables hold these tensors."""
+        now = list(self.get())
+        for i in self.carried:
+            count = len(tensors_of(now[i]))
+            now[i] = filled(now[i], fresh[:count])
+            del fresh[:count]
+        self.put(tuple(now))
+
+
+_around: ContextVar[_State | None] = ContextVar("around", default=None)
+
+
+def look_beyond(tracer: Tracer, position: Position) -> None:
+    """Note what the code after the loop around a branch or loop looks up, before the sides of that are captured.
+
+    The vendor evaluates both sides of a branch in turns: what one side chooses from has to wait for the other side.
+    [source async_eval_result.cc; observed 2.10: a function that both sides of a loop's header look up]
+    """
+    state = _around.get()
+    if state is not None and state.frame is tracer.frame:
+        look_up(tracer, position.whole.line)
+        look_up(tracer, state.last + 1)
+
+
+def ending(
+    position: Position,
+    test: Any,
+    get: Callable[[], tuple[Any, ...]],
+    put: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+    then: Callable[[], Any],
+    other: Callable[[], Any],
+    rest: Callable[[], Any],
+    ends: Sequence[str],
+) -> None:
+    """A branch at the end of a loop's body, one of whose sides leaves the loop or goes to its next round.
+
+    The other side goes on with `rest`. Each side gives the variables of the loop as they are at its end.
+    """
+    tracer, state = capturing(), _around.get()
+    truth = truth_of(test)
+    path, line = position.whole.path, position.whole.line
+    if tracer is None or state is None or isinstance(truth, bool):
+        raise JumpError(path, line, flags=True)  # decided at capture, or in a loop that is unrolled
+    look_beyond(tracer, position)
+    state.jumps = True
+    tracer.shared.jumps.append((path, line))
+    before, outer = get(), state.get()
+    graphs, starts = [], []
+    for label, side, end in (("then", then, ends[0]), ("else", other, ends[1])):
+        with tracer.block(label) as graph:
+            side()
+            starts.append(len(graph.trail))
+            if not end:
+                rest()
+            graph.output = bundle([tracer.value_of(tensor) for tensor in state.tensors()])
+        graphs.append(graph)
+        state.put(outer)
+        put(before)
+    types_ = [tuple(tensor_type(value) for value in graph.output.operands) for graph in graphs]  # type: ignore[union-attr]
+    if types_[0] != types_[1]:
+        raise ScriptTypeError("the loop changes the type of a variable", where=f"{path}:{line}")
+    node = Node(
+        op_type="If",
+        operands=[tracer.value_of(as_bool(truth))],
+        abstract=TupleType(items=types_[0]),
+        blocks=tuple(graphs),
+        control=Control(jumps=tuple(ends), starts=tuple(starts)),
+    )
+    tracer.append(node)
+    state.fill(list(tracer.unpack(node, node.abstract)))
 
 
 def turn() -> None:
@@ -31,8 +133,12 @@ def loop(
     get: Callable[[], tuple[Any, ...]],
     put: Callable[[tuple[Any, ...]], None],
     names: Sequence[str],
+    live: Sequence[str],
 ) -> None:
-    """A ``while`` statement; unrolled where the condition is known at capture."""
+    """A ``while`` statement; unrolled where the condition is known at capture.
+
+    It carries the variables that its head, its body or what follows it reads before setting them (`live`).
+    """
     tracer = capturing()
     if tracer is None:
         while test():
@@ -46,11 +152,12 @@ def loop(
         while static(position, test()):
             body()
         return
+    look_beyond(tracer, position)
     before = get()
     lifted: set[int] = set()
     while True:
         tracer.resolved.back_to(start)
-        carried = [i for i, v in enumerate(before) if is_carried(v) or i in lifted]
+        carried = [i for i, v in enumerate(before) if (is_carried(v) and names[i] in live) or i in lifted]
         after, node = _captured_loop(tracer, position, test, body, get, put, names, before, carried)
         unset = [i for i, v in enumerate(before) if isinstance(v, Unbound) and names[i] == RESULT]
         if unset and not isinstance(after[unset[0]], Unbound):
@@ -58,7 +165,7 @@ def loop(
             lifted |= set(unset)
             continue
         changed = {i for i, v in enumerate(after) if i not in carried and not same(before[i], v) and before[i] is not v}
-        changed = {i for i in changed if not isinstance(before[i], Unbound)}
+        changed = {i for i in changed if names[i] in live and not isinstance(before[i], Unbound)}
         if not changed:
             break
         lifted |= changed
@@ -89,7 +196,7 @@ def _captured_loop(
     before: tuple[Any, ...],
     carried: list[int],
 ) -> tuple[tuple[Any, ...], Node]:
-    """Condition and body recorded with the carried variables as arguments; the variables behind the body, the node."""
+    """Condition and body recorded with the carried variables as arguments; the variables after the body, the node."""
     initial = [tensor for i in carried for tensor in tensors_of(before[i])]
     graphs = []
     after: tuple[Any, ...] = ()
@@ -106,7 +213,13 @@ def _captured_loop(
             if label == "test":
                 graph.output = bundle([tracer.value_of(as_bool(test()))])
             else:
-                body()
+                last = position.whole.end_line
+                state_of_loop = _State(get=get, put=put, carried=tuple(carried), frame=tracer.frame, last=last)
+                token = _around.set(state_of_loop)
+                try:
+                    body()
+                finally:
+                    _around.reset(token)
                 after = get()
                 outputs = [tensor for i in carried for tensor in tensors_of(after[i])]
                 _check_carried(position, names, carried, before, after)
@@ -119,7 +232,10 @@ def _captured_loop(
         operands=[tracer.value_of(tensor) for tensor in initial],
         abstract=TupleType(items=types_),
         blocks=tuple(graphs),
-        control=Control(variables=tuple(names[i] for i in carried for _ in tensors_of(before[i]))),
+        control=Control(
+            variables=tuple(names[i] for i in carried for _ in tensors_of(before[i])),
+            jumps=("break",) if state_of_loop.jumps else (),
+        ),
     )
     return after, node
 

@@ -186,7 +186,10 @@ def cell(tracer: "Tracer", called: Any, args: tuple[Any, ...]) -> None:
         table = resolutions.CELLS
         wide = bool(args) and values.is_tensor(args[0]) and args[0].ndim > 2
         form = "(train)" if called.training else "(wide)" if wide else ""
-        tracer.resolved.note(table.get(name + form, table.get(name, "")))
+        shapes: tuple[tuple[str, ...], ...] = ()
+        if name == "Dense" and wide:  # it reshapes to two dimensions and back
+            shapes = (("-1", repr(args[0].shape[-1])), tuple(map(repr, (*args[0].shape[:-1], called.out_channels))))
+        tracer.resolved.note(table.get(name + form, table.get(name, "")), constants=shapes)
 
 
 def _framework(tracer: "Tracer", name: str, given: bool, args: tuple[Any, ...]) -> None:
@@ -196,7 +199,7 @@ def _framework(tracer: "Tracer", name: str, given: bool, args: tuple[Any, ...]) 
 
 
 def _constants(args: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
-    """The arguments that are no tensors; sequences as tuples."""
+    """The arguments that are not tensors; sequences as tuples."""
     kept: list[Any] = []
     for value in args:
         if isinstance(value, (tuple, list)):

@@ -170,6 +170,7 @@ CALLS: Mapping[str, str] = MappingProxyType(
         "less": "unpack_call!",
         "zeros_like": "bool_",
         "ones_like": "bool_",
+        "zeros": "zeros:size@",
         "ones": _SHAPE,
         "full": f"{_NOT} not_in do_type_cast equal in",
         "arange": (
@@ -277,7 +278,7 @@ PRIMITIVES: Mapping[str, str] = MappingProxyType(
 CELLS: Mapping[str, str] = MappingProxyType(
     {
         "Dense": f"{_NOT} not_equal ms_len",
-        "Dense(wide)": f"{_SHAPE} not_equal ms_len negative tuple_slice add tuple_add tuple_func:wide",
+        "Dense(wide)": f"{_SHAPE} not_equal ms_len negative tuple_slice add tuple_add",
         "MaxPool2d": "equal bool_",
         "AvgPool2d": "equal bool_",
         "Flatten": f"{_NOT} not_equal negative less greater_equal check_axis_valid:else unpack_call! equal in",

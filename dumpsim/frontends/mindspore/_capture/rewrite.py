@@ -72,8 +72,8 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
         raise CaptureError(f"{name or function!r} is not a Python function and cannot be captured")
     code = target.__code__
     last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
-    with_flags = jump.flagged(inspect.getsourcefile(code) or code.co_filename, code.co_firstlineno, last)
-    template = _template(code, name or target.__qualname__, with_flags)
+    jumps = jump.flagged(inspect.getsourcefile(code) or code.co_filename, code.co_firstlineno, last)
+    template = _template(code, name or target.__qualname__, jumps)
     factory = types.FunctionType(template.factory, target.__globals__)
     cells = [cell.cell_contents for cell in target.__closure__ or ()]
     bound = factory(control, template.positions, *cells)
@@ -96,7 +96,7 @@ def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterato
 
 
 @cache
-def _template(code: types.CodeType, name: str, with_flags: bool) -> _Template:
+def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
     try:
         lines, first = inspect.getsourcelines(code)
         path = inspect.getsourcefile(code) or code.co_filename
@@ -118,8 +118,8 @@ def _template(code: types.CodeType, name: str, with_flags: bool) -> _Template:
             node.end_col_offset += shift  # type: ignore[attr-defined]
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             raise CaptureError(f"{name} has a 'yield' or 'await', which no graph has", where=f"{path}:{node.lineno}")
-    if with_flags:
-        jump.without_jumps(definition)
+    if jumps:
+        jump.without_jumps(definition, jumps)
     names = looked_up(definition)
     source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
     rewriter = _Rewriter(source)
@@ -197,7 +197,7 @@ def _falls_through(body: list[ast.stmt]) -> bool:
 
 
 def _close(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Give every branch that may return the statements behind it, so that both of its sides return."""
+    """Give every branch that may return the statements after it, so that both of its sides return."""
     for place, statement in enumerate(body):
         if isinstance(statement, ast.If) and _holds(statement, ast.Return):
             rest = body[place + 1 :]
@@ -386,6 +386,16 @@ class _Rewriter(ast.NodeTransformer):
             _at(end, node),
         ]
 
+    def visit_Ending(self, node: jump.Ending) -> Any:
+        position, test = self._position(node), self.visit(node.test)
+        names = _stored([*node.body, *node.orelse, *node.rest])
+        functions, operands = self._state(names, node)
+        for body in (node.body, node.orelse, node.rest):
+            functions.append(self._local(self._name("side"), self._statements(body) or [ast.Pass()], names, node))
+            operands.append(ast.Name(id=functions[-1].name, ctx=ast.Load()))  # type: ignore[attr-defined]
+        call = self._control("ending", position, test, *operands, _constant(node.ends), at=node)
+        return [*functions, _at(ast.Expr(value=call), node)]
+
     def visit_While(self, node: ast.While) -> Any:
         position = self._position(node)
         if any(_jumps(s) for s in node.body) or node.orelse:
@@ -403,6 +413,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.Name(id=condition, ctx=ast.Load()),
             ast.Name(id=body, ctx=ast.Load()),
             *operands,
+            _constant(tuple(sorted(getattr(node, "live", names)))),
             at=node,
         )
         return [

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture.jump import JumpError
 from dumpsim.frontends.mindspore._capture.variable import bundle
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Graph, Node
 from dumpsim.graph.mindspore.gradient_node import GRADIENT
@@ -22,8 +24,9 @@ from dumpsim.graph.mindspore.gradient_node import GRADIENT
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore._capture.trace import Tracer
 
-__all__ = ["RepeatedError", "Shared", "check", "sharing", "through"]
+__all__ = ["RepeatedError", "Shared", "check", "continues", "sharing", "through"]
 
+_IN_LINE = "in line"  # key that keeps what follows branches where it is
 _shared: ContextVar[frozenset[Hashable] | None] = ContextVar("shared", default=None)  # None: nothing is to be shared
 
 
@@ -55,11 +58,17 @@ class Shared:
         The functions that are recorded once.
     kept : list
         What the keys are identities of.
+    jumps : list of (str, int)
+        Path and line of the branches that leave a loop, see `loop.ending`.
+    continues : bool
+        What follows a branch is a function that its sides call.
     """
 
     counts: Counter[Hashable] = field(default_factory=Counter)
     functions: dict[Hashable, _Function] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
+    jumps: list[tuple[str, int]] = field(default_factory=list)
+    continues: bool = False
 
 
 @contextmanager
@@ -78,11 +87,25 @@ def check(tracer: "Tracer") -> None:
     A network with gradients keeps its calls: the gradient of a shared function is not emulated.
     """
     known = _shared.get()
-    if known is None or any(node.op_type == GRADIENT for node in everything(tracer.graph.trail)):
+    differentiates = any(node.op_type == GRADIENT for node in everything(tracer.graph.trail))
+    if differentiates and tracer.shared.jumps:  # the gradient of a loop that is left needs flags
+        raise JumpError(*tracer.shared.jumps[0], flags=True)
+    if known is not None and differentiates and tracer.shared.continues:
+        raise RepeatedError(known | {_IN_LINE})
+    if known is None or differentiates:
         return
     found = frozenset(key for key, count in tracer.shared.counts.items() if count > 1)
     if not found <= known:
         raise RepeatedError(known | found)
+
+
+def continues() -> bool:
+    """Whether what follows a branch may be a function that both of its sides call; the capture notes that it is."""
+    known, tracer = _shared.get(), capturing()
+    if known is None or _IN_LINE in known or tracer is None:
+        return False
+    tracer.shared.continues = True
+    return True
 
 
 def through(

@@ -200,7 +200,7 @@ class _Backward:
     program : Program or None
         None where no gradient needs an operator.
     saved : tuple of int
-        Numbers of the tensors that it takes behind the gradients of the outputs.
+        Numbers of the tensors that it takes after the gradients of the outputs.
     gradients : tuple of tuple
         For each input where its gradient is: ``("output", place)`` of the program, ``("sens", place)``,
         ``("saved", number)``, ``("constant", array)`` or ``("none", 0)``.

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
@@ -14,6 +14,7 @@ from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._capture.sharing import Shared
 from dumpsim.frontends.mindspore._extent import refuse_open
+from dumpsim.graph.block import opened
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call, CallStack
 from dumpsim.graph.mindspore.folding import fold, is_foldable
@@ -83,15 +84,9 @@ class Tracer:
         """Note the expression that is being evaluated."""
         self.frame.position = position.called if entering else position.whole
 
-    @contextmanager
-    def block(self, name: str) -> Iterator[Graph]:
+    def block(self, name: str) -> AbstractContextManager[Graph]:
         """Record into a new graph: a branch or a part of a loop."""
-        graph = Graph(name=name)
-        self._open.append(graph)
-        try:
-            yield graph
-        finally:
-            self._open.pop()
+        return opened(self._open, name)
 
     def mark(self) -> tuple[Graph, int]:
         """The graph that is being recorded, and how many nodes it has."""

@@ -14,7 +14,7 @@ __all__ = ["Unbound", "bundle", "filled", "is_carried", "refuse_unbound", "same"
 
 
 class Unbound:
-    """A variable that has no value yet, or only behind one side of a branch."""
+    """A variable that has no value yet, or only after one side of a branch."""
 
     __slots__ = ("_name", "_why")
 
@@ -42,7 +42,7 @@ def tensor_type(value: Value) -> TensorType:
 
 
 def bundle(items: list[Value]) -> Node:
-    """The outputs of a block as one value; the node is no part of the program."""
+    """The outputs of a block as one value; the node is not a part of the program."""
     return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
 
 

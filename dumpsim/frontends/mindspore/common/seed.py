@@ -35,7 +35,7 @@ def set_seed(seed: int) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a seed that is no int or is negative.
+        For a seed that is not an int or is negative.
 
     Examples
     --------

@@ -72,25 +72,25 @@ class CommHandle:
 
 
 def check_tensor(value: Any, function: str, what: str = "input") -> None:
-    """Refuse what is no Tensor, with MindSpore's text."""
+    """Refuse what is not a Tensor, with MindSpore's text."""
     if not isinstance(value, Tensor):
         raise ScriptTypeError(f"For {function}, the {what} tensor must be tensor")
 
 
 def check_int(value: Any, function: str, name: str) -> None:
-    """Refuse a rank that is no int."""
+    """Refuse a rank that is not an int."""
     if not isinstance(value, int):
         raise ScriptTypeError(f"For {function}, the {name} must be int")
 
 
 def check_group(group: Any, text: str = "The argument 'group' must be type of string") -> None:
-    """Refuse a group that is no string."""
+    """Refuse a group that is not a string."""
     if not isinstance(group, str):
         raise ScriptTypeError(f"{text}, but got 'group' type : {type(group)}.")
 
 
 def check_async(async_op: Any) -> None:
-    """Refuse an `async_op` that is no bool."""
+    """Refuse an `async_op` that is not a bool."""
     if not isinstance(async_op, bool):
         raise ScriptTypeError(f"The argument 'async_op' must be a bool, but got {type(async_op)}.")
 
@@ -104,7 +104,7 @@ def check_reduction(op: Any, function: str, allowed: tuple[str, ...]) -> None:
 
 
 def check_all_tensors(tensors: Any, others: tuple[type, ...] = ()) -> None:
-    """Refuse what is no list of Tensors (or `others`)."""
+    """Refuse what is not a list of Tensors (or `others`)."""
     if not isinstance(tensors, (list, tuple)):
         raise ScriptTypeError(f"Expected list or tuple, but got {type(tensors)}.")
     for tensor in tensors:

@@ -66,9 +66,9 @@ def init(backend_name: str | None = None) -> None:
     Raises
     ------
     TypeError, RuntimeError
-        For a back end that is no string, does not exist or belongs to another device, with MindSpore's text.
+        For a back end that is not a string, does not exist or belongs to another device, with MindSpore's text.
     ValueError
-        For a ``RANK_ID`` that is no rank of the job.
+        For a ``RANK_ID`` that is not a rank of the job.
     """
     target = get_context("device_target")
     name = BACKENDS[target] if backend_name is None else backend_name
@@ -101,7 +101,7 @@ def init(backend_name: str | None = None) -> None:
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:
-    """Refuse a ``RANK_ID`` or ``RANK_SIZE`` that is no number, or no rank of the job.
+    """Refuse a ``RANK_ID`` or ``RANK_SIZE`` that is not a number, or no rank of the job.
 
     A process that is started without a launcher may have neither.
     """

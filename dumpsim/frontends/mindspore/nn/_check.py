@@ -27,7 +27,7 @@ def bool_value(value: Any, name: str, owner: str) -> bool:
 
 
 def typed(value: Any, name: str, kinds: Sequence[type], owner: str) -> Any:
-    """A value of one of some types; bools are no numbers."""
+    """A value of one of some types; bools are not numbers."""
     if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
         names = [kind.__name__ for kind in kinds]
         wanted = f"one of '{names}'" if len(names) > 1 else f"'{names[0]}'"

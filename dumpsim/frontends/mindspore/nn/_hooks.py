@@ -1,6 +1,6 @@
 """What runs around a cell's `construct`: hooks on values and gradients, and the gradient that a cell's `bprop` gives.
 
-The order is that of the vendor: hooks before, `construct`, hooks behind; the gradient comes back through the hooks of
+The order is that of the vendor: hooks before, `construct`, hooks after; the gradient comes back through the hooks of
 `register_backward_pre_hook` and then those of `register_backward_hook`. In a graph `bprop` stands for all of that, and
 hooks are functions that are compiled. [observed 2.10: both modes, in `tests/frontends/mindspore/test_hooks.py`]
 """
@@ -55,7 +55,7 @@ class HookHandle:
     Raises
     ------
     ScriptTypeError
-        The hook is no function.
+        The hook is not a function.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class _Run:
         kwargs: Mapping[str, Any],
         watch: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None,
     ) -> Any:
-        """The hooks before, `construct`, the hooks behind."""
+        """The hooks before, `construct`, the hooks after."""
         called: list[Hook] = []
         output = None
         try:

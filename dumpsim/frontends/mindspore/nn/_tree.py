@@ -47,8 +47,8 @@ class CellTree(CellBase):
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            For a name that is no string, is empty, holds a dot or belongs to something else, and for a value that is no
-            Parameter.
+            For a name that is not a string, is empty, holds a dot or belongs to something else, and for a value that is
+            not a Parameter.
         """
         if not isinstance(param_name, str):
             raise ScriptTypeError(
@@ -154,7 +154,7 @@ class CellTree(CellBase):
         return {parameter.name: parameter for parameter in self.get_parameters(expand=recurse)}
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Name every parameter by its path behind `prefix`."""
+        """Name every parameter by its path after `prefix`."""
         for name, parameter in self.parameters_and_names(expand=recurse):
             if prefix:
                 parameter.is_init = False

@@ -332,7 +332,7 @@ class Cell(CellTree):
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
         """State how the arguments and results are cut, see `mindspore.parallel.shard`."""
-        return import_module("dumpsim.frontends.mindspore.parallel._sharding").shard(
+        return import_module("dumpsim.frontends.mindspore.parallel.shard").shard(
             self, in_strategy, out_strategy, parameter_plan
         )
 
@@ -355,7 +355,7 @@ class Cell(CellTree):
         Raises
         ------
         ScriptTypeError
-            `hook_fn` is no function.
+            `hook_fn` is not a function.
 
         Examples
         --------
@@ -391,7 +391,7 @@ class Cell(CellTree):
         Raises
         ------
         ScriptTypeError
-            `hook_fn` is no function.
+            `hook_fn` is not a function.
 
         Examples
         --------
@@ -412,7 +412,7 @@ class Cell(CellTree):
         Raises
         ------
         ScriptTypeError
-            `hook_fn` is no function.
+            `hook_fn` is not a function.
 
         Examples
         --------
@@ -425,14 +425,14 @@ class Cell(CellTree):
         return HookHandle(self.__dict__["_hooks"].backward_before, Hook(function=hook_fn))
 
     def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call ``hook_fn(cell, grad_input, grad_output)`` behind the cell's gradient; what it returns is `grad_input`.
+        """Call ``hook_fn(cell, grad_input, grad_output)`` after the cell's gradient; what it returns is `grad_input`.
 
         Both are tuples, `grad_output` as it came to the output.
 
         Raises
         ------
         ScriptTypeError
-            `hook_fn` is no function.
+            `hook_fn` is not a function.
 
         Examples
         --------

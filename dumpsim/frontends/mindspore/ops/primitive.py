@@ -11,7 +11,7 @@ from dumpsim.frontends.mindspore._capture.callee import PrimitiveBase
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
-from dumpsim.frontends.mindspore.parallel._layout import rows_of
+from dumpsim.frontends.mindspore.parallel._layout import check_strategies, rows_of
 
 __all__ = [
     "Primitive",
@@ -97,7 +97,7 @@ class Primitive(PrimitiveBase):
         """
         if device_target not in ("CPU", "GPU", "Ascend"):
             raise ScriptValueError(
-                f"{device_target!r} is no device",
+                f"{device_target!r} is not a device",
                 where=f"{self.name}.set_device",
                 allowed=("CPU", "GPU", "Ascend"),
                 nearest=nearest(device_target, ("CPU", "GPU", "Ascend")),
@@ -109,14 +109,15 @@ class Primitive(PrimitiveBase):
         raise UnsupportedError("pipeline stages", where=f"{self.name}.set_stage({stage})")
 
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> "Primitive":
-        """Note how a parallel run slices the operands: one row of numbers, or one Layout, for each of them."""
+        """Note how a parallel run slices the operands: one row of numbers, or one Layout, for each of them.
+
+        Raises
+        ------
+        ScriptTypeError, ScriptValueError
+            As MindSpore does, with its text.
+        """
+        check_strategies(self.name, in_strategy, out_strategy, own=bool(self.attrs.get("self_define_shard")))
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
-            if strategy is not None and not isinstance(strategy, tuple):
-                raise ScriptTypeError(
-                    f"{name} must be tuple type, but got:{type(strategy)}",
-                    where=f"{self.name}.shard",
-                    allowed=("tuple",),
-                )
             if strategy is not None:
                 self.attrs[name] = tuple(rows_of(strategy))
         return self
@@ -209,7 +210,7 @@ def _recorded(own: Callable[..., Any]) -> Callable[..., Any]:
 class TablePrimitive(Primitive):
     """A primitive of the table of operators.
 
-    Settings that the table has as attributes become attributes, the others operands behind the call's own: so are the
+    Settings that the table has as attributes become attributes, the others operands after the call's own: so are the
     settings of operators that MindSpore defines by yaml.
     """
 
@@ -329,7 +330,7 @@ def constexpr(fn: Any = None, get_instance: bool = True, name: str | None = None
     if fn is None:
         return lambda function: function
     if not callable(fn):
-        raise ScriptValueError("the argument is no function", where="constexpr")
+        raise ScriptValueError("the argument is not a function", where="constexpr")
     return fn
 
 

@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.world.context import current
 
 __all__ = [
     "ParallelMode",
     "get_auto_parallel_context",
     "is_set",
+    "optimizer_threshold",
     "reset_auto_parallel_context",
     "set_auto_parallel_context",
+    "setting",
     "slices",
 ]
 
@@ -100,6 +102,17 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     return copy.deepcopy(_state().values[attr_key])
 
 
+def setting(name: str) -> Any:
+    """A setting of parallel training, also one that scripts cannot read.
+
+    Examples
+    --------
+    >>> setting("parallel_optimizer_config")
+    {}
+    """
+    return copy.deepcopy(_state().values.get(name, {}))
+
+
 def set_auto_parallel_context(**kwargs: Any) -> None:
     """Change settings of parallel training.
 
@@ -182,6 +195,13 @@ def _check(key: str, value: Any) -> None:
             "The context configuration parameter 'auto_parallel_search_mode' only support 'recursive_programming', "
             f"'dynamic_programming' and 'sharding_propagation', but got the value: {value}."
         )
+    if key == "grad_accumulation_step" and value > 1:
+        raise ScriptValueError(
+            "The interface is deprecated. To use gradient accumulation, please use GradAccumulationCell in "
+            "mindspore.nn.wrap.cell_wrapper."
+        )
+    if key == "parallel_optimizer_config":
+        _check_optimizer(value)
     if key == "comm_fusion":
         _check_fusion(value)
     if key == "dataset_strategy":
@@ -196,6 +216,54 @@ def _check_fusion(value: Any) -> None:
             raise _UnknownFusionError(
                 f"comm fusion type must be openstate,allreduce, allgather or reducescatter, but got {kind}"
             )
+
+
+_LEVELS = ("level1", "level2", "level3")
+
+
+def _check_optimizer(config: dict[str, Any]) -> None:
+    for name in config:
+        if name not in (
+            "gradient_accumulation_shard",
+            "parallel_optimizer_threshold",
+            "optimizer_weight_shard_size",
+            "optimizer_level",
+        ):
+            raise ScriptValueError(f"Unknown config: {[name]}")
+    threshold = config.get("parallel_optimizer_threshold", 0)
+    if not isinstance(threshold, int) or isinstance(threshold, bool) or threshold < 0:
+        raise ScriptValueError(
+            f"For 'parallel_optimizer_threshold', the argument 'arg_value' must be int and must >= 0, but got "
+            f"'{threshold}' with type '{type(threshold).__name__}'."
+        )
+    level = config.get("optimizer_level", "level1")
+    if level not in _LEVELS:
+        raise ScriptValueError(f"Optimizer level should in {list(_LEVELS)}, but got {level}")
+    if level != "level1" or config.get("gradient_accumulation_shard"):
+        raise UnsupportedError(
+            "accumulated gradients that are cut, and weights that are gathered each time, are not emulated",
+            where="set_auto_parallel_context.parallel_optimizer_config",
+            allowed=("level1",),
+        )
+    if config.get("optimizer_weight_shard_size", -1) != -1:
+        raise UnsupportedError(
+            "another number of devices is not emulated",
+            where="set_auto_parallel_context.parallel_optimizer_config.optimizer_weight_shard_size",
+            allowed=(-1,),
+        )
+
+
+def optimizer_threshold() -> int:
+    """Bytes of the smallest weight that the parallel optimizer cuts.
+
+    Examples
+    --------
+    >>> optimizer_threshold()
+    65536
+    """
+    config = _state().values.get("parallel_optimizer_config", {})
+    kilobytes: int = config.get("parallel_optimizer_threshold", 64)
+    return kilobytes * 1024
 
 
 def _check_dataset_strategy(value: Any) -> None:

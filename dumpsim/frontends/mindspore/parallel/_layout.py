@@ -7,7 +7,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.core.tensorlayout import WHOLE, Axis, TensorLayout
 
-__all__ = ["Layout", "rows_of"]
+__all__ = ["Layout", "check_strategies", "rows_of"]
 
 _INTERLEAVED = "interleaved_parallel"
 
@@ -20,7 +20,7 @@ class Layout:
     device_matrix : tuple of int
     alias_name : tuple of str
     rank_list : list of int, optional
-        Accepted in ascending order only.
+        Noted; strategies count the ranks from 0 on whatever it says, as MindSpore's do.
 
     Raises
     ------
@@ -55,17 +55,22 @@ class Layout:
         if len(set(alias_name)) != len(alias_name):
             raise ScriptValueError(f"Each element of alias_name {alias_name} should be different")
         if _INTERLEAVED in alias_name:
+            if alias_name[-1] != _INTERLEAVED:
+                raise ScriptValueError(
+                    f"When alias_name {alias_name} contains keyword 'interleaved_parallel', it should be at the last "
+                    "dim of alias_name, which means the virtual sharding."
+                )
             raise UnsupportedError("interleaved_parallel is not emulated", where="Layout.alias_name")
-        ranks = list(range(prod(device_matrix)))
-        if rank_list not in (None, ranks):
-            raise UnsupportedError("another order of the ranks is not emulated", where="Layout.rank_list")
+        self._ranks = (
+            list(range(prod(device_matrix))) if rank_list is None else _checked_ranks(rank_list, device_matrix)
+        )
         self._matrix: tuple[int, ...] = device_matrix
         self._names: tuple[str, ...] = alias_name
         self._map: tuple[Axis, ...] | None = None
 
     def __call__(self, *tensor_map: Any) -> "Layout":
         used: set[str] = set()
-        placed = Layout(self._matrix, self._names)
+        placed = Layout(self._matrix, self._names, self._ranks)
         placed._map = tuple(
             tuple(self._dim(name, used) for name in axis) if isinstance(axis, tuple) else self._dim(axis, used)
             for axis in tensor_map
@@ -91,13 +96,88 @@ class Layout:
             "tensor_map": self._map,
             "interleaved_parallel": False,
             "alias_name": self._names,
-            "rank_list": list(range(prod(self._matrix))),
+            "rank_list": list(self._ranks),
         }
 
     def as_row(self) -> TensorLayout:
         """The layout of an operand, whatever its shape."""
         found = self.to_dict()
         return TensorLayout(found["device_matrix"], found["tensor_map"], ())
+
+
+def _checked_ranks(ranks: Any, matrix: tuple[int, ...]) -> list[int]:
+    if not isinstance(ranks, list):
+        raise ScriptTypeError(f"The rank_list should be a list, but got {type(ranks).__name__}.")
+    for rank in ranks:
+        if not isinstance(rank, int):
+            raise ScriptTypeError(f"The element of rank_list should be int, but got {type(rank).__name__}.")
+    if len(ranks) != prod(matrix):
+        raise ScriptValueError(
+            "The length of rank_list should be equal to the product of device_matrix, "
+            f"but got {len(ranks)} and {prod(matrix)}."
+        )
+    return ranks
+
+
+_NESTED = frozenset({"GroupedMatmul", "FusedInferAttentionScore", "Custom", "Index"})  # take tuples in their rows
+
+
+def check_strategies(name: str, given: Any, result: Any, *, own: bool = False) -> None:
+    """Check the strategies of a primitive as MindSpore does.
+
+    Parameters
+    ----------
+    name : str
+        Of the primitive.
+    given, result : tuple or None
+        Strategies of the operands and of the results.
+    own : bool
+        The primitive states the layouts of its results itself.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+    """
+    nests = name in _NESTED or own
+    kinds = [
+        None if strategy is None else _kind_of(name, strategy, argument, nests=nests)
+        for strategy, argument in ((given, "in_strategy"), (result, "out_strategy"))
+    ]
+    is_layout = kinds[0] if kinds[0] is not None else kinds[1]
+    if kinds[1] is not None and is_layout != kinds[1] and not nests:
+        raise ScriptValueError(
+            "The in_strategy type must equal to the out_strategy type, one using tuple(tuple) and the other using "
+            "tuple(Layout) is not allowed."
+        )
+    if given is None and result is not None:
+        raise ScriptValueError(f"The out_strategy of {name} is {result}, need to set in_strategy, but got none")
+    for strategy, argument in ((given, "in_strategy"), (result, "out_strategy")):
+        if is_layout and strategy is not None and not all(isinstance(row, (Layout, tuple)) for row in strategy):
+            raise ScriptTypeError(f"The {argument} item should be a object of class Layout or a tuple.")
+        rows = [row for row in strategy or () if isinstance(row, tuple)] if is_layout else []
+        if not all(isinstance(item, Layout) for row in rows for item in row):
+            raise ScriptTypeError(f"The {argument} item should be a object of class Layout.")
+
+
+def _kind_of(name: str, strategy: Any, argument: str, *, nests: bool) -> bool | None:
+    """Whether a strategy begins with a layout; None for an empty one."""
+    if not isinstance(strategy, tuple):
+        raise ScriptTypeError(
+            f"{argument} must be tuple type, but got:{type(strategy)}", where=f"{name}.shard", allowed=("tuple",)
+        )
+    for row in strategy:
+        if not isinstance(row, (tuple, Layout)):
+            raise ScriptTypeError(f"The element of strategy must be tuple/Layout type, but got:{type(row)}")
+        for value in row if isinstance(row, tuple) else ():
+            if not isinstance(value, int) and not nests:
+                raise ScriptTypeError(
+                    f"The {argument}: {strategy} of {name} is not valid, the value of strategy must be int type, "
+                    f"but got:{type(value)}"
+                )
+    first = strategy[0] if strategy else None
+    if isinstance(first, tuple):
+        return any(isinstance(value, Layout) for value in first)
+    return None if first is None else True
 
 
 def rows_of(strategy: tuple[Any, ...]) -> Iterator[Any]:

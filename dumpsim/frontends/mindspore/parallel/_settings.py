@@ -7,7 +7,12 @@ from dumpsim.dump.tensordump import profile_of
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.communication._state import communication_state
 from dumpsim.frontends.mindspore.communication.management import create_group, get_group_size, get_rank
-from dumpsim.frontends.mindspore.parallel._context import ParallelMode, get_auto_parallel_context, is_set
+from dumpsim.frontends.mindspore.parallel._context import (
+    ParallelMode,
+    get_auto_parallel_context,
+    is_set,
+    optimizer_threshold,
+)
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.sharding import Sharding
@@ -24,7 +29,7 @@ def parallel_settings(target: str) -> Settings | None:
     Raises
     ------
     UnsupportedError
-        For pipeline stages, a search of strategies and gradient accumulation.
+        For pipeline stages and a search of strategies.
     """
     stages = get_auto_parallel_context("pipeline_stages")
     if stages > 1:
@@ -37,13 +42,6 @@ def parallel_settings(target: str) -> Settings | None:
     devices = get_auto_parallel_context("device_num") if is_set("device_num") else get_group_size()
     if devices == 1:
         return None
-    steps = get_auto_parallel_context("grad_accumulation_step")
-    if steps > 1:
-        raise UnsupportedError(
-            f"gradients accumulated over {steps} steps are not emulated in a network that is split over devices",
-            where="set_auto_parallel_context.grad_accumulation_step",
-            allowed=(1,),
-        )
     rank = get_auto_parallel_context("global_rank") if is_set("global_rank") else get_rank()
     search = get_auto_parallel_context("search_mode")
     if mode == ParallelMode.AUTO_PARALLEL and search != "sharding_propagation":
@@ -68,6 +66,7 @@ def parallel_settings(target: str) -> Settings | None:
         gradients_mean=get_auto_parallel_context("gradients_mean"),
         loss_repeated_mean=get_auto_parallel_context("loss_repeated_mean"),
         enable_parallel_optimizer=get_auto_parallel_context("enable_parallel_optimizer"),
+        optimizer_threshold=optimizer_threshold(),
         tensordump=_tensordump(target),
     )
 

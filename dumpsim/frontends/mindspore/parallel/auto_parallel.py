@@ -6,7 +6,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn.cell import Cell
-from dumpsim.frontends.mindspore.parallel._context import get_auto_parallel_context, set_auto_parallel_context
+from dumpsim.frontends.mindspore.parallel._context import set_auto_parallel_context, setting
 
 __all__ = ["AutoParallel"]
 
@@ -62,12 +62,15 @@ class AutoParallel(Cell):
         self._parallel_settings["dataset_strategy"] = config
 
     def hsdp(self, shard_size: int = -1, threshold: int = 64, optimizer_level: str = "level1") -> None:
-        """Cut weights and optimizer states by the devices that have the same part."""
+        """Cut weights and optimizer states of at least `threshold` KB by the devices that have the same part."""
+        if not isinstance(threshold, int) or threshold < 0:
+            raise ScriptValueError(f"threshold must be a positive integer or 0, but got {threshold}.")
         if shard_size != -1 or optimizer_level != "level1":
             raise UnsupportedError(
                 "another number of devices or level is not emulated", where="AutoParallel.hsdp", allowed=(-1, "level1")
             )
         self._parallel_settings["enable_parallel_optimizer"] = True
+        self._parallel_settings["parallel_optimizer_config"] = {"parallel_optimizer_threshold": threshold}
 
     def pipeline(self, stages: int = 1, *args: Any, **kwargs: Any) -> None:
         """Number of pipeline stages; more than one is refused when the network is compiled."""
@@ -86,7 +89,7 @@ class AutoParallel(Cell):
         return self.network(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = {name: get_auto_parallel_context(name) for name in self._parallel_settings}
+        before = {name: setting(name) for name in self._parallel_settings}
         set_auto_parallel_context(**self._parallel_settings)
         try:
             return super().__call__(*args, **kwargs)

@@ -27,7 +27,7 @@ def set_dump(target: Any, enabled: bool = True) -> None:
     Raises
     ------
     ScriptValueError
-        For another target, or for an `enabled` that is no bool.
+        For another target, or for an `enabled` that is not a bool.
 
     Warns
     -----

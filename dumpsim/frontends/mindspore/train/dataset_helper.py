@@ -152,7 +152,7 @@ def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) ->
     Raises
     ------
     ScriptTypeError
-        For a second argument that is no DatasetHelper.
+        For a second argument that is not a DatasetHelper.
     RuntimeError
         For a helper that does not sink.
     ScriptValueError

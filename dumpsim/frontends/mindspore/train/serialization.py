@@ -125,7 +125,7 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
     Raises
     ------
     ScriptTypeError
-        For another object or a name that is no string.
+        For another object or a name that is not a string.
     UnsupportedError
         For encryption, asynchronous writing and other formats.
     """
@@ -160,7 +160,7 @@ def load_checkpoint(
     ScriptValueError
         For a file that does not exist or has another suffix.
     UnreadableError
-        For a file that is no checkpoint.
+        For a file that is not a checkpoint.
     """
     path = Path(ckpt_file_name)
     if path.suffix != ".ckpt":
@@ -196,7 +196,7 @@ def load_param_into_net(
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a network that is no Cell, for values that are no Parameters, and for shapes or types that differ.
+        For a network that is not a Cell, for values that are no Parameters, and for shapes or types that differ.
     """
     if not isinstance(net, Cell):
         raise ScriptTypeError(f"For 'load_param_into_net', the argument 'net' should be a Cell, but got {type(net)}.")

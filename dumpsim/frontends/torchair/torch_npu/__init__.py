@@ -5,10 +5,11 @@ compiled graphs run on the emulated device, see `dumpsim.frontends.torchair`. `i
 imported, and `uninstall` gives torch back as it was.
 """
 
+from dumpsim.frontends.torchair._quantise import npu_anti_quant, npu_quantize
 from dumpsim.frontends.torchair.torch_npu import npu
 from dumpsim.frontends.torchair.torch_npu._names import install, uninstall
 
-__all__ = ["__version__", "install", "npu", "uninstall"]
+__all__ = ["__version__", "install", "npu", "npu_anti_quant", "npu_quantize", "uninstall"]
 
 __version__ = "2.14.0"
 

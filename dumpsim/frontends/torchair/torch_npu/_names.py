@@ -10,6 +10,7 @@ import torch
 from torch.utils.backend_registration import rename_privateuse1_backend
 
 from dumpsim.frontends.torchair.torch_npu import npu
+from dumpsim.frontends.torchair.torch_npu._backends import with_backends
 from dumpsim.world.context import root
 
 __all__ = ["install", "uninstall"]
@@ -83,7 +84,9 @@ def install() -> None:
         put(owner, "npu", _to_npu)
     put(torch.Tensor, "is_npu", property(lambda self: True))
     put(torch, "npu", npu)
+    put(torch, "compile", with_backends(torch.compile))
     put(torch.accelerator, "is_available", lambda: False)  # torch has nothing to ask the device itself
+    put(torch._C, "_get_accelerator", lambda *check: torch.device("cpu"))  # torch.distributed.barrier asks
     sys.modules["torch.npu"] = npu
 
 
@@ -104,6 +107,8 @@ def _gone() -> ModuleType:
     module = ModuleType("torch.npu")
     module.is_available = lambda: False  # type: ignore[attr-defined]
     module.device_count = lambda: 0  # type: ignore[attr-defined]
+    module._is_in_bad_fork = lambda: False  # type: ignore[attr-defined]
+    module.manual_seed_all = lambda seed: None  # type: ignore[attr-defined]
     return module
 
 

@@ -28,6 +28,11 @@ __all__ = [
 Stream = torch.Stream if not hasattr(torch, "cpu") else torch.cpu.Stream
 
 
+def _is_in_bad_fork() -> bool:
+    """Whether the device cannot be used since the process was forked: never. torch asks before it sets the seed."""
+    return False
+
+
 class Event:
     """A moment on the device's clock.
 
@@ -134,7 +139,7 @@ def memory_reserved(device: Any = None) -> int:
 
 def manual_seed(seed: int) -> None:
     """Seed random numbers, which are those of torch's CPU generator."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed calls this function
 
 
 manual_seed_all = manual_seed

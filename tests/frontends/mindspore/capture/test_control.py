@@ -446,3 +446,15 @@ def test_a_gradient_goes_through_a_function_that_is_called_twice(graph_mode):
         step[place] = 1e-3
         expected[place] = (total(x.astype(np.float64) + step) - total(x.astype(np.float64) - step)) / 2e-3
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_fewer_variables_than_values_take_the_first(graph_mode):
+    """As the real one does in a graph (net h_multi); Python refuses it."""
+
+    class Net(nn.Cell):
+        def construct(self, x):
+            a, b = ops.unstack(x, 0)
+            return a - b
+
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(Net()(Tensor(x)).asnumpy(), x[0] - x[1])

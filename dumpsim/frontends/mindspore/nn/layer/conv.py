@@ -239,7 +239,7 @@ class Conv2dTranspose(_Conv):
     pad_mode : {"same", "valid", "pad"}
     padding : int or four of them
     output_padding : int or pair of int
-        Zeros behind the last row and column, with `pad_mode` "pad".
+        Zeros after the last row and column, with `pad_mode` "pad".
     group : int
     has_bias : bool
     weight_init, bias_init : Tensor, str, Initializer or number, optional

@@ -160,7 +160,7 @@ class SyncBatchNorm(_BatchNorm):
     Raises
     ------
     ValueError
-        For groups that are no lists, and ranks outside of the world or in two groups.
+        For groups that are not lists, and ranks outside of the world or in two groups.
     """
 
     ranks, ranks_text = (2, 4), "must have 2 dims or 4 dims"

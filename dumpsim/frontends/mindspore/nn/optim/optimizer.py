@@ -275,7 +275,7 @@ class Optimizer(Cell):
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            For what is no Parameter of the optimizer.
+            For what is not a Parameter of the optimizer.
         """
         wanted = param if isinstance(param, list) else [param]
         if not all(isinstance(parameter, Parameter) for parameter in wanted):

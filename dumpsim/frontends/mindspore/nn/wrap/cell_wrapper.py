@@ -1,5 +1,6 @@
 """``mindspore.nn.wrap.cell_wrapper``: networks with their loss, gradients and training step."""
 
+from importlib import import_module
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
@@ -185,4 +186,6 @@ class WithEvalCell(Cell):
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("GradAccumulationCell", "MicroBatchInterleaved", "_TrainGradAccuStepCell"):
+        return getattr(import_module("dumpsim.frontends.mindspore.nn.wrap._accumulation"), name)
     return vendored("mindspore.nn.wrap.cell_wrapper", name)

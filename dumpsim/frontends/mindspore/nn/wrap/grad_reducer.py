@@ -51,7 +51,7 @@ class DistributedGradReducer(Cell):
     Raises
     ------
     ValueError
-        For a `degree` that is no positive int.
+        For a `degree` that is not a positive int.
 
     Examples
     --------

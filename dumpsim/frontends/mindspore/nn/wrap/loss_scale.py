@@ -182,7 +182,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.scale_sense.set_data(sens)
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> Any:
-        """The status before the gradients, and their input behind it."""
+        """The status before the gradients, and their input after it."""
         status = Tensor([0] * 8, mstype.int32)
         if _saturates():
             status = ops.depend(status, pre_cond)

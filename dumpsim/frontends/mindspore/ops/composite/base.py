@@ -79,7 +79,7 @@ class GradOperation:
     Raises
     ------
     ScriptTypeError
-        For settings that are no bools.
+        For settings that are not bools.
     """
 
     def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
@@ -167,7 +167,7 @@ def value_and_grad(
     weights : Parameter, ParameterTuple or list, optional
         Parameters to differentiate by.
     has_aux : bool
-        Outputs behind the first are passed on without a gradient.
+        Outputs after the first are passed on without a gradient.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """As `value_and_grad`, without the value; with `has_aux`, the other outputs come behind the gradient."""
+    """As `value_and_grad`, without the value; with `has_aux`, the other outputs come after the gradient."""
     if return_ids:
         from dumpsim.core.errors import UnsupportedError
 

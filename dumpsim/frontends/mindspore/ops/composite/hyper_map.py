@@ -113,7 +113,7 @@ class HyperMap:
     def __call__(self, *args: Any) -> Any:
         function, sequences = (args[0], args[1:]) if self.ops is None else (self.ops, args)
         if not callable(function):
-            raise ScriptTypeError("the first argument is no function", where=type(self).__name__)
+            raise ScriptTypeError("the first argument is not a function", where=type(self).__name__)
         return self._mapped(function, sequences)
 
     def _mapped(self, function: Callable[..., Any], sequences: tuple[Any, ...]) -> Any:

@@ -74,7 +74,7 @@ def vstack(inputs: Sequence[Tensor]) -> Tensor:
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors side by side; vectors one behind the other."""
+    """The tensors side by side; vectors end to end."""
     raised = _at_least(tensors, 1)
     return single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
 
@@ -85,7 +85,7 @@ def trace(input: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        For a tensor that is no matrix.
+        For a tensor that is not a matrix.
     """
     if input.ndim != 2:
         raise ScriptValueError(f"For 'trace', 'input' must have 2 dimensions, but got {input.ndim}.")

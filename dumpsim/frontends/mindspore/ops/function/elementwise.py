@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -100,6 +101,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return single("Round", [input, decimals])
 
 
+@parsed_once
 def cast(input: Any, dtype: Any) -> Tensor:
     """The same values in another number type; no operator where the type is the same.
 
@@ -108,6 +110,11 @@ def cast(input: Any, dtype: Any) -> Tensor:
     >>> cast(Tensor([1.5, -2.5]), mstype.int32)
     Tensor(shape=[2], dtype=Int32, value= [ 1, -2])
     """
+    return unshared_cast(input, dtype)
+
+
+def unshared_cast(input: Any, dtype: Any) -> Tensor:
+    """As `cast`, in the scope of the call."""
     kind = mstype.type_of(dtype, "ops.cast")
     if is_number(input):
         return Tensor(input, kind)

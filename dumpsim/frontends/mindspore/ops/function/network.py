@@ -411,5 +411,5 @@ def binary_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> Tensor:
     """The operator SigmoidCrossEntropyWithLogits."""
     if not isinstance(logits, Tensor):
-        raise ScriptTypeError("logits is no Tensor", where="ops.sigmoid_cross_entropy_with_logits")
+        raise ScriptTypeError("logits is not a Tensor", where="ops.sigmoid_cross_entropy_with_logits")
     return single("SigmoidCrossEntropyWithLogits", [logits, labels])

@@ -5,7 +5,7 @@ from typing import Any
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function import create
-from dumpsim.frontends.mindspore.ops.function.elementwise import cast
+from dumpsim.frontends.mindspore.ops.function.elementwise import unshared_cast
 from dumpsim.frontends.mindspore.ops.function.steer import depend, stop_gradient
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
@@ -72,10 +72,13 @@ class DType(_Host):
 
 
 class Cast(_Host):
-    """Another number type; nothing runs where it is the same."""
+    """Another number type; nothing runs where it is the same.
+
+    It is no function of the library, so that its operator has the scope of the call. [source learning_rate_schedule]
+    """
 
     def __call__(self, input_x: Any, dtype: Any) -> Tensor:
-        return cast(input_x, dtype)
+        return unshared_cast(input_x, dtype)
 
 
 class Identity(_Host):

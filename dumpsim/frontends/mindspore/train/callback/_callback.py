@@ -42,7 +42,7 @@ class RunContext:
         return self._original_args
 
     def request_stop(self) -> None:
-        """Stop behind this step."""
+        """Stop after this step."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:

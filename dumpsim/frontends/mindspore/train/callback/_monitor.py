@@ -13,7 +13,7 @@ __all__ = ["LossMonitor", "TimeMonitor"]
 
 
 class _BadLossError(DumpsimError, ValueError):
-    """A loss that is no number."""
+    """A loss that is not a number."""
 
 
 def _loss_of(outputs: Any) -> Any:

@@ -181,7 +181,7 @@ class ReduceLROnPlateau(_Watch):
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For settings of other types, or out of range; for an optimizer whose learning rate is no single Parameter.
+        For settings of other types, or out of range; for an optimizer whose learning rate is not a single Parameter.
 
     Examples
     --------
@@ -249,7 +249,7 @@ class ReduceLROnPlateau(_Watch):
 
 
 class LearningRateScheduler(Callback):
-    """Set the learning rate behind each step to ``learning_rate_function(present, step)``.
+    """Set the learning rate after each step to ``learning_rate_function(present, step)``.
 
     Examples
     --------

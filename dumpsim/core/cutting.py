@@ -1,6 +1,6 @@
 """How one operator is cut: device dimensions with names, and which of them cut the axes of its operands and outputs.
 
-The rules of operators (`dumpsim.graph.parallel.rules`) make schemes; a scheme makes layouts. [spec parallel 2.1, 2.3]
+The rules of operators (`dumpsim.core.cuttingrules`) make schemes; a scheme makes layouts. [spec parallel 2.1, 2.3]
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,15 @@ __all__ = [
     "layouts_over",
     "names_of",
     "refused",
+    "said",
 ]
 
 Labels = Sequence[str | tuple[str, ...] | None]  # for each axis the device dimension (or several) that cuts it
 Strategy = tuple[tuple[int, ...], ...]
 
 
-class StrategyError(DumpsimError, ValueError):
-    """A strategy that does not fit its operator."""
+class StrategyError(DumpsimError, ValueError, RuntimeError):
+    """A strategy that does not fit its operator; MindSpore 2.10 raises a RuntimeError, earlier ones a ValueError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,8 @@ class Scheme:
         Repeated calculation is on the left of the device matrix.
     local : mapping of int to object
         Operands whose values are others for the part of one rank, by their place in the call.
+    gathers : bool
+        Both operands of a product are gathered first.
     """
 
     matrix: Sequence[tuple[str, int]]
@@ -96,6 +99,7 @@ class Scheme:
     reduction: Reduction | None = None
     repeats_left: bool = False
     local: Mapping[int, Any] = field(default_factory=dict)
+    gathers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +122,11 @@ def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
     matrix = [count for _, count in scheme.matrix]
     used = prod(matrix)
     if used > operator.devices or operator.devices % used:
-        raise refused(operator, f"it needs {used} of {operator.devices} devices")
+        raise refused(
+            operator,
+            f"{said(operator)}, it requires {used} devices, but the device number of this stage is "
+            f"{operator.devices}, it can not be divisible by {used}",
+        )
     repeats = operator.devices // used
     if repeats > 1:
         matrix.insert(0 if scheme.repeats_left else len(matrix), repeats)
@@ -191,8 +199,13 @@ def as_axis(dims: tuple[int, ...]) -> Axis:
 
 
 def refused(operator: Operator, why: str) -> StrategyError:
-    """The error of an illegal strategy, with the vendor's words. [spec parallel 2.3]"""
+    """The error of an illegal strategy: the vendor's text, then what its log says. [spec parallel 2.3]"""
     return StrategyError(
-        f"Failure:operator {operator.op_type} init failed: {why}, strategy {operator.strategy}, "
+        f"Failure:operator {operator.op_type} init failed: {why}; strategy {operator.strategy}, "
         f"shapes {operator.shapes}"
     )
+
+
+def said(operator: Operator) -> str:
+    """The strategy as the vendor's log has it."""
+    return f"The strategy is {operator.strategy}"

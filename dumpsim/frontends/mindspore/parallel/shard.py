@@ -5,8 +5,8 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, UnsupportedError
 from dumpsim.core.tensorlayout import TensorLayout
-from dumpsim.frontends.mindspore._capture import control, values
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.parallel._context import slices
 from dumpsim.frontends.mindspore.parallel._layout import Layout, rows_of
 from dumpsim.graph.nodetext import NodeText
@@ -36,7 +36,7 @@ def shard(fn: Callable[..., Any], in_strategy: Any, out_strategy: Any = None, pa
     Raises
     ------
     ScriptTypeError
-        A strategy is no tuple.
+        A strategy is not a tuple.
 
     Examples
     --------
@@ -46,12 +46,15 @@ def shard(fn: Callable[..., Any], in_strategy: Any, out_strategy: Any = None, pa
     array([[2.]], dtype=float32)
     """
     for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
-        if strategy is not None and not isinstance(strategy, tuple):
-            raise ScriptTypeError(f"{name} should be a tuple, but got {type(strategy).__name__}")
+        if (strategy is not None or name == "in_strategy") and not isinstance(strategy, tuple):
+            wanted = "a tuple" if name == "in_strategy" else "None or tuple"
+            raise ScriptTypeError(f"For 'Shard', the '{name}' should be {wanted}, but got {type(strategy).__name__}.")
     if parameter_plan:
         raise UnsupportedError("a plan for Parameters is not emulated", where="shard.parameter_plan")
 
     def sharded(*args: Any) -> Any:
+        from dumpsim.frontends.mindspore._capture import control
+
         result = control.called(fn, *_marked(args, in_strategy))
         if out_strategy is None:
             return result
@@ -63,6 +66,8 @@ def shard(fn: Callable[..., Any], in_strategy: Any, out_strategy: Any = None, pa
 
 def _marked(tensors: tuple[Any, ...], strategy: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors behind markers that carry their rows."""
+    from dumpsim.frontends.mindspore._capture import values
+
     tracer = capturing()
     if tracer is None or not slices():
         return tensors
@@ -78,3 +83,7 @@ def _mark(tracer: Any, tensor: Any, row: tuple[int, ...] | TensorLayout) -> Any:
     marked = tracer.emit(definition, [tensor], {}, NodeText(attrs={"in_strategy": (row,)}))
     marked._symbol.definition = definition
     return marked
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.parallel.shard", name)

@@ -7,9 +7,10 @@ they cut, or ``m``, ``k``, ``n`` in products of matrices.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from math import prod
 from types import MappingProxyType
 
-from dumpsim.graph.parallel.scheme import Labels, Operator, Reduction, Scheme, refused
+from dumpsim.core.cutting import Labels, Operator, Reduction, Scheme, refused, said
 
 __all__ = ["RULES", "default_strategy", "scheme_of"]
 
@@ -36,7 +37,7 @@ def _elementwise(op: Operator) -> Scheme:
     for column, row in zip(columns, extents, strict=True):
         for count, extent in zip(column, row, strict=True):
             if count != max(column) and extent != 1:
-                raise refused(op, "the cuts of operands that broadcast must be equal")
+                raise refused(op, "Invalid strategy. The cuts of operands that broadcast must be equal")
     labels = _axes(rank)
     inputs = []
     for row in op.strategy:
@@ -55,7 +56,7 @@ def _keeping(op: Operator, whole: Sequence[int]) -> Scheme:
     cuts = op.strategy[0]
     for axis in whole:
         if cuts[axis] != 1:
-            raise refused(op, f"axis {axis % len(cuts)} must not be cut")
+            raise refused(op, f"The strategy corresponding to axis dimension({cuts[axis]}) is not 1")
     labels = _axes(len(cuts))
     inputs: list[Labels] = []
     for row in op.strategy:
@@ -97,12 +98,20 @@ def _layer_norm(op: Operator) -> Scheme:
 
 def _matmul(op: Operator) -> Scheme:
     """Products of matrices: ``m``, ``k`` and ``n`` are device dimensions; batch axes are cut as those of operands."""
-    (a, b), (first, second) = op.strategy[:2], op.shapes[:2]
+    (a, b), (first, second) = op.strategy, op.shapes
     flags = [bool(op.constants.get(at, False)) for at in (2, 3)]
+    if op.op_type == "MatMul" and a == b and not any(flags) and prod(a) == op.devices:
+        labels = _axes(2)
+        return Scheme(matrix=_matrix(a), inputs=[labels, labels], outputs=[labels], gathers=True)
     rows = a[-2:][::-1] if flags[0] else a[-2:]
     columns = b[-2:][::-1] if flags[1] else b[-2:]
     if rows[1] != columns[0]:
-        raise refused(op, "both operands must be cut alike along the axis that is summed")
+        raise refused(
+            op,
+            f"Invalid strategy for mat_a {list(a)} and mat_b {list(b)}. The transpose_a is: {int(flags[0])}, and "
+            f"transpose_b is {int(flags[1])}, the shard num of first input's column is {rows[1]}, but the shard num of "
+            f"second input's row is {columns[0]}",
+        )
     batch = max(len(first), len(second)) - 2
     cuts: list[int] = []
     labels = _axes(batch)
@@ -207,20 +216,47 @@ def _split(op: Operator) -> Scheme:
 
 
 def _strided_slice(op: Operator) -> Scheme:
-    """An axis may be cut where the slice takes the whole of it."""
+    """An axis may be cut where the slice takes the whole of it; axes of which it takes one place are no output's."""
     cuts, shape = op.strategy[0], op.shapes[0]
-    begin, end, steps = (tuple(op.constants[at]) for at in (1, 2, 3))
-    local = list(end)
+    local = list(op.constants[2])
     for axis, count in enumerate(cuts):
         if count == 1:
             continue
-        if axis >= len(begin):
-            continue
-        if (begin[axis], end[axis], steps[axis]) != (0, shape[axis], 1):
+        if not _takes_whole(op, axis):
             raise refused(op, f"axis {axis} is not taken whole and must not be cut")
-        local[axis] = shape[axis] // count
+        if axis < len(local):
+            local[axis] = shape[axis] // count
     labels = _axes(len(cuts))
-    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=[labels], local={2: tuple(local)})
+    outputs: Labels = [label for axis, label in enumerate(labels) if not _mask(op, _SHRINK) >> axis & 1]
+    if not _is_aligned(op):  # nothing is cut
+        outputs = [None] * len(op.outputs[0])
+    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=[outputs], local={2: tuple(local)})
+
+
+_BEGIN, _END, _ELLIPSIS, _NEW_AXIS, _SHRINK = range(4, 9)  # the masks of StridedSlice, among its operands
+
+
+def _mask(op: Operator, at: int) -> int:
+    found: int = op.constants.get(at, 0)
+    return found
+
+
+def _is_aligned(op: Operator) -> bool:
+    """Whether begin, end and steps of a StridedSlice are those of the operand's first axes."""
+    return not _mask(op, _ELLIPSIS) and not _mask(op, _NEW_AXIS)
+
+
+def _takes_whole(op: Operator, axis: int) -> bool:
+    """Whether a StridedSlice takes the whole of an axis."""
+    begin, end, steps = (op.constants[at] for at in (1, 2, 3))
+    if not _is_aligned(op) or _mask(op, _SHRINK) >> axis & 1:
+        return False
+    if axis >= len(begin):
+        return True
+    extent = op.shapes[0][axis]
+    first = 0 if _mask(op, _BEGIN) >> axis & 1 else begin[axis]
+    last = extent if _mask(op, _END) >> axis & 1 else end[axis]
+    return (first, last, steps[axis]) == (0, extent, 1)
 
 
 def _gather(op: Operator) -> Scheme:
@@ -253,7 +289,7 @@ def _gather(op: Operator) -> Scheme:
 
 def _conv(op: Operator) -> Scheme:
     """Batch and channels are cut; height and width stay whole."""
-    (n, ci, *place), (co, other, *window) = op.strategy[:2]
+    (n, ci, *place), (co, other, *window) = op.strategy
     if ci != other or any(count != 1 for count in (*place, *window)):
         raise refused(op, "the operands must be cut alike along the input channels, and nowhere along height and width")
     rest: list[str | None] = [None] * len(place)
@@ -360,16 +396,24 @@ def scheme_of(op: Operator) -> Scheme:
 
 def _check(op: Operator) -> None:
     if len(op.strategy) != len(op.shapes):
-        raise refused(op, f"it has {len(op.strategy)} rows for {len(op.shapes)} operands")
-    for row, shape in zip(op.strategy, op.shapes, strict=True):
+        raise refused(
+            op, f"{said(op)}, strategy size: {len(op.strategy)} is not equal to inputs size: {len(op.shapes)}"
+        )
+    for index, (row, shape) in enumerate(zip(op.strategy, op.shapes, strict=True)):
         longer = len(shape) + (op.op_type == "OneHot")
         if not len(shape) <= len(row) <= longer:
-            raise refused(op, f"{row} has another length than {shape}")
-        for count, extent in zip(row, shape, strict=False):
+            raise refused(
+                op, f"{said(op)}, strategy len: {len(row)} is not equal to inputs len: {len(shape)}, index: {index}"
+            )
+        for axis, (count, extent) in enumerate(zip(row, shape, strict=False)):
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise refused(op, f"{count!r} is no number of parts")
+                raise refused(op, f"{said(op)}, the value of strategy must be larger than 0, but get {count!r}")
             if extent % count:
-                raise refused(op, f"{extent} cannot be cut into {count} parts")
+                raise refused(
+                    op,
+                    f"Input index {index}, the strategy is {op.strategy}, shape is {list(shape)}, shape value {extent} "
+                    f"at dim index {axis} cannot be divisible by strategy value {count}",
+                )
 
 
 def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:
@@ -391,6 +435,8 @@ def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:
     for at in batch:
         if op.shapes[at]:
             rows[at][0] = min(counts)
+    if op.op_type == "StridedSlice" and not _takes_whole(op, 0):
+        return tuple((1,) * len(shape) for shape in op.shapes)
     whole = op.constants.get(1) if op.op_type in ("Concat", "Split", "Softmax", "CumSum") else None
     if op.op_type == "Concat" and whole is None:
         whole = 0

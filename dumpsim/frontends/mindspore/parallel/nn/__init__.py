@@ -1,0 +1,23 @@
+"""``mindspore.parallel.nn``: cells that take their batch in parts."""
+
+from typing import Any
+
+from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.nn.wrap._accumulation import GradAccumulationCell, MicroBatchInterleaved
+
+__all__ = ["GradAccumulation", "MicroBatchInterleaved"]
+
+
+class GradAccumulation(GradAccumulationCell):
+    """A network that takes its batch in parts, see `mindspore.nn.GradAccumulationCell`.
+
+    Examples
+    --------
+    >>> from dumpsim.frontends.mindspore import nn
+    >>> GradAccumulation(nn.ReLU(), 2).micro_size
+    2
+    """
+
+
+def __getattr__(name: str) -> Any:
+    return vendored("mindspore.parallel.nn", name)

@@ -1,0 +1,47 @@
+"""The back ends that torch_npu registers: ``torch.compile(model, backend="npu")`` and ``backend="npugraph_ex"``."""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+__all__ = ["with_backends"]
+
+
+def with_backends(compile_: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.compile`, which knows the back ends of the NPU by their names.
+
+    Torch's own registry is left alone, since it is imported by the first compilation only.
+    """
+
+    @functools.wraps(compile_)
+    def compiled(*arguments: Any, **keywords: Any) -> Any:
+        make = _MAKERS.get(keywords.get("backend", ""))
+        if make is not None:
+            keywords["backend"] = make(keywords.pop("options", None) or {})
+        return compile_(*arguments, **keywords)
+
+    return compiled
+
+
+def _npu(options: Mapping[str, Any]) -> Callable[..., Any]:
+    """TorchAir with its defaults."""
+    from dumpsim.core.errors import ScriptValueError
+    from dumpsim.frontends.torchair._backend import get_npu_backend
+
+    if options:
+        raise ScriptValueError(
+            "the back end npu takes no options", where="torch.compile(options=...)", allowed=["CompilerConfig"]
+        )
+    return get_npu_backend()
+
+
+def _npugraph_ex(options: Mapping[str, Any]) -> Callable[..., Any]:
+    """TorchAir's graphs of ACL, set by options."""
+    from dumpsim.frontends.torchair._backend import get_npu_backend
+    from dumpsim.frontends.torchair.configs.npugraph_ex import configured
+
+    return get_npu_backend(compiler_config=configured(options))
+
+
+_MAKERS = MappingProxyType({"npu": _npu, "npugraph_ex": _npugraph_ex})

@@ -1,0 +1,119 @@
+"""What captured branches and loops say of the functions that they become."""
+
+from collections.abc import Iterator, Sequence
+
+from dumpsim.core.abstract import ScalarType, TupleType
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
+
+__all__ = [
+    "CONTROL",
+    "by_first_use",
+    "ends_of",
+    "given_to_gradient",
+    "is_differentiated",
+    "is_part",
+    "is_trivial",
+    "order_outputs",
+    "place_of",
+    "whole_call",
+]
+
+CONTROL = frozenset({"If", "While", "Unwind", "Invoke"})
+
+
+def by_first_use(head: Graph, body: Graph) -> list[int]:
+    """The variables of a loop in the order in which its header and its body use them first. [observed 2.10]"""
+    places = {id(p): at for graph in (head, body) for at, p in enumerate(graph.parameters)}
+    used = [id(value) for graph in (head, body) for node in graph.trail for value in uses(node)]
+    found = [places[identity] for identity in used if identity in places]
+    return list(dict.fromkeys([*found, *range(len(body.parameters))]))
+
+
+def whole_call(output: Value) -> Node | None:
+    """The call of a function all of whose results a bundle has, in their order."""
+    if not isinstance(output, Node) or output.op_type != "MakeTuple" or len(output.operands) < 2:
+        return None
+    first = output.operands[0]
+    call = first.operands[0] if isinstance(first, Node) and first.op_type == "TupleGetItem" else None
+    if not isinstance(call, Node) or call.op_type != "Invoke":
+        return None
+    places = [place_of(each) for each in output.operands if isinstance(each, Node) and is_part(each, call)]
+    assert isinstance(call.abstract, TupleType)
+    return call if places == list(range(len(call.abstract.items))) and len(places) == len(output.operands) else None
+
+
+def is_part(node: Node, control: Node) -> bool:
+    return node.op_type == "TupleGetItem" and node.operands[0] is control
+
+
+def place_of(part: Node) -> int:
+    place = part.operands[1]
+    assert isinstance(place, Constant)
+    return int(place.value)
+
+
+def ends_of(turn: Graph) -> "Iterator[tuple[str, Node]]":
+    """How the paths through a loop's body end, and the variables of the loop then."""
+    branch = next((node for node in turn.trail if node.op_type == "If" and control_of(node).jumps), None)
+    if branch is None:
+        assert isinstance(turn.output, Node)
+        yield "", turn.output
+        return
+    for block, how in zip(branch.blocks, control_of(branch).jumps, strict=True):
+        if how:
+            assert isinstance(block.output, Node)
+            yield how, block.output
+        else:
+            yield from ends_of(block)
+
+
+def is_trivial(nodes: Sequence[Node], output: Value) -> bool:
+    """Whether what follows a branch is the call of a header and nothing else. [source inline.h IsTrivial]"""
+    first = next((node for node in nodes if node.op_type != "TupleGetItem"), None)
+    if first is not None:
+        return first.op_type == "While"
+    assert isinstance(output, Node)
+    given = [value for value in output.operands if isinstance(value, Node)]
+    return not any(
+        isinstance(value, Parameter) and value.is_weight for node in topological(given) for value in node.operands
+    )
+
+
+def is_differentiated(node: Node) -> bool:
+    """Whether a branch has a gradient, which counts on the places of its outputs, or is one."""
+    backward = node.control is not None and node.control.backward is not None
+    return backward or len(node.operands) > 1 or any(block.results is not None for block in node.blocks)
+
+
+def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
+    """Put the outputs of a branch into the order in which what follows reads them. [source parse.cc]
+
+    The code after a branch is a function whose parameters are made as it reads variables.
+    """
+    assert isinstance(node.abstract, TupleType)
+    parts = {id(part): part for part in rest if is_part(part, node)}
+    end = Node(op_type="Return", operands=[output], abstract=output.abstract)
+    bundle = list(output.operands) if isinstance(output, Node) else []
+    read = [value for later in rest for value in uses(later)] + [*bundle, *end.operands]
+    places = [part.operands[1].value for value in read if (part := parts.get(id(value))) is not None]  # type: ignore[union-attr]
+    order = list(dict.fromkeys([*places, *range(len(node.abstract.items))]))
+    if order == sorted(order):
+        return
+    node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in order))
+    for block in node.blocks:
+        assert isinstance(block.output, Node)
+        block.output.operands = [block.output.operands[at] for at in order]
+        block.output.abstract = node.abstract
+    for part in parts.values():
+        place = part.operands[1]
+        assert isinstance(place, Constant)
+        at = order.index(place.value)
+        part.operands[1] = Constant(value=at, abstract=ScalarType(dtype=place.abstract.dtype, value=at))  # type: ignore[union-attr]
+
+
+def given_to_gradient(block: Graph) -> list[Value]:
+    """What a branch gives to its gradient; nothing where it makes no function of these values."""
+    bundle = block.output
+    if not isinstance(bundle, Node) or block.results is None or any(node.op_type in CONTROL for node in block.trail):
+        return []
+    return [value for value in bundle.operands[block.results :] if not isinstance(value, Constant)]

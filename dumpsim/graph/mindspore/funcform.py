@@ -1,0 +1,54 @@
+"""The functions of a network, and their numbers."""
+
+from dataclasses import dataclass, field
+
+from dumpsim.graph.graph import Node
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, called_by
+from dumpsim.graph.mindspore.specialise import specialised
+
+__all__ = ["FuncForm", "number_functions"]
+
+_FIRST = 1001  # the vendor's numbers count library functions, too; here all have four digits [fitted]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class FuncForm:
+    """The functions of a network.
+
+    Attributes
+    ----------
+    root : FuncGraph
+    functions : list of FuncGraph
+        The root first; in the order of specialisation after `number_functions`.
+    loops : dict of int to Node
+        The captured loop of a header, by the header's id.
+    unwinds : dict of int to Node
+        The captured gradient of a loop that a call runs, by the call's id.
+    gradients : dict of int to (Node, list of FuncGraph)
+        By the id of a call of a branch's gradient: the call of the branch, and what it may run.
+    closed : set of int
+        Ids of the Partials that hold all that they are to take.
+    joined : set of int
+        Ids of the calls of branches whose results were formal parameters of a function of what follows.
+    """
+
+    root: FuncGraph
+    functions: list[FuncGraph] = field(default_factory=list)
+    loops: dict[int, Node] = field(default_factory=dict)
+    unwinds: dict[int, Node] = field(default_factory=dict)
+    gradients: dict[int, tuple[Node, list[FuncGraph]]] = field(default_factory=dict)
+    closed: set[int] = field(default_factory=set)
+    joined: set[int] = field(default_factory=set)
+
+    def called_by(self, call: Node) -> list[FuncGraph]:
+        """The functions that a call may run."""
+        if id(call) in self.gradients:
+            return self.gradients[id(call)][1]
+        return list(called_by(call))
+
+
+def number_functions(form: FuncForm) -> None:
+    """Give the functions their numbers, before their closures are lifted. [spec vendor 2.6]"""
+    form.functions = specialised(form.root)
+    for number, function in enumerate(form.functions, _FIRST):
+        function.number = number

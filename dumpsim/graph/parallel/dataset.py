@@ -1,0 +1,120 @@
+"""The virtual data set, which the arguments of a network pass, and the marks of its results. [spec parallel 2.4]"""
+
+import numpy as np
+
+from dumpsim.core.abstract import NoneType, TensorType, TupleType
+from dumpsim.core.cutting import Strategy, StrategyError
+from dumpsim.core.tensorlayout import TensorLayout
+from dumpsim.graph.gradient_control import everything
+from dumpsim.graph.graph import Constant, Graph, Node, Value
+from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.inserted import Inserter
+from dumpsim.graph.parallel.lookup import fold_types
+from dumpsim.graph.parallel.settings import Settings
+from dumpsim.graph.replacement import Replacements
+
+__all__ = ["dataset_layout", "dataset_plan", "drop_markers", "insert_dataset"]
+
+_DATASET = "_VirtualDataset"
+
+
+def insert_dataset(graph: Graph, forward: list[Node], settings: Settings) -> Node | None:
+    """Let the arguments pass a virtual data set, as the graph that is printed first shows it.
+
+    Parameters
+    ----------
+    graph : Graph
+    forward : list of Node
+        The nodes of the forward pass; the new ones come first.
+    settings : Settings
+
+    Returns
+    -------
+    Node or None
+        The data set; None where the network has no tensors as arguments.
+    """
+    found = next((node for node in forward if node.op_type == _DATASET), None)
+    if found is not None:
+        return found
+    bundles = [block.output for node in everything(forward) for block in node.blocks]
+    users = [*everything(forward), *(bundle for bundle in bundles if isinstance(bundle, Node))]
+    used = {id(value) for node in users for value in node.operands}
+    arguments = [p for p in graph.parameters if not p.is_weight and isinstance(p.abstract, TensorType)]
+    if not arguments:
+        return None
+    made: list[Node] = []
+    anchor = Node(
+        op_type=_DATASET,
+        operands=[],
+        abstract=NoneType(),
+        text=NodeText(call_scope="Default", block_scope="Default"),
+    )
+    insert = Inserter(settings, made)
+    dataset = insert.node(_DATASET, arguments, anchor, _DATASET, shown={"order_enforce_skip": True})
+    dataset.abstract = TupleType(items=tuple(p.abstract for p in arguments))
+    taken: dict[int, Value] = {}
+    for at, parameter in enumerate(arguments):
+        if id(parameter) in used:
+            item = insert.node("TupleGetItem", [dataset, at], anchor)
+            item.abstract = parameter.abstract
+            taken[id(parameter)] = item
+    for node in users:
+        node.operands = [taken.get(id(value), value) for value in node.operands]
+    graph.trail[:0] = made
+    forward[:0] = made
+    return dataset
+
+
+def dataset_plan(dataset: Node, settings: Settings) -> tuple[tuple[TensorLayout, ...], Strategy]:
+    """The layouts of the arguments, and how often their axes are cut."""
+    layouts, rows = [], []
+    assert isinstance(dataset.abstract, TupleType)
+    for at, kind in enumerate(dataset.abstract.items):
+        assert isinstance(kind, TensorType)
+        cuts = settings.cuts(at, kind.shape)
+        layouts.append(dataset_layout(settings, kind.shape, cuts))
+        rows.append(cuts)
+    return tuple(layouts), tuple(rows)
+
+
+def dataset_layout(settings: Settings, shape: tuple[int, ...], cuts: tuple[int, ...]) -> TensorLayout:
+    """The layout of an argument or result; repeated calculation is on the left here. [spec parallel 2.3]
+
+    Raises
+    ------
+    StrategyError
+        The devices or the shape do not allow these cuts.
+    """
+    used = int(np.prod(cuts, dtype=int))
+    if settings.device_num % used:
+        raise StrategyError(f"the data set cannot be cut into {cuts} by {settings.device_num} devices")
+    matrix = (settings.device_num // used, *cuts)
+    layout = TensorLayout(matrix, tuple(range(len(shape) - 1, -1, -1)), shape)
+    if not layout.fits():
+        raise StrategyError(f"the data set cannot be cut into {cuts}: its shape is {shape}")
+    return layout.squeezed()
+
+
+def drop_markers(graph: Graph) -> None:
+    """Drop what only texts show."""
+    _drop(graph, Replacements())
+
+
+def _drop(graph: Graph, replaced: Replacements) -> None:
+    kept: list[Node] = []
+    for node in graph.trail:
+        node.operands = replaced.operands(node)
+        for block in node.blocks:
+            _drop(block, replaced)
+        first = node.operands[0] if node.operands else None
+        if node.op_type == "TupleGetItem" and isinstance(first, Node) and first.op_type == _DATASET:
+            place = node.operands[1]
+            assert isinstance(place, Constant)
+            replaced.put(node, first.operands[place.value])
+        elif node.op_type == "_VirtualOutput":
+            replaced.put(node, node.operands[0])
+        elif (folded := fold_types(node)) is not None:
+            replaced.put(node, folded)
+        elif node.op_type != _DATASET:
+            kept.append(node)
+    replaced.finish(graph, kept)

@@ -1,0 +1,112 @@
+"""Numbers of the nodes that the stages before the sharding print, which name a node when they print it first.
+
+[spec parallel 1.5] [observed 2.10: stages of some thirty networks]
+"""
+
+from types import MappingProxyType
+
+from dumpsim.graph.compilation import Find, Numbers
+from dumpsim.graph.effects import live_nodes
+from dumpsim.graph.graph import Graph, Node, Parameter, copied, text_of, topological
+from dumpsim.graph.mindspore.gradient_node import GRADIENT
+from dumpsim.graph.parallel.stagetext import NodeNames, stage_document, with_monads
+from dumpsim.graph.sequence import flat_operands
+
+__all__ = ["name_early"]
+
+# fitted to one network, the seed's, with and without TensorDump; the last one to networks that train
+_FITTED = MappingProxyType({"seed": 18, "2.7": 22, "2.10": 23})  # [seed 000] [spec parallel 1.5]
+_BY_TENSORDUMP = 38  # its Python function
+# the first stage has the script's function looked up and called, with a parameter for each argument, in a graph; the
+# second one parses the function
+_BOOTSTRAP, _PARSED = 3, 1
+# the network's graph, the call of the script's function and this function's graph, as types are inferred; both graphs
+# again with monads
+_ROOT, _INFERRED, _WITH_MONADS = 1, 2, 2
+# what tensordump's Python function adds: its own statements, the functions of its checks, which are copied with monads
+_CHECKS, _FUNCTIONS, _COPIES = 6, 24, 9
+
+
+def name_early(graph: Graph, find: Find, names: NodeNames, numbers: Numbers, release: str) -> None:
+    """Name the nodes of a graph as the stages before the sharding do.
+
+    Parameters
+    ----------
+    graph : Graph
+    find : callable
+        The definition of an operator type.
+    names : NodeNames
+        Gets the names.
+    numbers : Numbers
+        Counters of the process.
+    release : str
+    """
+    dumps = sum(node.op_type == "TensorDump" for node in graph.trail)
+    if release != "2.10" or any(node.op_type == GRADIENT for node in graph.trail):
+        numbers.take(_FITTED[release] + bool(dumps) * _BY_TENSORDUMP)
+        stage_document(graph, find, names, graph.name)
+        return
+    arguments = sum(not parameter.is_weight for parameter in graph.parameters)
+    dead = _dead(graph)
+    items = sum(node.op_type == "TupleGetItem" for node in graph.trail)
+    numbers.take(_BOOTSTRAP + arguments + _PARSED + bool(dumps) * _CHECKS + bool(items))
+    later = []
+    for node in graph.trail:
+        if not text_of(node).variable and node.op_type != "MakeTuple":
+            if node is graph.output:
+                names.name(node)
+            else:
+                later.append(node)
+    numbers.take(_ROOT)
+    for node in later:
+        names.name(node)
+    # statements whose values nobody reads are kept by a StopGradient and a Depend, several by a tuple of them; each
+    # item of a tuple is taken by a function
+    numbers.take(items + (0 if not dead else 2 if dead == 1 else 3) + _INFERRED)
+    for node in graph.trail:
+        if not text_of(node).variable:
+            names.name(node)
+    numbers.take(_WITH_MONADS + bool(dumps) * (_FUNCTIONS + _COPIES))
+    if not dumps:
+        _name_reads(graph, find, names, is_bare=bool(dead))
+    stage_document(graph, find, names, graph.name)
+
+
+def _dead(graph: Graph) -> int:
+    """The number of results that nobody reads."""
+    used = {id(value) for node in graph.trail for value in node.operands} | {id(graph.output)}
+    used |= {id(value) for value in flat_operands(graph.output)} if isinstance(graph.output, Node) else set()
+    return sum(id(node) not in used for node in graph.trail)
+
+
+def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) -> None:
+    """Name the Loads of weights: each operator's are followed by an UpdateState, before all of them become one."""
+    shown = copied(graph, {})
+    shown.trail = live_nodes(shown, find)
+    nodes = topological([with_monads(shown, find).output])
+    loads = [node.operands[0] for node in nodes if node.op_type == "Load"]
+    place = {weight.name: at for at, weight in enumerate(loads) if isinstance(weight, Parameter)}
+    seen: set[str] = set()
+    for node in graph.trail:
+        values = flat_operands(node) if node.op_type != "MakeTuple" else ()
+        weights = [value.name for value in values if isinstance(value, Parameter) and value.is_weight]
+        mine = [name for name in dict.fromkeys(weights) if name not in seen]
+        if not mine:
+            continue
+        for name in mine:
+            if name in place:
+                names.give("Load", place[name])
+            else:  # of a statement whose value nobody reads
+                names.take()
+        seen.update(mine)
+        if len(mine) > 1:
+            names.take()  # their MakeTuple
+        if set(place) <= set(mine):  # nothing is joined
+            names.give("UpdateState", 0)
+        else:
+            names.take()
+    variable = text_of(graph.output).variable if isinstance(graph.output, Node) and not is_bare else ""
+    if loads and variable:
+        names.label("Depend", 0, variable)
+    elif loads:
+        names.give("Depend", 0)

@@ -1,0 +1,126 @@
+"""The kernels of a graph, bound to memory: what runs with and without tasks have in common."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dumpsim.device.device import Device
+from dumpsim.device.overflow import narrow, status_bits
+from dumpsim.runtime.binding import Binding
+from dumpsim.runtime.engine.engine import BindingEngine, Bound, Work
+from dumpsim.runtime.plan import GraphPlan
+from dumpsim.runtime.result import finite
+from dumpsim.runtime.slot import Slot
+from dumpsim.runtime.unknown import HostArray
+
+__all__ = ["BoundGraph", "bound_graph"]
+
+_SHARED = 4096  # bytes from which an argument is read where the host has it
+
+
+class BoundGraph:
+    """Bound kernels, and the arrays that they read and write.
+
+    Attributes
+    ----------
+    binding : Binding
+    device : Device
+    kernels : Bound
+    arrays : mapping of int to array
+        The tensors by their numbers.
+    copied : list of (int, array)
+        The arguments that are copied, and where to.
+    """
+
+    def __init__(
+        self, binding: Binding, device: Device, kernels: Bound, arrays: dict[int, Any], direct: dict[int, Any]
+    ) -> None:
+        plan = binding.plan
+        self.binding = binding
+        self.device = device
+        self.kernels = kernels
+        self.arrays = arrays
+        self.copied = [(at, arrays[slot.index]) for at, slot in enumerate(plan.inputs) if slot.index not in direct]
+        self._direct = [(at, direct[slot.index]) for at, slot in enumerate(plan.inputs) if slot.index in direct]
+        self._results = [(arrays[slot.index], slot.dtype.numpy) for slot in plan.results]
+
+    def takes(self, arguments: Sequence[HostArray]) -> bool:
+        """Whether the arguments that are read where the host has them are still there."""
+        return all(arguments[at] is known for at, known in self._direct)
+
+    def results(self) -> list[HostArray]:
+        """Copies of the results."""
+        return [np.array(array, dtype=kind) for array, kind in self._results]
+
+    def status(self, at: int) -> int:
+        """AI Core's status word after a kernel that may have overflowed: 0 if its operands were not finite."""
+        call, device = self.binding.plan.calls[at], self.device
+        head = call.node.members[0].op_type if call.node.members else call.definition.name
+        status = 0
+        for slot in call.outputs:
+            if narrow(self.arrays[slot.index], slot.device_dtype, device.overflow)[1]:
+                status |= status_bits(slot.device_dtype, cube=head in device.chip.cube_ops)
+        if status:
+            self.kernels.restore(at)
+            if not finite([self.arrays[slot.index] for slot in call.arguments if isinstance(slot, Slot)]):
+                return 0
+        return status
+
+
+def bound_graph(
+    binding: Binding,
+    device: Device,
+    engine: BindingEngine,
+    arguments: Sequence[HostArray],
+    again: Sequence[bool],
+    *,
+    moves: bool,
+) -> BoundGraph | None:
+    """Bind the kernels of a plan to memory.
+
+    Parameters
+    ----------
+    binding : Binding
+    device : Device
+    engine : BindingEngine
+    arguments : sequence
+        Of the run.
+    again : sequence of bool
+        Which of them were there in the run before: they are read where the host has them.
+    moves : bool
+        See `BindingEngine.bind`.
+    """
+    plan = binding.plan
+    arrays: dict[int, Any] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    roots: dict[int, int] = {}
+    direct: dict[int, Any] = {}
+    for at, slot in enumerate(plan.inputs):
+        value = arguments[at]
+        if again[at] and value.nbytes >= _SHARED and value.flags.c_contiguous and value.dtype == slot.numpy:
+            direct[slot.index] = value
+    for slot in {slot.index: slot for slot in (*_slots(plan), *plan.inputs)}.values():
+        own = direct.get(slot.root_index)
+        arrays[slot.index] = binding.device_array(slot) if own is None else own.reshape(slot.shape)
+        roots[slot.index] = slot.root_index
+        if slot.root_offset >= 0 and own is None:
+            spans[slot.index] = binding.address(slot), binding.address(slot) + slot.nbytes
+    works = [
+        Work(
+            definition=call.definition,
+            operands=tuple(argument.index for argument in call.arguments if isinstance(argument, Slot)),
+            attrs=call.attrs,
+            outputs=tuple(slot.index for slot in call.outputs),
+        )
+        for call in plan.calls
+    ]
+    results = {slot.root_index for slot in plan.results}
+    kernels = engine.bind(works, arrays, spans, roots, results, moves=moves)
+    return None if kernels is None else BoundGraph(binding, device, kernels, arrays, direct)
+
+
+def _slots(plan: GraphPlan) -> list[Slot]:
+    """The tensors that kernels and the host read and write."""
+    read = [argument for call in plan.calls for argument in call.arguments if isinstance(argument, Slot)]
+    return [*read, *(slot for call in plan.calls for slot in call.outputs), *plan.results]

@@ -1,0 +1,212 @@
+"""Kernels of torch that are bound to memory."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from dumpsim.runtime.engine.engine import Bound, Work
+from dumpsim.runtime.result import flat
+
+__all__ = ["Binder", "array_of", "tensor_of"]
+
+# number types that numpy itself does not have: torch's, the array's, and the whole numbers that carry the bits
+_BITS = (
+    (torch.bfloat16, np.dtype(ml_dtypes.bfloat16), torch.int16, np.int16),
+    (torch.float8_e4m3fn, np.dtype(ml_dtypes.float8_e4m3fn), torch.uint8, np.uint8),
+    (torch.float8_e5m2, np.dtype(ml_dtypes.float8_e5m2), torch.uint8, np.uint8),
+)
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
+    """The tensor on an array's memory.
+
+    Examples
+    --------
+    >>> tensor_of(np.ones(2, ml_dtypes.float8_e5m2)).dtype
+    torch.float8_e5m2
+    """
+    for kind, own, _, bits in _BITS:
+        if array.dtype == own:
+            return torch.from_numpy(array.view(bits)).view(kind)
+    return torch.from_numpy(array)
+
+
+def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
+    """The array on a contiguous tensor's memory.
+
+    Examples
+    --------
+    >>> array_of(torch.ones(2, dtype=torch.bfloat16)).dtype
+    dtype(bfloat16)
+    """
+    for kind, own, bits, _ in _BITS:
+        if tensor.dtype == kind:
+            viewed: np.ndarray[Any, Any] = tensor.view(bits).numpy().view(own)
+            return viewed
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Where the numbers of an output are, other than in the output itself.
+
+    Attributes
+    ----------
+    tensor : torch.Tensor
+    origin : int
+        The tensor whose memory it shows.
+    at : int
+        The first kernel that can read it.
+    """
+
+    tensor: torch.Tensor
+    origin: int
+    at: int
+
+
+class Binder:
+    """Binds the kernels of one graph.
+
+    A kernel with a method ``view`` gives a copy of a view of its first operand, such as a transposition. It does not
+    run where all of its readers can read that view instead: nobody has written over it by then, and the operator
+    computes the same from it. That is how eager torch runs, too. A kernel with a method ``bind`` says which operands
+    it reads from such views.
+
+    Parameters
+    ----------
+    works, arrays, spans, roots, results
+        See `Engine.bind`.
+    tensors : mapping of int to torch.Tensor
+        The arrays as torch sees them.
+    """
+
+    def __init__(
+        self,
+        works: Sequence[Work],
+        arrays: Mapping[int, Any],
+        tensors: Mapping[int, torch.Tensor],
+        spans: Mapping[int, tuple[int, int]],
+        roots: Mapping[int, int],
+        results: Collection[int],
+    ) -> None:
+        self._works = works
+        self._arrays = arrays
+        self._tensors = tensors
+        self._spans = spans
+        self._roots = roots
+        self._needed = set(results)  # tensors that somebody reads from memory
+        self._views: dict[int, _View] = {}
+        self._writes = [
+            (at, *spans[number]) for at, work in enumerate(works) for number in work.outputs if number in spans
+        ]
+
+    def bind(self, *, moves: bool = True) -> Bound:
+        """Bind the kernels; `moves`: see `BindingEngine.bind`."""
+        for at, work in enumerate(self._works if moves else ()):
+            self._find_view(at, work)
+        calls = [self._call(at, work) for at, work in enumerate(self._works)]
+        runs: list[Callable[[], object] | None] = []
+        checks: list[tuple[Callable[[], bool], ...]] = []
+        for work, call in zip(self._works, calls, strict=True):
+            moved = len(work.outputs) == 1 and work.outputs[0] in self._views
+            outs = [self._tensors[number] for number in work.outputs]
+            if moved and self._roots[work.outputs[0]] not in self._needed:
+                runs.append(None)
+            elif len(outs) == 1:
+                runs.append(partial(_store, call, outs[0], outs[0].shape))
+            else:
+                runs.append(partial(_store_all, call, outs))
+            checks.append(() if moved else tuple(filter(None, map(self._check, work.outputs))))
+        return Bound(runs, checks, torch.no_grad, self._restore)
+
+    # ---------------------------------------------------------------- views
+    def _find_view(self, at: int, work: Work) -> None:
+        """Learn where else the numbers of a kernel's output are."""
+        view = getattr(work.definition.kernel, "view", None)
+        if view is None or len(work.outputs) != 1 or any(number in self._spans for number in work.operands[1:]):
+            return
+        source = work.operands[0]
+        before = self._views.get(source)
+        if before is None or not self._is_intact(before, at):
+            before = _View(self._tensors[source], source, at)
+        numbers = [self._tensors[number] for number in work.operands[1:]]
+        self._views[work.outputs[0]] = _View(view(before.tensor, *numbers, **work.attrs), before.origin, before.at)
+
+    def _is_intact(self, view: _View, until: int) -> bool:
+        """Whether no kernel up to and with `until` writes where the numbers are."""
+        span = self._spans.get(view.origin)
+        return span is None or not any(
+            view.at <= at <= until and low < span[1] and span[0] < high for at, low, high in self._writes
+        )
+
+    # ---------------------------------------------------------------- calls
+    def _call(self, at: int, work: Work) -> Callable[[], Any]:
+        """What computes a kernel; notes what it reads from memory."""
+        kernel: Any = work.definition.kernel
+        if len(work.outputs) == 1 and work.outputs[0] in self._views:
+            view = self._views[work.outputs[0]]
+            self._read(view.origin)
+            return lambda: view.tensor
+        operands = [self._tensors[number] for number in work.operands]
+        if not hasattr(kernel, "bind"):
+            for number in work.operands:
+                self._read(number)
+            return partial(kernel, *operands, **work.attrs)
+        found = {k: self._views[number] for k, number in enumerate(work.operands) if number in self._views}
+        views = {k: view.tensor for k, view in found.items() if self._is_intact(view, at)}
+        call: Callable[[], Any]
+        call, read = kernel.bind(operands, views)
+        for k in read:
+            self._read(work.operands[k])
+        return call
+
+    def _read(self, number: int) -> None:
+        self._needed.add(self._roots[number])
+
+    def _restore(self, at: int) -> None:
+        """Store operands of a kernel that were read elsewhere."""
+        for number in self._works[at].operands:
+            view = self._views.get(number)
+            if view is not None and self._roots[number] not in self._needed:
+                self._tensors[number].copy_(view.tensor)
+
+    def _check(self, number: int) -> Callable[[], bool] | None:
+        """What says that all numbers of an output are finite; None where its type has only finite numbers."""
+        tensor, array = self._tensors[number], self._arrays[number]
+        if not array.size:
+            return None
+        if tensor.dtype == torch.float32:
+            return partial(_is_small, array.reshape(-1))
+        return partial(_is_finite, tensor) if tensor.dtype in _HALVES else None
+
+
+def _store(call: Callable[[], Any], out: torch.Tensor, shape: torch.Size) -> None:
+    """Compute one output."""
+    made = call()
+    if type(made) is not torch.Tensor:
+        (made,) = flat(made)
+    out.copy_(made if made.shape == shape else made.reshape(shape))
+
+
+def _store_all(call: Callable[[], Any], outs: Sequence[torch.Tensor]) -> None:
+    """Compute several outputs."""
+    for out, made in zip(outs, flat(call()), strict=True):
+        out.copy_(made if made.shape == out.shape else made.reshape(out.shape))
+
+
+def _is_small(numbers: Any) -> bool:
+    """Whether a sum of squares is finite, and so all of its terms: the fastest look at many numbers."""
+    return isfinite(numbers.dot(numbers))
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Whether a sum is finite, and so all of its terms."""
+    return isfinite(tensor.sum().item())

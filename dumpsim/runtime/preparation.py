@@ -1,0 +1,145 @@
+"""Which graphs have their kernels bound to memory, and when."""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from dumpsim.device.chip import OverflowMode
+from dumpsim.device.device import Device
+from dumpsim.graph.conversion import TRANS_DATA
+from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime.binding import Binding
+from dumpsim.runtime.boundgraph import BoundGraph, bound_graph
+from dumpsim.runtime.engine.engine import BindingEngine, Engine
+from dumpsim.runtime.observe import Observers
+from dumpsim.runtime.plan import Call, GraphPlan
+from dumpsim.runtime.prepared import Prepared, is_scheduled
+from dumpsim.runtime.slot import Slot
+from dumpsim.runtime.unknown import HostArray
+from dumpsim.runtime.watched import Watched
+
+__all__ = ["Preparation"]
+
+_RUNS = 2  # runs with tasks before a graph is prepared: many graphs run once
+
+
+class Preparation:
+    """Prepares a kernel graph, once it has run a few times.
+
+    Parameters
+    ----------
+    device : Device
+    engine : Engine
+    """
+
+    def __init__(self, device: Device, engine: Engine) -> None:
+        self._device = device
+        self._engine = engine if isinstance(engine, BindingEngine) else None
+        self._seen: weakref.WeakKeyDictionary[Binding, _Seen] = weakref.WeakKeyDictionary()
+
+    def of(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
+        """The prepared graph for a run with these arguments that nobody watches; None where it has to run tasks."""
+        seen = self._look(binding)
+        if seen is None:
+            return None
+        if seen.prepared is None or not seen.prepared.graph.takes(arguments):
+            seen.prepared = None
+            graph = self._bind(seen, binding, arguments, moves=True)
+            seen.prepared = None if graph is None else Prepared(graph)
+        return seen.prepared
+
+    def watched(self, binding: Binding, arguments: Sequence[HostArray], observers: Observers) -> Watched | None:
+        """The same for a run that is watched: its tasks do what they did before, with other bytes."""
+        seen = self._look(binding) if binding.keeps_views else None
+        if seen is None:
+            return None
+        if seen.watched is None or not seen.watched.graph.takes(arguments):
+            seen.watched = None
+            graph = self._bind(seen, binding, arguments, moves=False)
+            seen.watched = None if graph is None else Watched(graph, observers)
+        watched = seen.watched
+        return watched if watched is not None and watched.begin() else None
+
+    def _look(self, binding: Binding) -> "_Seen | None":
+        """What is known of a plan, None where it has to run as it does for the first time."""
+        device = self._device
+        workspace = binding.workspace
+        if (
+            self._engine is None
+            or device.busy
+            or device.errors
+            or device.stopped is not None
+            or device.trace is not None
+            or device.races is not None
+            or device.memory.ranges
+            or (workspace is not None and workspace.fresh)
+            or any(stream.tail_ns > device.clock.now_ns for stream in device.streams)
+        ):
+            return None
+        seen = self._seen.get(binding)
+        if seen is None:
+            seen = self._seen[binding] = _Seen(_is_plain(binding.plan, device))
+        if not seen.plain:
+            return None
+        if seen.place != binding.place:
+            seen.prepared = seen.watched = None
+            seen.place = binding.place
+        return seen
+
+    def _bind(
+        self, seen: "_Seen", binding: Binding, arguments: Sequence[HostArray], *, moves: bool
+    ) -> BoundGraph | None:
+        """Bind the kernels, once the graph has run a few times."""
+        again = seen.again(arguments)
+        if seen.runs < _RUNS:
+            return None
+        assert self._engine is not None
+        graph = bound_graph(binding, self._device, self._engine, arguments, again, moves=moves)
+        seen.plain = graph is not None
+        return graph
+
+
+class _Seen:
+    """What is known of a plan: how often it ran, and with which arguments."""
+
+    def __init__(self, plain: bool) -> None:
+        self.plain = plain
+        self.runs = 0
+        self.place: tuple[int, int] = 0, 0
+        self.prepared: Prepared | None = None
+        self.watched: Watched | None = None
+        self._arguments: list[weakref.ref[Any]] = []
+
+    def again(self, arguments: Sequence[HostArray]) -> list[bool]:
+        """Which arguments are the very arrays of the run before; counts a run."""
+        before = [one() for one in self._arguments] or [None] * len(arguments)
+        self._arguments = [weakref.ref(one) for one in arguments]
+        self.runs += 1
+        return [one is other for one, other in zip(arguments, before, strict=True)]
+
+
+def _is_plain(plan: GraphPlan, device: Device) -> bool:
+    """Whether nothing but the values of its arguments differs between the runs of a plan."""
+    if not plan.kernel_graph.model_id or device.overflow is OverflowMode.SATURATION or plan.weights:
+        return False
+    if not is_scheduled(plan):
+        return False
+    return all(_is_plain_call(call, device.chip.target) for call in plan.calls) and all(
+        slot.viewable and not slot.settles and not slot.scalar for slot in (*plan.planned, *plan.results)
+    )
+
+
+def _is_plain_call(call: Call, target: str) -> bool:
+    """Whether a kernel computes its outputs from tensors, and does nothing else."""
+    definition: OpDef = call.definition
+    return (
+        not definition.device
+        and not definition.random
+        and not definition.updates
+        and not definition.unwritten.get(target)
+        and definition.bounds is None
+        and definition is not TRANS_DATA
+        and call.engine != "hccl"
+        and all(call.stored)
+        and all(isinstance(argument, Slot) and argument.viewable for argument in call.arguments)
+    )

@@ -1,0 +1,106 @@
+"""Kernel graphs whose kernels are bound to memory once, for runs that nobody watches.
+
+The task of a kernel finds its operands, asks listeners and the fault plan, and stores what the engine computed. Where
+nobody listens and nothing is to fail, all but the computation has the same outcome in every run. So such a run goes
+through a list of bound kernels instead, and the virtual clock is charged for all tasks at once. Results, the clock and
+the overflow flag are those of a run with tasks.
+"""
+
+from collections.abc import Callable, Sequence
+
+from dumpsim.device.device import COMPUTE_STREAM
+from dumpsim.graph.program import Launch
+from dumpsim.runtime.boundgraph import BoundGraph
+from dumpsim.runtime.plan import GraphPlan
+from dumpsim.runtime.unknown import HostArray
+
+__all__ = ["Prepared", "is_scheduled"]
+
+_HOST = -1  # the host among streams
+
+
+def is_scheduled(plan: GraphPlan) -> bool:
+    """Whether it is known when each task of a plan runs, before the first one does."""
+    return _schedule(plan, 0) is not None
+
+
+def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int] | None:
+    """When streams that are idle at 0 have run a plan; None where kernels wait for what is launched after them.
+
+    The host launches a task every `host_ns`. A task starts when it is launched, the one before it on its stream has
+    ended, and the event that it waits for is recorded.
+    """
+    costs = {id(call.node): call.cost_ns for call in plan.calls}
+    launches = plan.kernel_graph.launches or [Launch(stream=COMPUTE_STREAM, node=call.node) for call in plan.calls]
+    ends: dict[int, int] = {}
+    events: dict[int, int] = {}
+    launched = 0
+    for launch in launches:
+        if launch.record is None and launch.wait is None and id(launch.node) not in costs:
+            continue
+        launched += host_ns
+        start = max(launched, ends.get(launch.stream, 0))
+        if launch.wait is not None:
+            if launch.wait not in events:
+                return None
+            start = max(start, events[launch.wait])
+        elif launch.record is not None:
+            events[launch.record] = start
+        else:
+            start += costs[id(launch.node)]
+        ends[launch.stream] = start
+    ends[_HOST] = launched
+    return ends
+
+
+class Prepared:
+    """A kernel graph that is bound to memory.
+
+    Parameters
+    ----------
+    graph : BoundGraph
+    """
+
+    def __init__(self, graph: BoundGraph) -> None:
+        device, plan, kernels = graph.device, graph.binding.plan, graph.kernels
+        self.graph = graph
+        looked = device.overflow is not None
+        self._steps: list[tuple[Callable[[], object], tuple[Callable[[], bool], ...], int]] = [
+            (run, finite if looked else (), at)
+            for at, (run, finite) in enumerate(zip(kernels.runs, kernels.finite, strict=True))
+            if run is not None
+        ]
+        prices = device.chip.prices
+        self._upload_ns = sum(prices.copy_duration_ns(slot.nbytes) for slot in plan.inputs)
+        self._download_ns = sum(prices.copy_duration_ns(slot.nbytes) for slot in plan.results)
+        self._ends = _schedule(plan, prices.host_ns) or {}
+        self._launch_ns = self._ends.pop(_HOST, 0)
+        self._begin_ns = 0
+
+    def launch(self, arguments: Sequence[HostArray]) -> None:
+        """Take the arguments, and charge the host for launching the kernels."""
+        for at, target in self.graph.copied:
+            target[...] = arguments[at]
+        clock = self.graph.device.clock
+        clock.advance(self._upload_ns)
+        self._begin_ns = clock.now_ns
+        clock.advance(self._launch_ns)
+
+    def collect(self) -> list[HostArray]:
+        """Run the kernels; returns copies of the results."""
+        device, clock = self.graph.device, self.graph.device.clock
+        with self.graph.kernels.guard():
+            for run, checks, at in self._steps:
+                run()
+                for is_finite in checks:
+                    if not is_finite():
+                        if self.graph.status(at):
+                            device.status.set()
+                        break
+        begin = self._begin_ns
+        clock.advance(max(0, begin + max(self._ends.values(), default=0) - clock.now_ns))
+        for number, end in self._ends.items():
+            device.stream(number).tail_ns = min(begin + end, clock.now_ns)  # a wall clock does not jump
+        device.synchronize([])
+        clock.advance(self._download_ns)
+        return self.graph.results()

@@ -1,0 +1,47 @@
+"""Small decisions of the comparison: sizes without zeros, ratios of nothing, lines of a cell, equal halves."""
+
+import math
+
+import numpy as np
+
+from dumpsim.analysis.apicompare.table import _wrapped
+from dumpsim.analysis.apicompare.vendormapping import _recursion
+from dumpsim.analysis.spread import missing
+from dumpsim.analysis.verdict import _ratio, _squares, _typical
+
+
+def test_a_typical_size_leaves_out_zeros_and_what_is_no_number():
+    assert _typical(np.float32([0, 0, 0, 0, 4, -6, np.inf, np.nan])) == 5
+    assert _typical(np.int8([0, 3, 0, -7, 5])) == 5
+    assert _typical(np.zeros(4, np.float32)) == _typical(np.float32([np.nan])) == 1
+
+
+def test_a_ratio_of_roots():
+    assert _ratio(1.0, 4.0) == 0.5
+    assert _ratio(0.25, 0.0) == math.inf
+    assert _ratio(0.0, 0.0) == 0
+    a, b = np.float64([1, 2, np.nan, -1e9]), np.float64([0, 4, 1, -1e9])
+    assert _squares(a, b, 100.0) == (1 + 4, 16 + 1)
+    assert _squares(np.uint8([1, 250]), np.uint8([3, 255]), math.inf) == (4 + 25, 9 + 255**2)
+
+
+def test_a_cell_is_broken_only_where_it_is_too_wide():
+    assert _wrapped("a\tb", 3) == ["a\tb"]
+    assert _wrapped("ab cd", 4) == ["ab", "cd"]
+    assert _wrapped("ab cd", None) == ["ab cd"]
+    assert _wrapped("a\n\nb", 9) == ["a", "", "b"]
+    assert _wrapped("ab cd\n\nef", 4) == ["ab", "cd", "", "ef"]
+
+
+def test_missing_paths(tmp_path):
+    (tmp_path / "here").touch()
+    paths = [str(tmp_path / name) for name in ("here", "there")]
+    assert missing(paths) == paths[1:]
+
+
+def test_equal_sequences_of_calls_are_paired_one_by_one():
+    keys = [("nn_a", (), ()), ("nn_b", (), ()), ("nn_a", (), ())]
+    assert sorted(_recursion(keys, keys)) == [(0, 0), (1, 1), (2, 2)]
+    longer = [*keys, ("tensor_c", (), ())]
+    assert sorted(_recursion(keys, longer)) == [(0, 0), (1, 1), (2, 2)]
+    assert _recursion(keys, []) == []

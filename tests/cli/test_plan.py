@@ -1,0 +1,246 @@
+"""`dumpsim plan`: the numbers of a dump that is not written are those of the dump."""
+
+import json
+import textwrap
+
+import dumprun
+import pytest
+
+from dumpsim.analysis.projection import OTHER, chosen_steps, project
+
+RANKS = """
+    import numpy as np
+    from mindspore import Tensor, communication, context, nn
+
+    communication.init()
+    context.set_context(mode=context.GRAPH_MODE, jit_level="O0")
+    context.set_auto_parallel_context(parallel_mode="data_parallel")  # a mean's text depends on the ranks
+    net = nn.WithLossCell(nn.Dense(4, 2), nn.MSELoss())
+    step = nn.TrainOneStepCell(net, nn.SGD(net.trainable_params(), 0.1))
+    for _ in range(2):
+        step(Tensor(np.ones((8, 4), np.float32)), Tensor(np.ones((8, 2), np.float32)))
+"""
+O2 = 'jit_level="O0"', 'jit_level="O2"'
+
+
+def planned(folder, *options, script=dumprun.NET, arguments=(), code=0, **changes):
+    """The plan of a config, as JSON."""
+    config = folder / "plan.json"
+    config.write_text(json.dumps(dumprun.config(folder / "planned", **changes)))
+    (folder / "script.py").write_text(textwrap.dedent(script))
+    found = dumprun.cli(folder, "plan", "--json", "--config", "plan.json", *options, "script.py", *arguments, code=code)
+    assert not (folder / "planned").exists()
+    assert sorted(path.name for path in folder.iterdir() if "plan" in path.name) == ["plan.json"]
+    return json.loads(found.out)
+
+
+def size(root):
+    """Files and bytes below a directory; the copy of the config states its path."""
+    found = [path for path in root.rglob("*") if path.is_file() and path.name != "data_dump.json"]
+    return len(found), sum(path.stat().st_size for path in found)
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("device", "changes"),
+    [
+        ("ascend", {"saved_data": "full", "iteration": "0|2"}),
+        slow("ascend", {"saved_data": "statistic", "iteration": "1-2", "statistic_category": ["max", "md5", "l2norm"]}),
+        slow("gpu", {"saved_data": "full", "save_kernel_args": True, "iteration": "all"}),
+        slow("cpu", {"support_device": [], "iteration": "2", "input_output": 2}),
+        slow("ascend", {"dump_mode": 1, "kernels": ["MatMul"], "iteration": "all"}),
+        slow("ascend", {"saved_data": "tensor", "sample_mode": 1, "sample_num": 7, "iteration": "all"}),
+        slow("ascend", {"op_debug_mode": 3, "iteration": "all"}),
+    ],
+)
+def test_a_plan_has_the_files_and_bytes_of_the_dump(tmp_path, device, changes):
+    plan = planned(tmp_path, "--device", device, "--measure", "3", **changes)
+    run = dumprun.dump(tmp_path, name="really", options=("--device", device), **changes)
+    copy = run.rank / ".dump_metadata/data_dump.json"
+    own = (1, len((tmp_path / "plan.json").read_bytes())) if copy.exists() else (0, 0)
+    expected = size(run.root)
+    assert (plan["exact"]["files"] - own[0], plan["exact"]["bytes"] - own[1]) == expected
+    assert (plan["total"]["files"] - own[0], plan["total"]["bytes"] - own[1]) == expected
+    assert plan["exact"]["captured"] + sum(plan["exact"]["skipped"].values()) == plan["exact"]["asked"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"file_format": "bin", "iteration": "all"},
+        {"file_format": "npy", "iteration": "0|2"},
+        {"file_format": "npy", "saved_data": "statistic", "iteration": "all"},
+    ],
+)
+def test_a_plan_of_whole_graphs_has_the_bytes_of_the_dump(tmp_path, changes):
+    script = dumprun.NET.replace(*O2)
+    plan = planned(tmp_path, "--measure", "3", script=script, **changes)
+    run = dumprun.dump(tmp_path, script, name="really_", **changes)  # a path as long
+    assert (plan["exact"]["files"], plan["exact"]["bytes"]) == size(run.root)
+    assert (plan["total"]["files"], plan["total"]["bytes"]) == size(run.root)
+
+
+@pytest.mark.slow
+def test_steps_that_did_not_run_are_projected(tmp_path):
+    changes = {"saved_data": "tensor", "iteration": "0-1|8-10"}
+    plan = planned(tmp_path, "--device", "gpu", "--steps", "12", arguments=["12"], **changes)
+    assert plan["measured_steps"] == [0, 1]
+    run = dumprun.dump(tmp_path, name="really", options=("--device", "gpu"), arguments=["12"], **changes)
+    files, total = size(run.root)
+    assert (plan["total"]["files"], plan["total"]["bytes"]) == (
+        files + 1,
+        total + len((tmp_path / "plan.json").read_bytes()),
+    )
+    assert plan["steps"] == 5
+    assert any("like the last one" in note for note in plan["notes"])
+
+
+@pytest.mark.slow
+def test_smaller_configs_are_counted_in_the_same_run(tmp_path):
+    plan = planned(tmp_path, "--measure", "1", saved_data="full")
+    found = {one["change"]: one["bytes"] for one in plan["smaller"]}
+    copy = len((tmp_path / "plan.json").read_bytes())
+    assert list(found.values()) == sorted(found.values())
+    statistic = dumprun.dump(tmp_path, name="statistic", saved_data="statistic")
+    assert found['saved_data: "statistic"'] == size(statistic.root)[1] + copy + len("statistic") - len("full")
+    outputs = dumprun.dump(tmp_path, name="outputs", saved_data="full", input_output=2)
+    assert found["input_output: 2 (outputs only)"] == size(outputs.root)[1] + copy
+
+
+def test_what_a_device_refuses_is_no_advice(tmp_path):
+    plan = planned(tmp_path, "--device", "cpu", support_device=[])
+    assert not any("saved_data" in one["change"] for one in plan["smaller"])
+
+
+def test_types_add_up_and_skipped_tensors_have_a_reason(tmp_path):
+    script = dumprun.NET.replace("+ self.shift", ".sum(axis=1)")
+    plan = planned(tmp_path, script=script, saved_data="full", iteration="all")
+    assert {"Conv2D", "MatMul", "ReLU", OTHER} <= set(plan["types"])
+    assert sum(one["bytes"] for one in plan["types"].values()) == plan["rank"]["bytes"]
+    assert sum(one["files"] for one in plan["types"].values()) == plan["rank"]["files"]
+    assert "the operand lives on the host" in plan["skipped_in_measured_steps"]
+
+
+@pytest.mark.slow
+def test_ranks_that_did_not_run_are_like_those_that_did(tmp_path):
+    changes = {"support_device": [0, 1, 2], "iteration": "all", "saved_data": "tensor"}
+    plan = planned(tmp_path, "--run-ranks", "2", "--ranks", "4", script=RANKS, **changes)
+    assert (plan["measured_ranks"], plan["dumping_ranks"]) == (2, 3)
+    path = tmp_path / "really.json"
+    path.write_text(json.dumps(dumprun.config(tmp_path / "really_", **changes)))
+    dumprun.cli(tmp_path, "run", "--quiet", "--ranks", "4", "--config", "really.json", "script.py")
+    files, total = size(tmp_path / "really_")
+    copy = len((tmp_path / "plan.json").read_bytes())
+    assert (plan["total"]["files"], plan["total"]["bytes"]) == (files + 3, total + 3 * copy)
+
+
+def test_the_null_engine_plans_in_less_memory_than_the_tensors_have(tmp_path):
+    script = """
+        import resource
+        import sys
+
+        import mindspore as ms
+        from mindspore import nn, ops
+
+        ms.set_context(mode=ms.GRAPH_MODE, jit_level="O0")
+
+        class Net(nn.Cell):
+            def construct(self, x):
+                return ops.matmul(x, x) + 1
+
+        Net()(ms.ops.zeros((8192, 8192), ms.float32))
+        with open("peak.txt", "w") as file:
+            print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=file)
+    """
+    plan = planned(tmp_path, "--engine", "null", script=script, saved_data="tensor")
+    size = 8192 * 8192 * 4
+    assert plan["types"]["MatMul"]["bytes"] == 3 * (size + 128) + 2 * (1 + 128)  # and two truth values
+    assert plan["total"]["bytes"] > 5 * size
+    assert int((tmp_path / "peak.txt").read_text()) * 1024 < 2 * size
+
+
+def test_a_dump_can_be_planned_from(tmp_path):
+    dumprun.dump(tmp_path, name="small", saved_data="full", iteration="all")
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("/big", saved_data="tensor", input_output=2)))
+    found = dumprun.cli(tmp_path, "plan", "--json", "--config", "plan.json", "--dump", "small", "--steps", "1")
+    plan = json.loads(found.out)
+    run = dumprun.dump(tmp_path, name="really", saved_data="tensor", input_output=2)
+    tensors = [path.stat().st_size for path in run.files() if path.suffix == ".npy"]
+    own = plan["types"].pop(OTHER)
+    assert (sum(one["files"] for one in plan["types"].values())) == len(tensors)
+    assert (sum(one["bytes"] for one in plan["types"].values())) == sum(tensors)
+    assert own["files"] > 0
+
+
+@pytest.mark.slow
+def test_sizes_follow_from_rows_where_there_are_no_tensors(tmp_path):
+    dumprun.dump(tmp_path, name="small", saved_data="statistic")
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("/big", saved_data="tensor")))
+    found = dumprun.cli(tmp_path, "plan", "--json", "--config", "plan.json", "--dump", "small")
+    types = json.loads(found.out)["types"]
+    run = dumprun.dump(tmp_path, name="really", saved_data="tensor")
+    sizes = {}
+    for path in run.files():
+        if path.suffix == ".npy" and "constants" not in path.parts:
+            kind = path.name.split(".")[0]
+            sizes[kind] = sizes.get(kind, 0) + path.stat().st_size
+    assert {kind: one["bytes"] for kind, one in types.items() if kind != OTHER} == sizes
+
+
+def test_the_report_for_people(tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("", saved_data="full", iteration="all")))
+    (tmp_path / "script.py").write_text(textwrap.dedent(dumprun.NET))
+    found = dumprun.cli(
+        tmp_path, "plan", "--config", "plan.json", "--steps", "1000", "--ranks", "16", "--rate", "200", "script.py"
+    )
+    assert found.out.startswith("plan.json (seed/ascend_o0, 910B), counted in 2 steps on 1 rank of script.py")
+    assert "in all: 2 ranks" in found.out  # device 0 of two servers
+    assert "(of 16, by support_device)" in found.out
+    assert "at 200 MB/s" in found.out
+    assert 'saved_data: "statistic"' in found.out
+    assert "shape" not in found.out  # what the script prints goes to stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "give either a SCRIPT"),
+        (["--dump", "x", "script.py"], "give either a SCRIPT"),
+        (["missing.py"], "there is no script 'missing.py'"),
+        (["--dump", "x"], "--dump needs --config"),
+        (["--rate", "0", "script.py"], "a rate is a number"),
+    ],
+)
+def test_wrong_words_are_refused(tmp_path, arguments, text):
+    (tmp_path / "script.py").write_text("")
+    found = dumprun.cli(tmp_path, "plan", *arguments, code=2)
+    assert text in found.err
+
+
+def test_a_script_without_a_dump_is_told(tmp_path):
+    (tmp_path / "script.py").write_text("print('nothing')")
+    assert "the script set no dump" in dumprun.cli(tmp_path, "plan", "script.py", code=1).err
+
+
+def test_a_config_that_is_refused_ends_the_plan(tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("relative")))
+    (tmp_path / "script.py").write_text(textwrap.dedent(dumprun.NET))
+    found = dumprun.cli(tmp_path, "plan", "--config", "plan.json", "script.py", code=1)
+    assert "Dump path only support absolute path" in found.err
+
+
+def test_steps_are_chosen_among_those_of_the_run():
+    assert chosen_steps({"every": True}, 3) == [(0, 2)]
+    assert chosen_steps({"every": False, "ranges": [(3, 1), (4, 9), (10, 11), (20, 30)]}, 11) == [(4, 10)]
+
+
+def test_a_step_that_wrote_nothing_is_not_projected():
+    """Step 1 ran, and an overflow dump found nothing in it."""
+    step = {"Add": {"files": 1, "bytes": 10}}
+    account = {"iteration": {"every": True, "ranges": []}, "measured": [0, 1], "counts": {"": {"steps": [[0, step]]}}}
+    assert project(account).bytes == 10
+    assert project(account, steps=5).bytes == 40

@@ -1,0 +1,189 @@
+"""Which graphs a process makes: graph breaks, several models, new shapes, attention in one operator."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+from torch.nn import functional  # noqa: E402
+
+import dumpsim  # noqa: E402
+from dumpsim.core.settings import RunSettings  # noqa: E402
+from dumpsim.frontends.acl.dump import finalize_dump  # noqa: E402
+from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._state import state  # noqa: E402
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
+from dumpsim.runtime.session import Session  # noqa: E402
+from dumpsim.world.context import RankContext, current, use  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def rank(tmp_path, monkeypatch):
+    """A fresh process; gives what makes its back end."""
+    monkeypatch.chdir(tmp_path)
+    torch._dynamo.reset()
+    with use(context := RankContext.from_environment()):
+
+        def backend(*, dump=False, **overrides):
+            Session.use(Session(RunSettings(quiet=True, manifest=None, overrides=overrides), environment={}))
+            config = CompilerConfig()
+            config.dump_config.enable_dump = dump
+            return get_npu_backend(compiler_config=config)
+
+        yield backend
+        finalize_dump()
+        context.close()
+
+
+def graphs():
+    """Types of the operators of each graph, as GE is given them."""
+    others = ("Data", "Const", "NetOutput")
+    return {graph.name: [node.type for node in graph.nodes if node.type not in others] for graph in state().graphs}
+
+
+def test_each_piece_between_graph_breaks_is_a_graph(rank, tmp_path):
+    def function(x):
+        y = x.exp()
+        torch._dynamo.graph_break()
+        if y.sum() > 0:  # depends on values: another break
+            y = y + 1
+        return y * 2
+
+    x = torch.randn(3, 3)
+    with torch.no_grad():
+        compiled = torch.compile(function, backend=rank(dump=True))
+        for _ in range(2):
+            assert torch.equal(compiled(x), function(x))
+    assert [name for name, _ in graphs().items()] == ["graph_1", "graph_2", "graph_3"]
+    assert [types[0] for types in graphs().values()] == ["Exp", "Cast", "Add"]
+    finalize_dump()
+    found = {entry.op_name: entry.array() for entry in dumpsim.open(tmp_path / "worldsize1_global_rank0")}
+    torch.testing.assert_close(torch.from_numpy(found["Exp"]), x.exp(), rtol=0, atol=0)
+    names = {path.parent.parent.parent.name for path in tmp_path.rglob("*.*.*.*.*") if path.is_file()}
+    assert names == {"graph_1", "graph_2", "graph_3"}
+
+
+def test_sizes_that_values_decide_are_breaks(rank):
+    def function(x):
+        return x[x > 0].exp() * x.sum().item()
+
+    with torch.no_grad():
+        compiled = torch.compile(function, backend=rank())
+        for _ in range(3):
+            x = torch.randn(5, 3)
+            assert torch.equal(compiled(x), function(x))
+    assert not {kind for types in graphs().values() for kind in types} & {"NonZero", "MaskedSelect", "IndexByTensor"}
+
+
+def test_a_model_that_breaks_everywhere_runs_and_the_missing_dump_is_said(rank, capsys):
+    def function(x):
+        for _ in range(3):
+            x = x + 1
+            torch._dynamo.graph_break()
+        return x
+
+    x = torch.ones(2)
+    with torch.no_grad():
+        compiled = torch.compile(function, backend=rank(dump=True))
+        assert torch.equal(compiled(x), x + 3)
+    assert not graphs()
+    current().close()
+    assert "torch.compile has captured no graph" in capsys.readouterr().err
+
+
+def test_a_dump_that_has_graphs_is_not_called_missing(rank, capsys):
+    with torch.no_grad():
+        torch.compile(lambda x: x + 1, backend=rank(dump=True))(torch.ones(2))
+    finalize_dump()
+    current().close()
+    assert "captured no graph" not in capsys.readouterr().err
+
+
+def test_models_of_a_process_share_numbers_and_device(rank, tmp_path):
+    backend = rank(dump=True)
+    one, two = torch.nn.Linear(3, 4).eval(), torch.nn.Conv1d(2, 3, 2).eval()
+    x, y = torch.randn(2, 3), torch.randn(1, 2, 5)
+    with torch.no_grad():
+        first, second = torch.compile(one, backend=backend), torch.compile(two, backend=backend)
+        for _ in range(3):
+            assert torch.equal(first(x), one(x))
+            assert torch.equal(second(y), two(y))
+    assert list(graphs()) == ["graph_1", "graph_2"]
+    finalize_dump()
+    folders = {path.parent for path in tmp_path.rglob("*.*.*.*.*") if path.is_file()}
+    assert sorted("/".join(path.parts[-3:]) for path in folders) == [
+        f"graph_{model}/{model}/{run}" for model in (1, 2) for run in (0, 1, 2)
+    ]
+
+
+def test_new_shapes_are_compiled_static_then_symbolic(rank):
+    def function(x):
+        return (x @ x.t()).reshape(-1).softmax(0)
+
+    with torch.no_grad():
+        compiled = torch.compile(function, backend=rank())
+        for rows in (2, 3, 4, 9, 3):
+            x = torch.randn(rows, 7)  # another extent than the rows ever have
+            assert torch.equal(compiled(x), function(x))
+    made = state().graphs
+    assert [graph.name for graph in made] == ["graph_1", "graph_2"]
+    shapes = [[node.outputs[0].shape for node in graph.of_type("Data")] for graph in made]
+    assert shapes[0] == [(2, 7)]
+    assert any(isinstance(one, torch.SymInt) for shape in shapes[1] for one in shape)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("grad", [False, True])
+def test_attention_stays_one_operator_on_request(causal, grad, rank):
+    torch.manual_seed(0)
+    shape = 2, 4, 8, 16
+    ours = [torch.randn(shape, requires_grad=grad) for _ in range(3)]
+    theirs = [one.detach().clone().requires_grad_(grad) for one in ours]
+
+    def function(q, k, v):
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    result = torch.compile(function, backend=rank(attention="fused"))(*ours)
+    want = function(*theirs)
+    assert torch.equal(result, want)
+    assert next(iter(graphs().values()))[0] == "FlashAttentionScore"
+    assert not {"BatchMatMul", "SoftmaxV2"} & {kind for types in graphs().values() for kind in types}
+    if grad:
+        result.square().sum().backward()
+        want.square().sum().backward()
+        assert all(torch.equal(one.grad, other.grad) for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted", "kind"),
+    [
+        ((2, 3, 4), (4, 5), (True, True), "BatchMatMul"),
+        ((4, 5), (5, 3), (False, True), "MatMul"),
+        ((2, 1, 3, 4), (5, 4, 2), (True, False), "BatchMatMul"),
+        ((4,), (4, 3), (True, True), "MatMul"),
+    ],
+)
+def test_products_stay_whole_in_training(left, right, wanted, kind, rank):
+    ours = [torch.randn(shape, requires_grad=one) for shape, one in zip((left, right), wanted, strict=True)]
+    theirs = [one.detach().clone().requires_grad_(one.requires_grad) for one in ours]
+    made = torch.compile(torch.matmul, backend=rank())(*ours)
+    want = torch.matmul(*theirs)
+    assert torch.equal(made, want)
+    made.square().sum().backward()
+    want.square().sum().backward()
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.grad is other.grad is None or torch.equal(one.grad, other.grad)
+    forward, backward = graphs().values()
+    assert forward == [kind]
+    inner = "BatchMatMul" if len(left) > 2 < len(right) else "MatMul"
+    assert backward.count(inner) == sum(wanted)
+
+
+def test_attention_is_taken_apart_by_default(rank):
+    q = torch.randn(1, 2, 4, 8)
+    with torch.no_grad():
+        torch.compile(lambda q: functional.scaled_dot_product_attention(q, q, q), backend=rank())(q)
+    (types,) = graphs().values()
+    assert "FlashAttentionScore" not in types
+    assert types.count("BatchMatMul") == 2

@@ -1,0 +1,342 @@
+"""Which tests execute which lines: recorded once with ``coverage``, read by ``tests/mutate.py``.
+
+``python tests/mutate.py --record FILE [PYTEST ARGUMENT ...]`` runs the tests with this module as a plugin of pytest and
+adds what they executed to FILE: the tests with their seconds, the lines of each, and the sources as they were. Programs
+that a test starts are recorded too, where they inherit its environment. ``LineMap`` reads such a file; sources that
+have changed since are matched line by line.
+"""
+
+import ast
+import contextlib
+import difflib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+_FILE = "DUMPSIM_LINEMAP_FILE"  # where a process of the recording writes, without the suffix
+_CHOICE = "DUMPSIM_LINEMAP_TESTS"  # a list of tests: run these, in this order
+_TEST = "DUMPSIM_LINEMAP_TEST"  # the test that runs, for the programs that it starts
+_FIXTURE = "fixture "
+_START = f"""
+import os
+if "{_TEST}" in os.environ:
+    import coverage
+    coverage.process_startup()
+"""
+_SETTINGS = """
+[run]
+source = {source}
+data_file = {data}
+parallel = true
+context = ${{{test}-}}
+concurrency = thread,greenlet
+patch = _exit
+disable_warnings = module-not-imported,no-data-collected,trace-changed,already-imported,module-not-measured
+"""
+
+
+# -- recording ---------------------------------------------------------------------------------------------------------
+
+
+def record(root: Path, file: Path, arguments: Sequence[str]) -> int:
+    """Run tests in a checkout of its own, and add what they executed to a file; return pytest's exit code."""
+    try:
+        import coverage
+    except ImportError:
+        print("mutate.py --record: needs the package coverage (pip install coverage)", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="linemap-") as name:
+        folder = Path(name)
+        settings = folder / "coveragerc"
+        settings.write_text(_SETTINGS.format(source=root / "dumpsim", data=folder / "lines", test=_TEST))
+        (root / "sitecustomize.py").write_text(_START)  # programs of the tests find the checkout by PYTHONPATH
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "DUMPSIM"))}
+        environment |= {"PYTHONPATH": str(root), "COVERAGE_PROCESS_START": str(settings), _FILE: str(folder / "tests")}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.linemap", *arguments]
+        code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
+        everything = coverage.CoverageData(basename=str(folder / "all"))
+        for path in folder.glob("lines.*"):
+            part = coverage.CoverageData(basename=str(path))
+            try:
+                part.read()
+                everything.update(part)
+            except coverage.exceptions.DataError as error:  # of a program that a test killed while it wrote
+                print(f"left out: {error}", file=sys.stderr)
+        with contextlib.closing(sqlite3.connect(file)) as data, data:
+            _add(data, root, folder)
+    return code
+
+
+def _add(data: sqlite3.Connection, root: Path, folder: Path) -> None:
+    """Add a run to a recording; what it says of a test replaces what was there."""
+    data.execute("create table if not exists test (name text primary key, seconds real, fixtures text)")
+    data.execute("create table if not exists source (path text primary key, text text)")
+    data.execute("create table if not exists line (path text, test text, bits blob, primary key (path, test))")
+    for path in folder.glob("tests.*"):
+        rows = (json.loads(line) for line in path.read_text("utf-8").splitlines())
+        data.executemany("insert or replace into test values (?, ?, ?)", rows)
+    with contextlib.closing(sqlite3.connect(folder / "all")) as run:
+        for (name,) in run.execute("select path from file"):
+            text = Path(name).read_text("utf-8")
+            data.execute("insert or replace into source values (?, ?)", (_short(name, root), text))
+        lines = run.execute(
+            "select path, context, numbits from line_bits"
+            " join file on file_id = file.id join context on context_id = context.id where context != ''"
+        )
+        data.executemany(
+            "insert or replace into line values (?, ?, ?)",
+            ((_short(name, root), test, bits) for name, test, bits in lines),
+        )
+
+
+def _short(path: str, root: Path) -> str:
+    return Path(path).relative_to(root).as_posix()
+
+
+class _Recorder:
+    """Tell coverage which test runs, and count its seconds."""
+
+    def __init__(self, file: str) -> None:
+        import coverage
+
+        self._coverage = coverage.Coverage(config_file=os.environ["COVERAGE_PROCESS_START"], data_suffix=True)
+        self._coverage.start()
+        self._file = Path(f"{file}.{os.getpid()}")
+        self._context = ""
+
+    def _switch(self, context: str) -> None:
+        self._context = context
+        self._coverage.switch_context(context)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        start = time.perf_counter()
+        os.environ[_TEST] = item.nodeid
+        self._switch(item.nodeid)
+        yield
+        self._switch("")
+        del os.environ[_TEST]
+        definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+        shared = [_named(one) for found in definitions.values() for one in found if one.scope != "function"]
+        row = [item.nodeid, time.perf_counter() - start, json.dumps(shared)]
+        with self._file.open("a", encoding="utf-8") as file:
+            print(json.dumps(row), file=file)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: object) -> Iterator[None]:
+        """What a shared fixture executes belongs to all tests that use it, not to the first one."""
+        before = self._context
+        shared = getattr(fixturedef, "scope", "function") != "function"
+        if shared:
+            os.environ[_TEST] = _named(fixturedef)
+            self._switch(_named(fixturedef))
+        yield
+        if shared:
+            os.environ[_TEST] = before
+            self._switch(before)
+
+    def pytest_unconfigure(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+
+
+def _named(fixture: object) -> str:
+    return f"{_FIXTURE}{fixture.baseid}::{fixture.argname}"  # type: ignore[attr-defined]
+
+
+class _Chooser:
+    """Run the tests of a list, in its order."""
+
+    def __init__(self, file: str) -> None:
+        names = Path(file).read_text("utf-8").split("\n")
+        self._order = {name: number for number, name in enumerate(names)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted((item for item in items if item.nodeid in self._order), key=lambda i: self._order[i.nodeid])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what the environment asks for; the process that only distributes tests records nothing."""
+    distributes = getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput")
+    if _FILE in os.environ and not distributes:
+        config.pluginmanager.register(_Recorder(os.environ[_FILE]))
+    if _CHOICE in os.environ:
+        config.pluginmanager.register(_Chooser(os.environ.pop(_CHOICE)))
+
+
+def choice(file: Path) -> dict[str, str]:
+    """What to set in the environment so that pytest with this plugin runs the tests that a file lists."""
+    return {_CHOICE: str(file)}
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class LineMap:
+    """A recording.
+
+    Parameters
+    ----------
+    file : Path
+        What ``record`` wrote.
+    root : Path
+        The checkout whose lines are asked for.
+    """
+
+    def __init__(self, file: Path, root: Path) -> None:
+        self._root = root
+        self._data = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+        self.seconds: dict[str, float] = {}
+        self._users: dict[str, list[str]] = {}  # tests of a shared fixture
+        for name, seconds, fixtures in self._data.execute("select name, seconds, fixtures from test"):
+            self.seconds[name] = seconds
+            for fixture in json.loads(fixtures):
+                self._users.setdefault(fixture, []).append(name)
+        self._modules: dict[str, _Module] = {}
+
+    def module(self, path: str) -> "_Module":
+        """The lines of one module."""
+        if path not in self._modules:
+            text = (self._root / path).read_text("utf-8")
+            row = self._data.execute("select text from source where path = ?", (path,)).fetchone()
+            bits = self._data.execute("select test, bits from line where path = ?", (path,))
+            tests: dict[str, bytes] = {}
+            for context, numbits in bits:
+                for name in self._users.get(context, [context]):
+                    if name in self.seconds:
+                        tests[name] = _union(tests.get(name, b""), numbits)
+            self._modules[path] = _Module(text, row[0] if row else text, tests)
+        return self._modules[path]
+
+    def tests(self, path: str, line: int) -> tuple[list[str], list[str]]:
+        """Tests that execute a line, and then others of the same files, each group in the order to run them.
+
+        A statement outside of functions runs when its module is imported. For it, the first group are the tests that
+        execute a function which names what it defines, the second all that execute a function of the module.
+        """
+        module = self.module(path)
+        first, others = module.around(line)
+        near = self._ordered(path, module.executing(first))
+        if others is not None:
+            far = module.executing(others)
+        else:
+            files = {name.partition("::")[0] for name in near}
+            far = {name for name in self.seconds if name.partition("::")[0] in files}
+        return near, self._ordered(path, far - set(near))
+
+    def at_import(self, path: str, line: int) -> bool:
+        """Whether a line runs when its module is imported."""
+        return self.module(path).around(line)[1] is not None
+
+    def _ordered(self, path: str, names: Iterable[str]) -> list[str]:
+        """Quick tests first; of a test with parameters one after the other tests' ones, those of the room first."""
+        room = "tests/" + "/".join(Path(path).parts[1:-1])
+        counts: dict[str, int] = {}
+        keys = {}
+        for name in sorted(names, key=lambda name: (self.seconds[name], name)):
+            function = name.partition("[")[0]
+            counts[function] = counts.get(function, 0) + 1
+            own = name.startswith((room + "/", path + "::"))
+            keys[name] = (self.seconds[name] * (0.2 if own else 1.0) + 0.02 * counts[function] + 0.1 * (not own), name)
+        return sorted(keys, key=keys.__getitem__)
+
+
+class _Module:
+    """The statements of a module, and the tests that execute its lines as they were recorded."""
+
+    def __init__(self, text: str, recorded: str, tests: dict[str, bytes]) -> None:
+        self._tests = tests
+        self._tree = ast.parse(text)
+        self._was: dict[int, int] = {}
+        if text != recorded:
+            matcher = difflib.SequenceMatcher(None, text.splitlines(), recorded.splitlines(), autojunk=False)
+            for now, was, size in matcher.get_matching_blocks():
+                self._was.update((now + at + 1, was + at + 1) for at in range(size))
+        else:
+            self._was = {line: line for line in range(1, text.count("\n") + 2)}
+
+    def executing(self, lines: Iterable[int]) -> set[str]:
+        """Tests that execute one of these lines."""
+        asked = [self._was[line] for line in lines if line in self._was]
+        return {name for name, bits in self._tests.items() if any(_bit(bits, line) for line in asked)}
+
+    def around(self, line: int) -> tuple[set[int], set[int] | None]:
+        """Lines that run with a line; for one that runs at import, those that use it and those of all functions."""
+        function, statement = _innermost(self._tree, line)
+        if function is not None:
+            return _header(statement), None
+        bodies = [node for node in ast.walk(self._tree) if isinstance(node, _FUNCTION)]
+        names = _defined(self._tree, line)
+        users = [node for node in bodies if names & _names(node)]
+        return set().union(*map(_body, users)), set().union(*map(_body, bodies))
+
+
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _innermost(tree: ast.Module, line: int) -> tuple[ast.AST | None, ast.stmt]:
+    """The innermost statement of a line, and the function whose body it is in."""
+    function: ast.AST | None = None
+    statement: ast.stmt = tree.body[0]
+    found: ast.AST | None = tree
+    while found is not None:
+        parent, found = found, None
+        for node in ast.iter_child_nodes(parent):
+            for one in (node, *ast.iter_child_nodes(node)) if not isinstance(node, ast.stmt) else (node,):
+                if isinstance(one, ast.stmt) and one.lineno <= line <= (one.end_lineno or one.lineno):
+                    if isinstance(parent, _FUNCTION) and one in parent.body:
+                        function = parent
+                    found = statement = one
+    return function, statement
+
+
+def _header(statement: ast.stmt) -> set[int]:
+    """Lines of a simple statement, or those of a compound one before its body."""
+    body = getattr(statement, "body", None) or getattr(statement, "cases", None)
+    stop = statement.end_lineno or statement.lineno
+    if body:
+        first = getattr(body[0], "lineno", None) or body[0].pattern.lineno
+        stop = max(statement.lineno, first - 1)
+    return set(range(statement.lineno, stop + 1))
+
+
+def _body(function: ast.AST) -> set[int]:
+    body = function.body  # type: ignore[attr-defined]
+    documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+    return {line for node in body[documented:] for line in range(node.lineno, node.end_lineno + 1)}
+
+
+def _defined(tree: ast.Module, line: int) -> set[str]:
+    """Names that the statement of a line gives a value, in a module or a class."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= line <= (node.end_lineno or 0):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        elif isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
+            names.add(node.name)
+    return names
+
+
+def _names(function: ast.AST) -> set[str]:
+    found = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    found |= {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    return found | {function.name}  # type: ignore[attr-defined]
+
+
+def _bit(bits: bytes, line: int) -> bool:
+    return line >> 3 < len(bits) and bool(bits[line >> 3] >> (line & 7) & 1)
+
+
+def _union(one: bytes, other: bytes) -> bytes:
+    size = max(len(one), len(other))
+    return (int.from_bytes(one, "little") | int.from_bytes(other, "little")).to_bytes(size, "little")

@@ -1,0 +1,43 @@
+"""What operators of PYNATIVE touch: the first byte of an array and the one after its last."""
+
+import numpy as np
+import pytest
+
+from dumpsim.ops.table import find
+from dumpsim.runtime.touched import touched_arrays
+
+WHOLE = np.zeros((4, 6), np.float32)
+
+
+def first(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [WHOLE, WHOLE[1:3], WHOLE[::-1], WHOLE[:, ::-2], WHOLE[3:0:-2, 1:5:3], WHOLE.T, WHOLE[2, 3], WHOLE.astype(np.int8)],
+)
+def test_the_bytes_of_an_array(array):
+    array = np.asarray(array)
+    places = [first(array[(*at, ...)]) for at in np.ndindex(array.shape)]
+    (touch,) = touched_arrays(find("Neg"), [array], None)
+    assert (touch.low, touch.high) == (min(places), max(places) + array.itemsize)
+    assert (touch.writes, touch.space, touch.what) == (False, "host", "Neg's input")
+    assert touch.holder is array
+
+
+def test_an_array_of_no_elements_touches_nothing():
+    (touch,) = touched_arrays(find("Neg"), [WHOLE[:0]], None)
+    assert touch.low == touch.high
+
+
+def test_operands_that_are_updated_tuples_numbers_and_groups():
+    one, other = WHOLE.copy(), WHOLE.copy()
+    written, read = touched_arrays(find("AssignAdd"), [one, other], None)
+    assert (written.writes, read.writes) == (True, False)
+    tuples = list(touched_arrays(find("AddN"), [(one, (other,), 3)], None))
+    assert [touch.low for touch in tuples] == [first(one), first(other)]
+    assert list(touched_arrays(find("Neg"), [2.0], None)) == []
+    _, group = touched_arrays(find("AllReduce"), [one], "pair")
+    assert (group.writes, group.space) == (True, "group pair")  # two calls of a group use the same links
+    assert group.low < group.high

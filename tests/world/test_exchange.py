@@ -1,0 +1,258 @@
+"""The exchange alone, told what ranks tell it: when memory is free again, who reduces what, who is given up."""
+
+import base64
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dumpsim.core.communicator import Call
+from dumpsim.core.errors import DeviceError
+from dumpsim.core.gate import Failure
+from dumpsim.world.carrier import SharedTensors
+from dumpsim.world.exchange import Ending, Exchange
+from dumpsim.world.faulty import FaultyGroup, FaultyMeeting
+from dumpsim.world.wire import WireError, encode_call, encode_error, encode_failure
+
+WORLD = "hccl_world_group"
+FAILURE = Failure(rank=0, time_ns=9, error=DeviceError("broken", where="rank 0"))
+
+
+class Job:
+    """Ranks that are only messages."""
+
+    def __init__(self, size, **options):
+        self.sent = []
+        self.ended = {}
+        self.exchange = Exchange(size, self.post, self.ended.__setitem__, **options)
+        self.counts = [1] * size
+        for rank in range(size):
+            self.exchange.joined(rank, 100 + rank)
+
+    def post(self, rank, message):
+        self.counts[rank] += 1
+        self.sent.append((rank, message))
+        return self.counts[rank]
+
+    def say(self, rank, kind, **message):
+        before = len(self.sent)
+        self.exchange.receive(rank, json.loads(json.dumps({"kind": kind, **message})))
+        return self.sent[before:]
+
+    def join(self, rank, call, m=1, time=0):
+        return self.say(rank, "join", time=time, group=WORLD, call=encode_call(call), place={"inline": ""}, m=m)
+
+    def settle(self):
+        """All wait: what they have brought is taken up."""
+        before = len(self.sent)
+        for rank in set(range(len(self.counts))) - set(self.ended):
+            self.say(rank, "wait", seen=self.counts[rank], streams=[])
+        self.exchange.settle()
+        return [(rank, message) for rank, message in self.sent[before:] if message["kind"] != "turn"]
+
+
+def freed(messages):
+    return sorted((rank, message["m"]) for rank, message in messages if message["kind"] == "free")
+
+
+def reduce_of(size):
+    return Call(op="AllReduce", tensors=(("float32", (size,)),), reduce="sum")
+
+
+@pytest.mark.parametrize("last", ["left", "abandon"])
+def test_the_last_reader_of_a_collective_frees_the_memory_of_all(last):
+    """Also one whose task was dropped: without that, memory stays until the job ends."""
+    job = Job(3)
+    assert [job.join(rank, reduce_of(4), m=7) for rank in range(3)] == [[], [], []]
+    assert [(rank, message["kind"]) for rank, message in job.settle()] == [(0, "open"), (1, "open"), (2, "open")]
+    for rank in (0, 1):
+        assert freed(job.say(rank, "left", m=7, time=5)) == []
+    if last == "left":
+        found = job.say(2, "left", m=7, time=5)
+    else:
+        found = job.say(2, "abandon", call=None, m=7, failure=encode_failure(FAILURE))
+    assert freed(found) == [(0, 7), (1, 7), (2, 7)]
+
+
+def test_a_member_that_drops_its_task_before_it_called_fails_the_others_and_frees():
+    job = Job(2)
+    job.join(0, reduce_of(4))
+    place = {"time": 0, "group": WORLD, "place": {"inline": ""}}
+    before = len(job.sent)
+    job.say(1, "abandon", call=encode_call(reduce_of(4)), m=1, failure=encode_failure(FAILURE), **place)
+    job.settle()
+    found = job.sent[before:]
+    assert [(rank, message["kind"]) for rank, message in found if message["kind"] == "failed"] == [(0, "failed")]
+    assert freed(found) == []
+    assert freed(job.say(0, "left", m=1, time=3)) == [(0, 1), (1, 1)]
+
+
+def test_a_message_is_free_when_its_receiver_has_read_it():
+    job = Job(2)
+    send = Call(op="Send", tensors=(("float32", (4,)),), root=1)
+    receive = Call(op="Receive", root=0, expected=(("float32", (4,)),))
+    opened = job.join(0, send)
+    assert [message["kind"] for _, message in opened] == ["open"]
+    assert freed(job.say(0, "left", m=1, time=1)) == []  # not read yet
+    assert job.join(1, receive, m=3) == []
+    (opened,) = job.settle()
+    assert [letter["type"] for letter in opened[1]["letters"]] == ["float32"]
+    assert freed(job.say(1, "left", m=3, time=2)) == [(0, 1), (1, 3)]
+
+
+def test_large_sums_are_shared_by_their_members():
+    elements = (1 << 16) // 4 + 3
+    job = Job(3)
+    for rank in range(3):
+        job.join(rank, reduce_of(elements))
+    told = job.settle()
+    parts = [(message["start"], message["end"]) for _, message in told]
+    assert [message["kind"] for _, message in told] == ["gather"] * 3
+    width = -(-elements // 3)
+    assert parts == [(0, width), (width, 2 * width), (2 * width, elements)]
+    assert job.say(0, "reduced", m=1) == []
+    assert job.say(1, "reduced", m=1) == []
+    assert [message["kind"] for _, message in job.say(2, "reduced", m=1)] == ["open"] * 3
+    with pytest.raises(WireError, match="nobody has asked for"):
+        job.say(2, "reduced", m=1)
+    small = Job(3)
+    for rank in range(3):
+        small.join(rank, reduce_of((1 << 16) // 4 - 1))
+    assert {message["kind"] for _, message in small.settle()} == {"open"}
+
+
+def test_a_member_that_ends_while_parts_are_reduced_leaves_the_sum_to_each():
+    job = Job(3)
+    for rank in range(3):
+        job.join(rank, reduce_of(1 << 15))
+    job.settle()
+    job.say(0, "reduced", m=1)
+    before = len(job.sent)
+    job.exchange.died(2, "gone")
+    found = [(rank, message["kind"], message.get("chunks")) for rank, message in job.sent[before:]]
+    assert found[:2] == [(0, "open", []), (1, "open", [])]
+    assert job.ended[2].kind == "died"
+
+
+def test_the_ends_of_ranks():
+    job = Job(4)
+    job.say(0, "bye", result=5)
+    job.say(1, "bye", stopped=True)
+    assert job.exchange.results == {0: 5, 1: None}
+    assert [(job.ended[rank].kind, job.ended[rank].text) for rank in (0, 1)] == [
+        ("left", "its program has ended"), ("stopped", "its program was stopped"),
+    ]  # fmt: skip
+    with pytest.raises(WireError, match="unexpected message"):
+        job.say(0, "enter")
+    with pytest.raises(WireError, match="unexpected message 'nothing'"):
+        job.say(2, "nothing")
+    before = len(job.sent)
+    job.exchange.reasons[2] = "killed by signal 9"
+    job.exchange.died(2, "its connection is gone")
+    job.exchange.died(2, "again")
+    assert job.ended[2].text == "killed by signal 9"
+    assert not any(message["kind"] == "died" for _, message in job.sent[before:])
+    assert not job.exchange.over
+    job.say(3, "bye")
+    assert job.exchange.over
+    spread = Job(3, spread=True)
+    spread.exchange.died(1, "gone")
+    assert [(rank, m["rank"], m["why"]) for rank, m in spread.sent if m["kind"] == "died"] == [
+        (0, 1, "gone"), (2, 1, "gone"),
+    ]  # fmt: skip
+
+
+def test_ranks_that_never_come_or_never_answer():
+    job = Job(3)
+    job.exchange._ranks[1].pid = 0
+    job.exchange.missing(2.5)
+    job.exchange.missing(7.0)
+    assert job.ended[1].text == "its process has not come within 2.5 s"
+    assert set(job.ended) == {1}
+    quiet = Job(3)
+    quiet.exchange.silent(4)  # all compute: nobody can be blamed
+    assert quiet.ended == {}
+    for rank in (0, 2):
+        quiet.say(rank, "wait", seen=1, streams=[])
+    quiet.exchange.silent(4)
+    assert {rank: ending.text for rank, ending in quiet.ended.items()} == {
+        1: "its process 101 computes, and no rank has said a word for 4 s"
+    }
+    assert (1, "stop") in [(rank, message["kind"]) for rank, message in quiet.sent]
+
+
+def test_an_error_stops_the_others_unless_it_follows_from_a_death():
+    job = Job(3)
+    job.say(1, "bye", error={**encode_error(ValueError("wrong")), "traceback": "line 7"})
+    assert [(rank, m["why"]) for rank, m in job.sent if m["kind"] == "stop"] == [
+        (0, "rank 1 has raised ValueError"), (2, "rank 1 has raised ValueError"),
+    ]  # fmt: skip
+    ending = job.ended[1]
+    assert (ending.kind, ending.text, ending.culprit) == ("failed", "its program has raised ValueError: wrong", None)
+    assert ending.error.__notes__ == ["the error in rank 1, process 101:\nline 7"]
+    job = Job(3)
+    job.exchange.died(0, "gone")
+    job.say(1, "bye", error=encode_error(ValueError("wrong")), culprit=0)
+    assert not any(message["kind"] == "stop" for _, message in job.sent)
+    assert job.ended[1].culprit == 0
+    assert isinstance(job.ended[1], Ending)
+
+
+def test_tensors_that_travel_with_a_message_lie_one_behind_the_other():
+    carrier = SharedTensors.__new__(SharedTensors)
+    carrier._reader = None
+    call = Call(op="AllGather", tensors=(("float16", (3,)), ("int32", (2, 2)), ("float32", ())))
+    tensors = [np.float16([1, 2, 3]), np.int32([[4, 5], [6, 7]]), np.float32(8)]
+    place = {"inline": base64.b64encode(b"".join(one.tobytes() for one in tensors)).decode()}
+    for own, found in zip(tensors, carrier._read(call, place), strict=True):
+        assert found.dtype == own.dtype
+        np.testing.assert_array_equal(found, own)
+    offsets = [0, 6, 22]
+    for own, offset, (kind, shape) in zip(tensors, offsets, call.tensors, strict=True):
+        letter = carrier.letter(kind, shape, {**place, "offsets": [offset]})
+        np.testing.assert_array_equal(letter, own)
+        assert not letter.flags.writeable
+
+
+# -- what a member with a fault gets
+
+
+def faulty(own, called, given, *, delay=0, hangs=False):
+    calls = []
+    meeting = SimpleNamespace(
+        tag="t", failure=None, results=lambda: given, open_ns=lambda: 7, give_up=lambda report: report,
+        waits_for=lambda: "rank 1", enter=lambda waiter, time: calls.append(time), leave=calls.append,
+        abandon=calls.append,
+    )  # fmt: skip
+    return FaultyMeeting(meeting, own, called, delay, hangs=hangs), calls
+
+
+def test_a_member_that_called_something_else_gets_what_it_asked_for():
+    own = Call(op="AllGather", tensors=(("float32", (2, 3)),))
+    longer = Call(op="AllGather", tensors=(("float32", (3, 3)),))
+    given = [np.arange(36, dtype=np.float32).reshape(12, 3)]
+    meeting, _ = faulty(own, longer, given)
+    (found,) = meeting.results()
+    assert found.shape == (8, 3)  # of four members
+    assert faulty(own, own, given)[0].results() is given
+    assert faulty(own, Call(op="Barrier"), given)[0].results() is given
+    narrow = Call(op="AllReduce", tensors=(("float16", ()),), reduce="sum")
+    wide = Call(op="AllReduce", tensors=(("float32", ()),), reduce="sum")
+    (found,) = faulty(wide, narrow, [np.float16([3])])[0].results()
+    assert (found.dtype, found.shape, float(found)) == (np.float32, (), 3)
+
+
+def test_a_member_that_hangs_or_is_late():
+    own = Call(op="Barrier")
+    late, calls = faulty(own, own, [], delay=5)
+    late.enter(None, 100)
+    late.leave(9)
+    assert calls == [105, 9]
+    assert (late.open_ns(), late.waits_for(), late.give_up("r")) == (7, "rank 1", "r")
+    hung, calls = faulty(own, own, [], hangs=True)
+    hung.enter(None, 100)
+    assert calls == []
+    assert (hung.open_ns(), hung.give_up("r")) == (None, None)
+    assert hung.waits_for() == "nothing: it hangs by the fault plan (t)"
+    assert FaultyGroup.cost_ns(SimpleNamespace(_group=SimpleNamespace(cost_ns=lambda call: 3)), own) == 3
