@@ -29,7 +29,7 @@ from dumpsim.replay.bounded import Bounded
 from dumpsim.replay.call import Absent, Call, Given, arrange, attrs_of, definition_of, settled
 from dumpsim.replay.given import Unspelled
 from dumpsim.replay.guess import guesses
-from dumpsim.replay.kernel import Computed, Refusal, compute
+from dumpsim.replay.kernel import Computed, Refusal, as_on_cpu, compute
 from dumpsim.replay.measure import Measured, measure
 from dumpsim.replay.slope import MACHINES, ROUGH, Machine
 from dumpsim.replay.unit import unit
@@ -188,15 +188,22 @@ def _tried(
     if call.members and left:
         raise Refusal(f"{len(left)} of its inputs are not known")
     unwritten = {slot for slots in definition.unwritten.values() for slot in slots}
-    worst: _Found | None = None
-    for slot, dumped in results.items():
-        if slot >= len(computed) or slot in unwritten or (unseen and np.isnan(computed[slot].value).any()):
-            continue
-        found = _measured(dumped, computed[slot], kinds[slot], machine.unit, factor, slot in openly)
-        if found.error and computed[slot].value.dtype.kind in "iu" and definition.name in _CHOICES:
-            found = _chosen(found, definition.name, operands, dumped, computed[slot].value)
-        if worst is None or found.excess > worst.measured.excess:
-            worst = _Found(slot, found, attempt.sure)
+
+    def worst_of(computed: Sequence[Computed]) -> _Found | None:
+        worst: _Found | None = None
+        for slot, dumped in results.items():
+            if slot >= len(computed) or slot in unwritten or (unseen and np.isnan(computed[slot].value).any()):
+                continue
+            found = _measured(dumped, computed[slot], kinds[slot], machine.unit, factor, slot in openly)
+            if found.error and computed[slot].value.dtype.kind in "iu" and definition.name in _CHOICES:
+                found = _chosen(found, definition.name, operands, dumped, computed[slot].value)
+            if worst is None or found.excess > worst.measured.excess:
+                worst = _Found(slot, found, attempt.sure)
+        return worst
+
+    worst = worst_of(computed)
+    if worst is not None and worst.measured.outside and call.machine == "cpu":
+        worst = worst_of(as_on_cpu(computed, definition, operands, attrs))
     if worst is None:
         raise Refusal(_UNSEEN if unseen else "none of its outputs is recomputed")
     return worst

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.ops.cpu import on_target
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import MODULES, find
 from dumpsim.replay.bounded import Bounded, Untracked, bound_of, exact, plain
@@ -14,7 +15,7 @@ from dumpsim.replay.complexes import bound_of_complex, is_complex, widened
 from dumpsim.replay.slope import Machine
 from dumpsim.replay.unit import gamma, largest, smallest, unit
 
-__all__ = ["Computed", "Refusal", "compute"]
+__all__ = ["Computed", "Refusal", "as_on_cpu", "compute"]
 
 Array = np.ndarray[Any, Any]
 Operands = Sequence[Any]
@@ -158,6 +159,30 @@ def _product(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], ma
     units = max(machine.slopes[rule].units for rule in ("multiply", "divide"))
     bound = gamma(1.0, machine.unit) * units * steps * np.abs(value)
     return Computed(np.asarray(value), np.where(beyond, np.inf, bound))
+
+
+def as_on_cpu(
+    computed: Sequence[Computed], definition: OpDef, operands: Operands, attrs: Mapping[str, Any]
+) -> list[Computed]:
+    """The results with what the CPU's kernel makes of NaN, infinities and zeros, see `dumpsim.ops.cpu`.
+
+    Parameters
+    ----------
+    computed : sequence of Computed
+    definition, operands, attrs
+        As they were recomputed; the operands are those of the dump.
+    """
+    own = on_target(definition, "CPU", operands)
+    if own is definition:
+        return list(computed)
+    wide = [
+        one.astype(np.float32) if isinstance(one, np.ndarray) and one.dtype == np.float16 else one for one in operands
+    ]
+    found: list[Computed] = []
+    for one, ieee, cpu in zip(computed, _run(definition, wide, attrs), _run(own, wide, attrs), strict=False):
+        same = (ieee == cpu) | ((ieee != ieee) & (cpu != cpu))
+        found.append(Computed(np.where(same, one.value, cpu).astype(one.value.dtype), one.bound))
+    return found
 
 
 def _run(definition: OpDef, operands: Operands, attrs: Mapping[str, Any]) -> list[Any]:

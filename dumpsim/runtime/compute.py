@@ -8,6 +8,7 @@ import numpy as np
 from dumpsim.core.errors import DeviceError, UnknownValueError
 from dumpsim.device.device import Device
 from dumpsim.ops.bounds import OutOfRange
+from dumpsim.ops.cpu import on_target
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.engine.engine import Computed, Engine
 from dumpsim.runtime.result import spoil
@@ -62,7 +63,7 @@ def compute(
         attrs = {**attrs, "device": device}
     if definition.random:
         attrs = {**attrs, "counter": counter}
-    computed = engine.compute(definition, operands, attrs)
+    computed = engine.compute(on_target(definition, device.chip.target, operands), operands, attrs)
     results = computed.results
     for at in unwritten:
         results[at] = np.zeros_like(results[at])
