@@ -103,13 +103,25 @@ class NameRule:
         >>> NameRule(dtype_in_name="title").npy(record)
         'Add.Default_Add-op0.0.0.1700000000000001.output.0.DefaultFormat.Float32.npy'
         """
-        ids = f"{record.task_id}.{record.stream_id}.{record.timestamp}.{record.io}.{record.slot}"
-        name = f"{record.op_type}.{self.shown_op_name(record.op_name)}.{ids}.{record.format}"
+        head, tail = self.npy_parts(
+            record.op_type, record.op_name, io=record.io, slot=record.slot, form=record.format, dtype=record.dtype
+        )
+        return f"{head}.{record.task_id}.{record.stream_id}.{record.timestamp}.{tail}"
+
+    def npy_parts(self, op_type: str, op_name: str, *, io: str, slot: int, form: str, dtype: str) -> tuple[str, str]:
+        """What stands in a tensor's file name before the numbers of task and stream, and after the time stamp.
+
+        Examples
+        --------
+        >>> NameRule().npy_parts("Add", "Default/Add-op0", io="output", slot=0, form="DefaultFormat", dtype="float32")
+        ('Add.Default_Add-op0', 'output.0.DefaultFormat.float32.npy')
+        """
+        kind = ""
         if self.dtype_in_name == "lower":
-            name += f".{record.dtype}"
+            kind = f".{dtype}"
         elif self.dtype_in_name == "title":
-            name += f".{DTYPES[record.dtype].title}"
-        return name + ".npy"
+            kind = f".{DTYPES[dtype].title}"
+        return f"{op_type}.{self.shown_op_name(op_name)}", f"{io}.{slot}.{form}{kind}.npy"
 
     def number(self, salt: str) -> Number:
         """What numbers over-long names; `salt` is where the file goes, for names with a random number.

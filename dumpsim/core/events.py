@@ -5,7 +5,7 @@ The runtime raises events, `dump` listens. Neither knows the other.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.irdoc import IrDoc
@@ -23,6 +23,7 @@ __all__ = [
     "Place",
     "PlannedGraph",
     "RunEvent",
+    "Step",
     "Tap",
     "TaskEvent",
     "TensorRef",
@@ -217,7 +218,7 @@ class Tap(Protocol):
 
 
 class Place(Protocol):
-    """How an event of a planned graph reads a tensor: the same array in every run, whose bytes are those of now."""
+    """How an event of a planned graph reads a tensor: it gives the bytes of now in every run."""
 
     @property
     def version(self) -> int:
@@ -239,7 +240,20 @@ def current(refs: Sequence[TensorRef]) -> tuple[TensorRef, ...]:
     return tuple(replace(ref, version=place_of(ref).version) for ref in refs)
 
 
-Follower = Callable[[], None]  # what a tap does each time that a certain task has run
+Step = Callable[[int, int], None]  # called with a task's number and the time on the device's clock
+
+
+class Follower(NamedTuple):
+    """What a tap does each time that a certain task runs.
+
+    Attributes
+    ----------
+    before, after : callable or None
+        Called right before and right after the task's kernel.
+    """
+
+    before: Step | None
+    after: Step | None
 
 
 class PlannedGraph(Protocol):
@@ -247,9 +261,10 @@ class PlannedGraph(Protocol):
 
     A tap with a method ``plan`` may give one: ``plan(events)`` gets what `Tap.after_task` would get of each task, with
     `Place` as the `read` of its tensors, and returns a `PlannedGraph`, or None where it needs the events of every run.
-    The tap then gets no events of tasks but those with an overflow, and those alone after the task.
+    Numbers of tasks and times are those of one run. Of a task that overflows or fails the tap gets the event after it
+    instead of a call of `Follower.after`.
     """
 
     def begin(self) -> Sequence[Follower | None] | None:
-        """What follows each task in the run that has just begun, nothing where it is empty; None: plan anew."""
+        """What goes with each task in the run that has just begun, nothing where it is empty; None: plan anew."""
         ...

@@ -16,13 +16,16 @@ from dumpsim.dump.info import Log
 from dumpsim.dump.iteration import Moment
 from dumpsim.dump.location import Location
 from dumpsim.dump.selection import KernelChoice
-from dumpsim.dump.unit import PlanningUnit, Source, Unit, Write
+from dumpsim.dump.unit import Source, Unit, Write
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.operators import TEXT_OPERANDS
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest
 
-__all__ = ["Capture", "Snapshot", "overlaps"]
+__all__ = ["Capture", "Planned", "Snapshot", "overlaps"]
+
+
+Planned = tuple[Write | None, tuple[str, ...]]  # what writes an operator's tensors, and why others are skipped
 
 
 class Snapshot:
@@ -89,31 +92,30 @@ class Capture:
         self._arguments(event, moment)
 
     def plans(self, event: TaskEvent) -> bool:
-        """Whether what `both` does with an operator is the same whenever it runs."""
-        request = self.request
-        return (
-            not request.asynchronous
-            and not request.kernel_arguments
-            and event.op_type not in TEXT_OPERANDS
-            and isinstance(self.unit, PlanningUnit)
-        )
+        """Whether what is done with an operator is the same whenever it runs."""
+        return not self.request.kernel_arguments and event.op_type not in TEXT_OPERANDS
 
-    def planned(self, event: TaskEvent, moment: Moment) -> "tuple[Write, tuple[str, ...]] | None":
-        """What `both` does with an operator, its decisions made: what writes, and why the other tensors are skipped."""
+    def planned(self, event: TaskEvent, moment: Moment, *, inputs: bool = True, outputs: bool = True) -> "Planned":
+        """What is done with an operator, its decisions made: what writes, and why the other tensors are skipped.
+
+        `inputs` and `outputs` say which of them are written as far as they are asked for.
+        """
         if not decide.leaves_files(self.profile, self.request, event):
-            return None
-        assert isinstance(self.unit, PlanningUnit)
+            return None, ()
         no_inputs, no_outputs = self.choice.blocked(event)
-        chosen = decide.choose_inputs(self.profile, event.op_type, event.operands)
-        inputs = chosen if self.request.inputs else decide.Choice()
-        outputs = self.choose_outputs(event) if self.request.outputs else decide.Choice()
-        write = self.unit.plan(
-            self.source(event, moment),
-            tuple(ref for ref in inputs.wanted if ref.slot not in no_inputs),
-            tuple(ref for ref in outputs.wanted if ref.slot not in no_outputs),
+        nothing = decide.Choice()
+        read = decide.choose_inputs(self.profile, event.op_type, event.operands) if inputs else nothing
+        read = read if self.request.inputs else nothing
+        made = self.choose_outputs(event) if outputs and self.request.outputs else nothing
+        skipped = tuple(reason for _, reason in (*read.skipped, *made.skipped))
+        refs = (
+            tuple(ref for ref in read.wanted if ref.slot not in no_inputs),
+            tuple(ref for ref in made.wanted if ref.slot not in no_outputs),
         )
+        if not any(refs):
+            return None, skipped
         self.choice.use(event.full_name)
-        return write, tuple(reason for _, reason in (*inputs.skipped, *outputs.skipped))
+        return self.unit.plan(self.source(event, moment), *refs), skipped
 
     def failed(self, event: TaskEvent, moment: Moment) -> None:
         """Dump the operands of a kernel that failed, whether or not inputs are asked for."""

@@ -1,12 +1,35 @@
 """The dump of a graph whose tasks are the same in every run: what is decided and encoded once, and what in each run."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
 
-from dumpsim.core.events import Follower, TaskEvent
-from dumpsim.dump.capture import Capture
+from dumpsim.core.events import Follower, Step, TaskEvent, current
+from dumpsim.dump.capture import Capture, Planned
 from dumpsim.dump.iteration import Iteration
+from dumpsim.dump.trigger import Every
 
-__all__ = ["GraphDump"]
+__all__ = ["GraphDump", "Listener"]
+
+
+class Listener(Protocol):
+    """The dump, as far as a plan of it needs it."""
+
+    def wants(self, event: TaskEvent) -> bool:
+        """Whether an event is one of those that are dumped."""
+        ...
+
+    def kernel_begins(self, event: TaskEvent) -> None:
+        """A dumped kernel is about to run."""
+        ...
+
+    def before_task(self, event: TaskEvent) -> None:
+        """A dumped kernel is about to run, and its inputs are looked at."""
+        ...
+
+    def after_task(self, event: TaskEvent) -> None:
+        """A dumped kernel has run."""
+        ...
 
 
 class GraphDump:
@@ -14,10 +37,11 @@ class GraphDump:
 
     Parameters
     ----------
+    listener : Listener
+        Gets events of operators that cannot be planned.
     capture : Capture
+    trigger : Every
     iteration : Iteration
-    wants : callable
-        Whether an event is one of those that are dumped; asked in the first run that is.
     holds : callable
         Whether the choice of operators is still that of the plan.
     events : sequence of TaskEvent
@@ -25,45 +49,87 @@ class GraphDump:
 
     def __init__(
         self,
+        listener: Listener,
         capture: Capture,
+        trigger: Every,
         iteration: Iteration,
-        wants: Callable[[TaskEvent], bool],
         holds: Callable[[], bool],
         events: Sequence[TaskEvent],
     ) -> None:
+        self._listener = listener
         self._capture = capture
+        self._trigger = trigger
         self._iteration = iteration
-        self._wants = wants
         self._holds = holds
         self._events = events
         self._directory = ""
+        self._number = 0
         self._followers: Sequence[Follower | None] | None = None
 
     def begin(self) -> Sequence[Follower | None] | None:
-        """What writes the tensors of each task in the run that has begun."""
+        """What dumps the tensors of each task in the run that has begun."""
         if not self._holds():
             return None
         if not self._iteration.capturing or not self._events:
             return ()
         moment = self._iteration.moment
         self._directory = self._capture.location.directory(self._events[0], moment)
+        self._number = moment.number
         if self._followers is None:
-            self._followers = [self._follower(event) if self._wants(event) else None for event in self._events]
+            self._followers = self._planned()
         return self._followers
 
-    def _follower(self, event: TaskEvent) -> Follower | None:
-        """What writes the tensors of one task."""
-        planned = self._capture.planned(event, self._iteration.moment)
-        if planned is None:
-            return None
+    def _planned(self) -> list[Follower | None]:
+        """What dumps the tensors of each task; the first one tells that a run has begun."""
+        found: list[Follower | None] = []
+        begun = False
+        for event in self._events:
+            follower = None
+            if self._listener.wants(event):
+                follower = self._follower(event, begins=not begun)
+                begun = True
+            found.append(follower)
+        return found
+
+    def _follower(self, event: TaskEvent, *, begins: bool) -> Follower:
+        """What dumps the tensors of one task."""
+        listener = self._listener
+        if not self._trigger.plans(event):
+            return Follower(
+                lambda task_id, time_ns: listener.before_task(_now(event, task_id, time_ns)),
+                lambda task_id, time_ns: listener.after_task(_now(event, task_id, time_ns)),
+            )
+        before, after = (self._step(part) for part in self._trigger.parts(event, self._iteration.moment))
+        if not begins:
+            return Follower(before, after)
+
+        def begin(task_id: int, time_ns: int) -> None:
+            listener.kernel_begins(event)
+            if before is not None:
+                before(task_id, time_ns)
+
+        return Follower(begin, after)
+
+    def _step(self, planned: Planned) -> Step | None:
+        """A part of it, with the account of tensors that are skipped."""
         write, skipped = planned
-        if not skipped:
-            return lambda: write(self._directory)
         tally = self._capture.writes.tally
 
-        def follow() -> None:
+        def step(task_id: int, time_ns: int) -> None:
             for reason in skipped:
                 tally.skip(reason)
-            write(self._directory)
+            if write is not None:
+                write(self._directory, self._number, task_id)
 
-        return follow
+        return step if skipped or write is not None else None
+
+
+def _now(event: TaskEvent, task_id: int, time_ns: int) -> TaskEvent:
+    """The event as it is in this run."""
+    return replace(
+        event,
+        operands=current(event.operands),
+        outputs=current(event.outputs),
+        task_id=task_id,
+        time_ns=time_ns,
+    )

@@ -10,9 +10,9 @@ from dumpsim.archive.sink import Sink
 from dumpsim.codecs.dumpdata import DumpData, HeaderPlan, Item, dtype_number, format_number, ge_number, header
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import TensorRef, current, place_of
+from dumpsim.core.events import TensorRef, place_of
 from dumpsim.dump.convert import graph_format
-from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source, Write
+from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source, Write, later
 from dumpsim.dump.writelog import WriteLog
 
 __all__ = ["OperatorFiles", "describe", "name_head"]
@@ -52,21 +52,24 @@ class OperatorFiles:
         places = [(ref, place_of(ref)) for ref in (*inputs, *outputs) if ref.nbytes]
         head = name_head(source)
         if not places or not fits(head):
-            return lambda directory: self.operator(directory, source, current(inputs), current(outputs))
+            return later(self, source, inputs, outputs)
         header_of = HeaderPlan(_data(source, inputs, outputs, 0)).at
-        payload = [place().data for _, place in places]
         size, count = sum(ref.nbytes for ref, _ in places), len(places)
         cost_ns = FILE_NS + size // BYTES_PER_NS
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
 
-        def dump(directory: str) -> None:
+        def dump(directory: str, iteration: int, task_id: int) -> None:
+            nonlocal source, head
+            if task_id != source.task_id:  # those of a model are the same in every run
+                source = replace(source, task_id=task_id)
+                head = name_head(source)
             tally.asked += count
             tally.captured += count
             clock.advance(cost_ns)
             stamp = clock.stamp_us()
             name = f"{head}{stamp}"
             try:
-                write(directory, name, (header_of(stamp), *payload))
+                write(directory, name, (header_of(stamp), *[place().data for _, place in places]))
             except DumpWriteError as error:
                 writes.failed(error)
             else:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from dumpsim.codecs.dumpdata import Item
 from dumpsim.codecs.opcsv import ALL, ITEMS, Row, header, row_end, row_start
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import Place, TensorRef, current, place_of
+from dumpsim.core.events import Place, TensorRef, place_of
 from dumpsim.dump.convert import device_values
 from dumpsim.dump.operatorfiles import OperatorFiles, describe, name_head
-from dumpsim.dump.unit import FILE_NS, Source, Write
+from dumpsim.dump.unit import FILE_NS, Source, Write, later
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.request import RequestedStatistics
 from dumpsim.tensor.stats import statistics
@@ -88,12 +89,16 @@ class OperatorStatistics:
         head = name_head(source)
         limited = self._chosen is not None and len(tensors) > _MOST
         if limited or not fits(head) or not any(ref.nbytes for _, ref in tensors):
-            return lambda directory: self.operator(directory, source, current(inputs), current(outputs))
+            return later(self, source, inputs, outputs)
         title, count = header(self._chosen), len(tensors)
         rows = [(_start(io, ref), ref, place_of(ref)) for io, ref in tensors]
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
 
-        def dump(directory: str) -> None:
+        def dump(directory: str, iteration: int, task_id: int) -> None:
+            nonlocal source, head
+            if task_id != source.task_id:  # those of a model are the same in every run
+                source = replace(source, task_id=task_id)
+                head = name_head(source)
             tally.asked += count
             tally.captured += count
             clock.advance(FILE_NS)

@@ -212,10 +212,10 @@ class DumpService:
     def plan(self, events: Sequence[TaskEvent]) -> GraphDump | None:
         """What follows the tasks of a graph that are the same in every run, see `PlannedGraph`."""
         trigger, selection = self._trigger, self._choice.selection
-        if self._files is not None or not isinstance(trigger, Every) or not all(map(trigger.plans, events)):
+        if not isinstance(trigger, Every) or self.request.asynchronous:
             return None
         return GraphDump(
-            self._capture, self._iteration, self.wants, lambda: self._choice.selection is selection, events
+            self, self._capture, trigger, self._iteration, lambda: self._choice.selection is selection, events
         )
 
     def graph_compiled(self, event: GraphEvent) -> None:
@@ -283,10 +283,14 @@ class DumpService:
 
     def before_task(self, event: TaskEvent) -> None:
         """A selected kernel is about to run."""
+        self.kernel_begins(event)
+        self._trigger.before(event, self._iteration.moment)
+
+    def kernel_begins(self, event: TaskEvent) -> None:
+        """Log the run where the history stands by its first selected kernel."""
         # a dump of failures has no kernel of a CPU, so it logs none
         if self._files is not None and self._logs_kernels and self.request.trigger != "failure":
             self._files.run(event.graph_id, self._iteration.moment.number)
-        self._trigger.before(event, self._iteration.moment)
 
     def after_task(self, event: TaskEvent) -> None:
         """A selected kernel has run."""

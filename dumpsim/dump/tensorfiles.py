@@ -1,23 +1,26 @@
 """One path for every tensor that gets a file or a row of its own: copy, convert, measure, record, encode, write."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dumpsim.archive.longname import Number, store
+from dumpsim.archive.longname import Number, fits, store
 from dumpsim.archive.naming import BinName
 from dumpsim.archive.sink import Sink
 from dumpsim.archive.tree import STATISTIC
 from dumpsim.codecs import npy, opdebug, statcsv
 from dumpsim.core.clock import Clock
-from dumpsim.core.events import TensorRef
+from dumpsim.core.errors import DumpWriteError
+from dumpsim.core.events import Place, TensorRef, place_of
 from dumpsim.core.record import Record
 from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
 from dumpsim.dump.decide import EMPTY
 from dumpsim.dump.measure import Measured, device_cells, finite, host_cells
-from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source
+from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source, Write
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest, RequestedStatistics
@@ -26,6 +29,7 @@ __all__ = ["TensorFiles"]
 
 CACHED_BYTES = 32 << 20  # converted tensors, for their next reader
 CACHED_ROWS = 4096
+_IDS = f"..{1 << 16}.{1 << 16}."  # of tasks and streams in a name
 
 
 class TensorFiles:
@@ -60,6 +64,7 @@ class TensorFiles:
         self._csv = profile.csv
         self._tensors: Cache[Converted] = Cache(CACHED_BYTES)
         self._cells: Cache[Measured] = Cache(CACHED_ROWS)
+        self._finite: dict[int, tuple[int, int]] = {}  # by address: version and size of bytes that are all finite
         self.plain = Conversion(bug_compat=profile.bug_compat)
         self._how = Conversion(
             to_host=request.host_layout,
@@ -82,6 +87,61 @@ class TensorFiles:
             for ref in refs:
                 self.tensor(directory, source, io, ref)
 
+    def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
+        """Prepare the files of an operator that runs again and again: of most tensors, only stamps are put in."""
+        each = [self._planned(source, io, ref) for io, refs in (("input", inputs), ("output", outputs)) for ref in refs]
+        shared = self._profile.stamps == "operator"
+        clock = self._clock
+
+        def dump(directory: str, iteration: int, task_id: int) -> None:
+            now = replace(source, iteration=iteration, task_id=task_id, timestamp=clock.stamp_us() if shared else None)
+            for write in each:
+                write(directory, now)
+
+        return dump
+
+    def _planned(self, source: Source, io: str, ref: TensorRef) -> "Callable[[str, Source], None]":
+        """What dumps one tensor of such an operator."""
+        place = place_of(ref)
+        bare = self._request.tensors and self._request.statistics is None
+        descr = ref.dtype.descr
+        head, tail = self._names.npy_parts(
+            source.op_type, source.full_name, io=io, slot=ref.slot, form="DefaultFormat", dtype=ref.dtype.name
+        )
+        if not bare or not ref.nbytes or descr is None or not self._how.unchanged(ref) or not fits(head + _IDS + tail):
+            return lambda directory, now: self.tensor(directory, now, io, _current(ref, place))
+        header = npy.header(descr, ref.shape)
+        shown = self._profile.task_id == "device"
+        cost_ns = FILE_NS + ref.nbytes // BYTES_PER_NS
+        looked = ref.dtype.numpy.kind == "f"
+        stream, address, nbytes = source.stream_id, ref.address, ref.nbytes
+        known = self._finite
+        clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
+
+        def dump(directory: str, now: Source) -> None:
+            tally.asked += 1
+            tally.captured += 1
+            clock.advance(cost_ns)
+            stamp = clock.stamp_us() if now.timestamp is None else now.timestamp
+            name = f"{head}.{now.task_id if shown else 0}.{stream}.{stamp}.{tail}"
+            data = place()
+            try:
+                write(directory, name, (header, data.data))
+            except DumpWriteError as error:
+                writes.failed(error)
+            else:
+                writes.add_places(directory, name, now, ((ref, place),))
+            if looked:
+                key = place.version, nbytes
+                if known.get(address) != key:
+                    values = data.view(ref.dtype.numpy)
+                    if not finite(values):
+                        self._see(self._record(now, io, ref, self._converted(_current(ref, place)), stamp), values)
+                    elif address:
+                        known[address] = key
+
+        return dump
+
     def tensor(self, directory: str, source: Source, io: str, ref: TensorRef) -> None:
         """Dump one operand or output."""
         tensors, statistics = self._request.tensors, self._request.statistics
@@ -102,14 +162,17 @@ class TensorFiles:
             return
         self._tally.asked += 1
         self._tally.captured += 1
-        record = self._record(source, io, ref, found)
+        record = self._record(source, io, ref, found, self._stamp(source, found.nbytes))
         if tensors:
             self._npy(directory, record, source, ref, found)
         if statistics is not None:
             self._row(directory, record, ref, found, statistics)
         elif not finite(found.values):
-            nan = bool(np.isnan(found.values).any())
-            self._tally.findings.see(record, nan=nan, infinite=bool(np.isinf(found.values).any()))
+            self._see(record, found.values)
+
+    def _see(self, record: Record, values: "NDArray[Any]") -> None:
+        """Take note of a tensor that has numbers that are not finite."""
+        self._tally.findings.see(record, nan=bool(np.isnan(values).any()), infinite=bool(np.isinf(values).any()))
 
     def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
         """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
@@ -121,7 +184,8 @@ class TensorFiles:
         found = convert(ref, self.plain)
         self._tally.asked += 1
         self._tally.captured += 1
-        self._npy(directory, self._record(source, "output", ref, found), source, ref, found)
+        stamp = self._stamp(source, found.nbytes)
+        self._npy(directory, self._record(source, "output", ref, found, stamp), source, ref, found)
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
         """Save what the device says of an overflow, as the JSON file that stands beside npy files. [spec mindspore
@@ -162,10 +226,14 @@ class TensorFiles:
 
     # -- record --------------------------------------------------------------------------------------------------------
 
-    def _record(self, source: Source, io: str, ref: TensorRef, found: Converted) -> Record:
-        """The record of a converted tensor, stamped now."""
+    def _stamp(self, source: Source, nbytes: int) -> int:
+        """The time stamp of a tensor, after the time that its file takes."""
+        self._clock.advance(FILE_NS + nbytes // BYTES_PER_NS)
+        return self._clock.stamp_us() if source.timestamp is None else source.timestamp
+
+    def _record(self, source: Source, io: str, ref: TensorRef, found: Converted, timestamp: int) -> Record:
+        """The record of a converted tensor."""
         shown = self._profile.task_id == "device"
-        self._clock.advance(FILE_NS + found.nbytes // BYTES_PER_NS)
         return Record(
             op_type=source.op_type,
             op_name=source.full_name,
@@ -174,7 +242,7 @@ class TensorFiles:
             dtype=found.dtype.name,
             stored_dtype=found.stored_dtype.name,
             shape=found.shape,
-            timestamp=self._clock.stamp_us() if source.timestamp is None else source.timestamp,
+            timestamp=timestamp,
             format=found.format,
             task_id=source.task_id if shown else 0,
             stream_id=source.stream_id,
@@ -242,7 +310,7 @@ class TensorFiles:
             format="DefaultFormat",
             nbytes=0,
         )
-        record = replace(self._record(source, io, ref, found), shape=ref.shape)
+        record = replace(self._record(source, io, ref, found, self._stamp(source, 0)), shape=ref.shape)
         nulls = Measured((statcsv.number(None),) * len(statistics.names), None, None)
         self._line(directory, record, nulls, statistics)
 
@@ -262,7 +330,7 @@ class TensorFiles:
             format=ref.device_format,
             nbytes=ref.nbytes,
         )
-        record = self._record(source, io, ref, found)
+        record = self._record(source, io, ref, found, self._stamp(source, found.nbytes))
         self._line(directory, record, device_cells(values, statistics.names, statistics.precision), statistics)
 
     def _line(self, directory: str, record: Record, measured: Measured, statistics: RequestedStatistics) -> None:
@@ -275,6 +343,11 @@ class TensorFiles:
             line = statcsv.header(statistics.names) + line
         if self._writes.attempt(lambda: self._sink.append(directory, STATISTIC, line)):
             self._tally.rows += 1
+
+
+def _current(ref: TensorRef, place: Place) -> TensorRef:
+    """A tensor of a planned operator as it is now."""
+    return replace(ref, version=place.version)
 
 
 def _key(ref: TensorRef) -> tuple[object, ...] | None:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from dumpsim.core.events import TaskEvent
 from dumpsim.device.task import UNKNOWN_TASK_ID
-from dumpsim.dump.capture import Capture, Snapshot, overlaps
+from dumpsim.dump.capture import Capture, Planned, Snapshot, overlaps
 from dumpsim.dump.convert import Conversion, convert
 from dumpsim.dump.iteration import Moment
 from dumpsim.dump.measure import is_finite
@@ -43,9 +43,16 @@ class Every:
         self._takes = before and not self._first
 
     def plans(self, event: TaskEvent) -> bool:
-        """Whether all is done after the kernel, and the same whenever it runs."""
+        """Whether the same is done whenever an operator runs, with its tensors as they are then."""
         kept = self._takes and any(ref.written or overlaps(ref, event.outputs) for ref in event.operands)
-        return not self._first and not kept and self._capture.plans(event)
+        return not kept and self._capture.plans(event)
+
+    def parts(self, event: TaskEvent, moment: Moment) -> "tuple[Planned, Planned]":
+        """What is done before and after the kernel, see `Capture.planned`."""
+        planned = self._capture.planned
+        if self._first:
+            return planned(event, moment, outputs=False), planned(event, moment, inputs=False)
+        return (None, ()), planned(event, moment)
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
         """Inputs, or at least what the kernel overwrites of them."""

@@ -1,16 +1,19 @@
 """The unit in which a dump is written, and where its tensors come from."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from dumpsim.core.events import TensorRef
+from dumpsim.core.events import TensorRef, current
 
-__all__ = ["BYTES_PER_NS", "FILE_NS", "OPDEBUG", "PlanningUnit", "Source", "Unit", "Write"]
+__all__ = ["BYTES_PER_NS", "FILE_NS", "OPDEBUG", "Source", "Unit", "Write", "later"]
 
 FILE_NS = 25_000  # what a small file costs the virtual clock [spec observed 1.2]
 BYTES_PER_NS = 1  # and its bytes, at 1 GB/s
 OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of overflow records [spec ge 3.8]
+
+
+Write = Callable[[str, int, int], None]  # dumps tensors as they are now: directory, iteration, number of the task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +53,23 @@ class Unit(Protocol):
         """Dump tensors of one operator."""
         ...
 
+    def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
+        """Prepare what `operator` does, for one that runs again and again in the same memory.
+
+        The tensors have a `Place` as their `read`; iteration and number of the task are those of each run.
+        """
+        ...
+
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
         """Save what the device says of an overflow."""
         ...
 
 
-Write = Callable[[str], None]  # dumps the tensors of one operator into a directory, as they are now
+def later(unit: Unit, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
+    """What `Unit.operator` does, each time with the tensors as they are then."""
 
+    def dump(directory: str, iteration: int, task_id: int) -> None:
+        now = replace(source, iteration=iteration, task_id=task_id)
+        unit.operator(directory, now, current(inputs), current(outputs))
 
-@runtime_checkable
-class PlanningUnit(Protocol):
-    """A unit that can prepare an operator's dump, for one that runs again and again in the same memory."""
-
-    def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
-        """Prepare what `Unit.operator` does; the tensors have a `Place` as their `read`."""
-        ...
+    return dump

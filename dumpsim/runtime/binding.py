@@ -43,6 +43,8 @@ class Binding:
     base : int
         Address of the workspace in the last run; 0 before the first one.
     workspace : Buffer or None
+    fixes : int
+        How often a weight or a constant got its memory.
     """
 
     __slots__ = (
@@ -60,6 +62,7 @@ class Binding:
         "_storages",
         "_views",
         "base",
+        "fixes",
         "memory",
         "plan",
         "workspace",
@@ -71,6 +74,7 @@ class Binding:
         self._storages = storages
         self._keep_views = keep_views
         self.base = 0
+        self.fixes = 0
         self.workspace: Buffer | None = None
         self._bytes: Bytes | None = None  # of the workspace
         self._rule = BLOCK_RULES[plan.rule]
@@ -154,6 +158,7 @@ class Binding:
     def fix(self, slot: Slot, buffer: Buffer) -> None:
         """Give a weight or a constant its memory."""
         self._fixed[slot.index] = buffer
+        self.fixes += 1
         self._views.clear()
 
     def storage(self, slot: Slot) -> Any:

@@ -67,7 +67,7 @@ class Kernels:
         self._locate: Callable[[str, int], int | None] | None = None
         self._memory_reuse = memory_reuse
         self._counts: dict[Node, int] = {}  # runs of random kernels
-        self._preparation = Preparation(device, engine)
+        self._preparation = Preparation(device, engine, observers, self)
         self._shown: dict[int, _Shown] = {}  # by task: collectives whose inputs were shown
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
@@ -89,9 +89,9 @@ class Kernels:
 
     def watched(self, binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
         """What runs a graph with tasks that are the same in every run; None where they have to be looked at."""
-        if not self.observers.taps or self._injector is not None or self._skipped:
+        if not self.observers.taps or self._injector is not None or self._skipped or not self.engine.values:
             return None
-        return self._preparation.watched(binding, arguments, self.observers)
+        return self._preparation.watched(binding, arguments)
 
     def inputs(self, binding: Binding, call: Call, task: Task) -> Task | None:
         """Work before a collective: its inputs are shown before the rank meets the others; None: nobody looks."""
@@ -128,24 +128,13 @@ class Kernels:
             wanted[1]["time_ns"] = task.end_ns
         code, index = next((fault.code for fault in faults if fault.kind == "aicore_error"), None), None
         if code is None and call.definition.bounds is not None and not skipped and self.engine.values:
-            operands = [_operand(binding, argument) for argument in call.arguments]
-            index = stopping_index(device, call.definition, operands, call.attrs, full_name=call.node.full_name)
+            index = self._index(binding, call)
         if code is not None or index is not None:
-            error = aicore_error(device, task, code or AICORE_EXCEPTION, index)
-            if self.observers.failing is not None:
-                self.observers.failing()
-                wanted = self.observers.task(binding, call, task, later.append)
-            if wanted is not None:
-                # the stream stops here: nothing can be put after this kernel
-                stop = {"error": str(error), "error_code": code or AICORE_EXCEPTION}
-                self.observers.after(wanted, call, binding, **stop, defer=None)
-                for deferred in later:
-                    deferred()
-            raise TaskFailure(error)
+            raise self._stopped(binding, call, task, shown, code, index)
         if isinstance(task.gate, Attendance):
             status = self._share(binding, call, task.gate, faults)
         else:
-            status = 0 if skipped else self._compute(binding, call, faults)
+            status = 0 if skipped else self.compute(binding, call, faults)
         if status:
             device.status.set()
         for fault in faults:
@@ -158,10 +147,45 @@ class Kernels:
             kind, name = TaskKind.CALLBACK, f"callback of {call.node.full_name}"
             behind = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
             # the tensors live until all of that ran
-            behind.append(Task(kind=kind, name=name, work=lambda _: self._bury(binding, call)))
+            behind.append(Task(kind=kind, name=name, work=lambda _: self.bury(binding, call)))
             device.stream(task.stream_id).follow(behind)
         else:
-            self._bury(binding, call)
+            self.bury(binding, call)
+
+    def look(self, binding: Binding, call: Call, task: Task) -> None:
+        """Stop the task of a kernel with an index out of range.
+
+        Raises
+        ------
+        TaskFailure
+        """
+        index = self._index(binding, call)
+        if index is not None:
+            later: list[Callable[[], None]] = []
+            shown = self.observers.task(binding, call, task, later.append), later
+            raise self._stopped(binding, call, task, shown, None, index)
+
+    def _index(self, binding: Binding, call: Call) -> OutOfRange | None:
+        """The index that stops a kernel."""
+        operands = [_operand(binding, argument) for argument in call.arguments]
+        return stopping_index(self.device, call.definition, operands, call.attrs, full_name=call.node.full_name)
+
+    def _stopped(
+        self, binding: Binding, call: Call, task: Task, shown: _Shown, code: int | None, index: OutOfRange | None
+    ) -> TaskFailure:
+        """Tell that the hardware stops a kernel; returns what the task raises."""
+        wanted, later = shown
+        error = aicore_error(self.device, task, code or AICORE_EXCEPTION, index)
+        if self.observers.failing is not None:
+            self.observers.failing()
+            wanted = self.observers.task(binding, call, task, later.append)
+        if wanted is not None:
+            # the stream stops here: nothing can be put after this kernel
+            stop = {"error": str(error), "error_code": code or AICORE_EXCEPTION}
+            self.observers.after(wanted, call, binding, **stop, defer=None)
+            for deferred in later:
+                deferred()
+        return TaskFailure(error)
 
     def _show(self, binding: Binding, call: Call, task: Task) -> _Shown:
         """Tell that a kernel is about to run; who wants to know what it did, and what they put after it."""
@@ -182,7 +206,7 @@ class Kernels:
                 binding.share(slot, values)
         return 0
 
-    def _compute(self, binding: Binding, call: Call, faults: Sequence[Any]) -> int:
+    def compute(self, binding: Binding, call: Call, faults: Sequence[Any] = ()) -> int:
         """Run the kernel; returns AI Core's status word."""
         if not self.engine.values:
             skip(
@@ -231,7 +255,7 @@ class Kernels:
             "all" in skipped or "ALL" in skipped or node.op_type in skipped or node.full_name in skipped
         )
 
-    def _bury(self, binding: Binding, call: Call) -> None:
+    def bury(self, binding: Binding, call: Call) -> None:
         """The tensors that nobody needs after this kernel."""
         for slot in call.deaths:
             buffer = binding.end(slot)

@@ -25,7 +25,7 @@ from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.storage import Weights
 from dumpsim.runtime.touched import touched
 from dumpsim.runtime.unknown import HostArray, Unknown
-from dumpsim.runtime.watched import Watched
+from dumpsim.runtime.watched import Watched, WatchedBound
 from dumpsim.world.context import RankContext, current
 
 __all__ = ["Lifetime", "LoadedGraph", "Shapes"]
@@ -217,14 +217,14 @@ class LoadedGraph:
             self._prepared.launch(arguments)
             self._launched = binding
             return
+        for slot in binding.plan.weights:
+            self._weights.upload(binding, slot)
         self._watched = self._kernels.watched(binding, arguments)
-        if self._watched is not None:
+        if isinstance(self._watched, WatchedBound):
             self._watched.upload(arguments)
             self._enqueue(binding)
             self._launched = binding
             return
-        for slot in binding.plan.weights:
-            self._weights.upload(binding, slot)
         for slot, value in zip(binding.plan.inputs, arguments, strict=True):
             binding.begin(slot)
             if value.shape != slot.shape:
@@ -249,10 +249,11 @@ class LoadedGraph:
         if self._prepared is not None:
             return self._prepared.collect()
         watched = self._watched
-        with nullcontext() if watched is None else watched.guard():
+        bound = watched if isinstance(watched, WatchedBound) else None
+        with nullcontext() if bound is None else bound.guard():
             self._device.synchronize([stream for stream in self._device.streams if stream.stream_id in self._streams])
-        if watched is not None:
-            return watched.results()
+        if bound is not None:
+            return bound.results()
         return [self._result(binding, slot) for slot in binding.plan.results]
 
     def _enqueue(self, binding: Binding) -> None:

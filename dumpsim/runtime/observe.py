@@ -12,7 +12,7 @@ import numpy as np
 from dumpsim.codecs.irproto import constants
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.core.events import NO_GRAPH, GraphEvent, NodeOutputs, RunEvent, Tap, TaskEvent, TensorRef
+from dumpsim.core.events import NO_GRAPH, GraphEvent, NodeOutputs, Place, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
 from dumpsim.device.arena import Bytes
 from dumpsim.device.memory import Buffer
@@ -25,13 +25,14 @@ from dumpsim.runtime.buildinfo import with_build_info
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, is_dynamic
 from dumpsim.runtime.slot import PLAIN, Array, Slot
 
-__all__ = ["Observers", "Wanted", "bytes_ref", "host_array", "host_ref", "slot_ref"]
+__all__ = ["Observers", "PlaceOf", "Wanted", "bytes_ref", "host_array", "host_ref", "slot_ref"]
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 _BYTE = dtype("uint8")
 
 Wanted = tuple[list[Tap], dict[str, Any]]  # the taps that want a task's event, and its fields
 _Hosts = dict[tuple[int, int], TensorRef]
+PlaceOf = Callable[[Slot, int], Place]  # where a tensor of so many bytes is in every run
 
 
 class Observers:
@@ -150,10 +151,12 @@ class Observers:
             "original_names": _originals(node),
         }
 
-    def gathered(self, binding: Binding, call: Call, fields: dict[str, Any]) -> dict[str, Any]:
-        """The fields with the tensors of the task."""
-        fields["operands"] = self._operands(binding, call)
-        fields["outputs"] = _outputs(binding, call)
+    def gathered(
+        self, binding: Binding, call: Call, fields: dict[str, Any], place: "PlaceOf | None" = None
+    ) -> dict[str, Any]:
+        """The fields with the tensors of the task; `place`: see `slot_ref`."""
+        fields["operands"] = self._operands(binding, call, place=place)
+        fields["outputs"] = _outputs(binding, call, place)
         fields["arguments"] = _arguments(call)
         return fields
 
@@ -277,7 +280,13 @@ class Observers:
         for tap in taps:
             tap.after_task(event)
 
-    def _operands(self, binding: Binding, call: Call, before: tuple[TensorRef, ...] = ()) -> tuple[TensorRef, ...]:
+    def _operands(
+        self,
+        binding: Binding,
+        call: Call,
+        before: tuple[TensorRef, ...] = (),
+        place: "PlaceOf | None" = None,
+    ) -> tuple[TensorRef, ...]:
         """References to a call's operands as they are now, tuples of tensors take one slot per tensor.
 
         Numbers, texts and types are attributes in a model, not operands. `before` has the references of before the
@@ -301,16 +310,16 @@ class Observers:
                 elif before and before[number].version == binding.buffer(item).version:
                     refs.append(before[number])
                 else:
-                    ref = slot_ref(binding, item, number, is_own=graph.is_own)
+                    ref = slot_ref(binding, item, number, is_own=graph.is_own, place=place)
                     if item in call.freed:
                         ref = replace(ref, origin="freed")
                     refs.append(replace(ref, written=True) if written else ref)
         return tuple(refs)
 
 
-def _outputs(binding: Binding, call: Call) -> tuple[TensorRef, ...]:
+def _outputs(binding: Binding, call: Call, place: "PlaceOf | None" = None) -> tuple[TensorRef, ...]:
     """References to a call's outputs as they are now."""
-    return tuple(slot_ref(binding, output, output.slot, produced=True) for output in call.outputs)
+    return tuple(slot_ref(binding, output, output.slot, produced=True, place=place) for output in call.outputs)
 
 
 def _outputs_of(binding: Binding, running: Call, name: str) -> NodeOutputs | None:
@@ -382,8 +391,28 @@ def _originals(node: Node) -> tuple[str, ...]:
     return (node.original_name,) if node.original_name else ()
 
 
-def slot_ref(binding: Binding, slot: Slot, number: int, *, is_own: bool = True, produced: bool = False) -> TensorRef:
-    """The reference to a tensor in device memory; `produced`: as an output of the kernel that made it."""
+def slot_ref(
+    binding: Binding,
+    slot: Slot,
+    number: int,
+    *,
+    is_own: bool = True,
+    produced: bool = False,
+    place: PlaceOf | None = None,
+) -> TensorRef:
+    """The reference to a tensor in device memory.
+
+    Parameters
+    ----------
+    number : int
+        Slot of the operand or output.
+    is_own : bool
+        The graph is a segment of the network's own function.
+    produced : bool
+        As an output of the kernel that made it.
+    place : callable, optional
+        ``place(slot, nbytes)`` gives what reads the bytes, in place of one that does so as long as the tensor lives.
+    """
     buffer = binding.buffer(slot)
     kind = slot.root.kind
     origin = "device"
@@ -403,7 +432,7 @@ def slot_ref(binding: Binding, slot: Slot, number: int, *, is_own: bool = True, 
         device_shape=shown if slot.transparent or largest else binding.device_shape(slot),
         address=buffer.address,
         nbytes=nbytes,
-        read=_reader(buffer, nbytes),
+        read=_reader(buffer, nbytes) if place is None else place(slot, nbytes),
         version=buffer.version,
         groups=slot.groups,
         origin=origin,
@@ -450,7 +479,7 @@ def bytes_ref(
         device_shape=shape,
         address=0,
         nbytes=flat.size,
-        read=lambda: flat,
+        read=_Still(flat),
         origin=origin,
         name=name,
     )
@@ -461,6 +490,19 @@ def host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") -> 
     array, kind = content if content is not None else (_NOTHING, _BYTE)
     flat: Bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return bytes_ref(flat, kind, tuple(array.shape), slot, origin="none" if content is None else "constant", name=name)
+
+
+class _Still:
+    """The place of bytes that nobody writes."""
+
+    __slots__ = ("_bytes", "version")
+
+    def __init__(self, data: Bytes) -> None:
+        self._bytes = data
+        self.version = 0
+
+    def __call__(self) -> Bytes:
+        return self._bytes
 
 
 def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]:

@@ -16,7 +16,7 @@ from dumpsim.runtime.plan import Call, GraphPlan
 from dumpsim.runtime.prepared import Prepared, is_scheduled
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.unknown import HostArray
-from dumpsim.runtime.watched import Watched
+from dumpsim.runtime.watched import Compute, Watched, WatchedBound
 
 __all__ = ["Preparation"]
 
@@ -30,17 +30,22 @@ class Preparation:
     ----------
     device : Device
     engine : Engine
+    observers : Observers
+    compute : Compute
+        For kernels that the engine does not bind.
     """
 
-    def __init__(self, device: Device, engine: Engine) -> None:
+    def __init__(self, device: Device, engine: Engine, observers: Observers, compute: Compute) -> None:
         self._device = device
         self._engine = engine if isinstance(engine, BindingEngine) else None
+        self._observers = observers
+        self._compute = compute
         self._seen: weakref.WeakKeyDictionary[Binding, _Seen] = weakref.WeakKeyDictionary()
 
     def of(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
         """The prepared graph for a run with these arguments that nobody watches; None where it has to run tasks."""
         seen = self._look(binding)
-        if seen is None:
+        if seen is None or not self._binds(seen, binding):
             return None
         if seen.prepared is None or not seen.prepared.graph.takes(arguments):
             seen.prepared = None
@@ -48,43 +53,52 @@ class Preparation:
             seen.prepared = None if graph is None else Prepared(graph)
         return seen.prepared
 
-    def watched(self, binding: Binding, arguments: Sequence[HostArray], observers: Observers) -> Watched | None:
-        """The same for a run that is watched: its tasks do what they did before, with other bytes."""
+    def watched(self, binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
+        """The same for a run that is watched, whether or not the engine binds kernels."""
         seen = self._look(binding) if binding.keeps_views else None
-        if seen is None:
+        if seen is None or not seen.fixed:
             return None
-        if seen.watched is None or not seen.watched.graph.takes(arguments):
-            seen.watched = None
-            graph = self._bind(seen, binding, arguments, moves=False)
-            seen.watched = None if graph is None else Watched(graph, observers)
+        if seen.plain and not self._binds(seen, binding):
+            return None
         watched = seen.watched
+        if watched is None or (isinstance(watched, WatchedBound) and not watched.graph.takes(arguments)):
+            watched = seen.watched = self._watch(seen, binding, arguments)
         return watched if watched is not None and watched.begin() else None
+
+    def _watch(self, seen: "_Seen", binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
+        """Plan the watched runs of a graph, once it has run a few times."""
+        if seen.plain:
+            graph = self._bind(seen, binding, arguments, moves=False)
+            return None if graph is None else WatchedBound(graph, self._observers, self._compute)
+        seen.runs += 1
+        return None if seen.runs < _RUNS else Watched(binding, self._device, self._observers, self._compute)
 
     def _look(self, binding: Binding) -> "_Seen | None":
         """What is known of a plan, None where it has to run as it does for the first time."""
         device = self._device
-        workspace = binding.workspace
         if (
-            self._engine is None
-            or device.busy
+            device.busy
             or device.errors
             or device.stopped is not None
             or device.trace is not None
             or device.races is not None
-            or device.memory.ranges
-            or (workspace is not None and workspace.fresh)
             or any(stream.tail_ns > device.clock.now_ns for stream in device.streams)
         ):
             return None
         seen = self._seen.get(binding)
         if seen is None:
-            seen = self._seen[binding] = _Seen(_is_plain(binding.plan, device))
-        if not seen.plain:
-            return None
-        if seen.place != binding.place:
+            plan = binding.plan
+            seen = self._seen[binding] = _Seen(self._engine is not None and _is_plain(plan, device), _is_fixed(plan))
+        place = *binding.place, binding.fixes
+        if seen.place != place:
             seen.prepared = seen.watched = None
-            seen.place = binding.place
+            seen.place = place
         return seen
+
+    def _binds(self, seen: "_Seen", binding: Binding) -> bool:
+        """Whether kernels may be bound to memory as it is now."""
+        workspace = binding.workspace
+        return seen.plain and not self._device.memory.ranges and (workspace is None or not workspace.fresh)
 
     def _bind(
         self, seen: "_Seen", binding: Binding, arguments: Sequence[HostArray], *, moves: bool
@@ -102,10 +116,11 @@ class Preparation:
 class _Seen:
     """What is known of a plan: how often it ran, and with which arguments."""
 
-    def __init__(self, plain: bool) -> None:
+    def __init__(self, plain: bool, fixed: bool) -> None:
         self.plain = plain
+        self.fixed = fixed
         self.runs = 0
-        self.place: tuple[int, int] = 0, 0
+        self.place: tuple[int, ...] = ()
         self.prepared: Prepared | None = None
         self.watched: Watched | None = None
         self._arguments: list[weakref.ref[Any]] = []
@@ -116,6 +131,12 @@ class _Seen:
         self._arguments = [weakref.ref(one) for one in arguments]
         self.runs += 1
         return [one is other for one, other in zip(arguments, before, strict=True)]
+
+
+def _is_fixed(plan: GraphPlan) -> bool:
+    """Whether the tensors of a plan have the same shapes and places in every run, and no other rank is waited for."""
+    slots = (*plan.parameters, *plan.planned, *(slot for call in plan.calls for slot in call.outputs))
+    return all(call.engine != "hccl" for call in plan.calls) and not any(slot.settles for slot in slots)
 
 
 def _is_plain(plan: GraphPlan, device: Device) -> bool:

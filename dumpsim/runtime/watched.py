@@ -1,42 +1,68 @@
 """Runs that are watched, and in which every task does what it did in the run before, with other bytes.
 
-The tasks, their streams, events and times are those of every run. But a kernel's task finds its operands and outputs
-bound to memory, and instead of telling listeners what happened it calls what they have planned to do then.
+The tasks, their streams, events and times are those of every run. But instead of telling listeners what a task does,
+with references that are made anew, it calls what they have planned to do then. Where kernels can be bound to memory
+(`WatchedBound`) a task does not look for its operands and outputs either.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dumpsim.core.events import Follower, PlannedGraph, Tap, TaskEvent, TensorRef, current
+from dumpsim.core.events import Follower, Place, PlannedGraph, Step, Tap, TaskEvent, current
 from dumpsim.device.arena import Bytes
-from dumpsim.device.device import COMPUTE_STREAM
+from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.memory import Buffer
-from dumpsim.device.task import Task, TaskIds
+from dumpsim.device.task import UNKNOWN_TASK_ID, Task, TaskIds
 from dumpsim.graph.program import Launch
+from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.boundgraph import BoundGraph
 from dumpsim.runtime.observe import Observers, slot_ref
 from dumpsim.runtime.plan import Call, GraphPlan
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.unknown import HostArray
 
-__all__ = ["Watched"]
+__all__ = ["Compute", "Watched", "WatchedBound"]
 
 _CORES = ("aicore", "aivector")  # engines whose status word overflow detection reads [spec parallel 4.4]
-_Followers = tuple[Follower, ...]
+
+
+class Compute(Protocol):
+    """What computes kernels one by one, see `Kernels`."""
+
+    def compute(self, binding: Binding, call: Call) -> int:
+        """Run a kernel; returns AI Core's status word."""
+        ...
+
+    def look(self, binding: Binding, call: Call, task: Task) -> None:
+        """Stop the task of a kernel with an index out of range."""
+        ...
+
+    def bury(self, binding: Binding, call: Call) -> None:
+        """The tensors that nobody needs after a kernel."""
+        ...
+
+
+class _Steps(NamedTuple):
+    """What goes with a task."""
+
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
 
 
 class Watched:
-    """A kernel graph that is bound to memory, and the listeners that have planned what they do in its runs.
+    """A kernel graph whose tensors have their places, and the listeners that have planned what they do in its runs.
 
     Parameters
     ----------
-    graph : BoundGraph
+    binding : Binding
+    device : Device
     observers : Observers
+    compute : Compute
 
     Attributes
     ----------
@@ -44,37 +70,29 @@ class Watched:
         The work of each kernel's task.
     """
 
-    def __init__(self, graph: BoundGraph, observers: Observers) -> None:
-        self.graph = graph
+    def __init__(self, binding: Binding, device: Device, observers: Observers, compute: Compute) -> None:
+        self._binding = binding
+        self._device = device
         self._observers = observers
-        self._events: Sequence[TaskEvent] = ()
+        self._compute = compute
         self._taps: list[Tap] = []
         self._plans: list[PlannedGraph | None] = []
         self._found: list[Sequence[Follower | None]] = []
-        self._followers: list[_Followers] = []  # by event
-        binding, device = graph.binding, graph.device
+        self._steps: list[_Steps] = []  # by event
         plan = binding.plan
+        self._data = plan.parameters if plan.kernel_graph.model_id else ()  # the inputs of a model are told of
         for slot in plan.planned:  # their buffers are those of every run
             binding.begin(slot)
-        self._first = len(plan.parameters)  # the events before are those of the inputs
-        self._inputs = [(slot, binding.buffer(slot)) for slot in plan.inputs]
-        copied = dict(graph.copied)
-        self._targets = [copied.get(at) for at in range(len(plan.inputs))]
-        looked = device.overflow is not None
-        self.works: dict[Call, Callable[[Task], None]] = {}
-        for at, call in enumerate(plan.calls):
-            run = graph.kernels.runs[at]
-            assert run is not None, call.node.full_name
-            checks = graph.kernels.finite[at] if looked else ()
-            buffers = [binding.buffer(slot) for slot in call.outputs]
-            self.works[call] = partial(self._work, at, run, checks, buffers)
         self._events = self._made()
+        self.works: dict[Call, Callable[[Task], None]] = {
+            call: self._work_of(at, call) for at, call in enumerate(plan.calls)
+        }
         for slot in plan.planned:
             binding.end(slot)
 
     # ---------------------------------------------------------------- plans
     def begin(self) -> bool:
-        """Ask the listeners what follows each task of the run; False where one of them needs events of its own."""
+        """Ask the listeners what goes with each task of the run; False where one of them needs events of its own."""
         taps = self._observers.taps
         if taps != self._taps:
             self._taps, self._plans, self._found = list(taps), [None] * len(taps), []
@@ -91,39 +109,102 @@ class Watched:
             found.append(following)
         if len(found) != len(self._found) or any(a is not b for a, b in zip(found, self._found, strict=True)):
             self._found = found
-            self._followers = [
-                tuple(one for following in found if following and (one := following[at]) is not None)
+            self._steps = [
+                _steps([one for following in found if following and (one := following[at]) is not None])
                 for at in range(len(self._events))
             ]
         return True
 
     def _made(self) -> list[TaskEvent]:
-        """The events of inputs, then of kernels."""
-        binding = self.graph.binding
-        plan = binding.plan
-        observers = self._observers
-        made: list[TaskEvent] = []
-        for slot in plan.parameters:
-            event = observers.data_event(binding, slot)
-            made.append(replace(event, outputs=self._placed([slot], [slot_ref(binding, slot, 0)])))
-        ids = _ids(plan)
-        for call in plan.calls:
-            fields = observers.gathered(binding, call, observers.fields(binding, call, *ids[call]))
-            slots = [argument for argument in call.arguments if isinstance(argument, Slot)]
-            fields["operands"] = self._placed(slots, fields["operands"])
-            fields["outputs"] = self._placed(call.outputs, fields["outputs"])
-            made.append(TaskEvent(**fields))
+        """The events of a model's inputs, then of kernels."""
+        binding, observers = self._binding, self._observers
+        made = [
+            replace(observers.data_event(binding, slot), outputs=(slot_ref(binding, slot, 0, place=self._place),))
+            for slot in self._data
+        ]
+        ids = _ids(binding.plan)
+        for call in binding.plan.calls:
+            fields = observers.fields(binding, call, *ids[call])
+            made.append(TaskEvent(**observers.gathered(binding, call, fields, place=self._place)))
         return made
 
-    def _placed(self, slots: Sequence[Slot], refs: Sequence[TensorRef]) -> tuple[TensorRef, ...]:
-        """References that find the bytes of now; the last operands may have none."""
-        binding, arrays = self.graph.binding, self.graph.arrays
-        return tuple(
-            replace(ref, read=_Place(arrays[slot.index], binding.buffer(slot)))
-            for slot, ref in zip(slots, refs, strict=False)
-        )
+    def _place(self, slot: Slot, nbytes: int) -> Place:
+        """Where the bytes of a tensor are."""
+        return _Place(self._binding.buffer(slot), nbytes)
 
     # ----------------------------------------------------------------- runs
+    def tell_inputs(self) -> None:
+        """Tell of the inputs."""
+        now_ns = self._device.clock.now_ns
+        for at in range(len(self._data)):
+            before, after = self._steps[at]
+            for step in (*before, *after):
+                step(UNKNOWN_TASK_ID, now_ns)
+
+    def _work_of(self, at: int, call: Call) -> Callable[[Task], None]:
+        """The work of a kernel's task."""
+        return partial(self._work, len(self._data) + at, call)
+
+    def _work(self, at: int, call: Call, task: Task) -> None:
+        binding, compute = self._binding, self._compute
+        before, after = self._steps[at]
+        for slot in call.births:
+            binding.begin(slot)
+        for step in before:
+            step(task.task_id, task.end_ns)
+        if call.definition.bounds is not None:
+            compute.look(binding, call, task)
+        status = compute.compute(binding, call)
+        if status:
+            self._overflow(at, call, task, status)
+        else:
+            for step in after:
+                step(task.task_id, task.end_ns)
+        compute.bury(binding, call)
+
+    def _overflow(self, at: int, call: Call, task: Task, status: int) -> None:
+        """Raise the flag, and tell the listeners with an event."""
+        self._device.status.set()
+        event = self._events[at]
+        event = replace(
+            event,
+            operands=current(event.operands),
+            outputs=current(event.outputs),
+            task_id=task.task_id,
+            time_ns=task.end_ns,
+            overflow=True,
+            overflow_status=status if call.engine in _CORES else 0,
+        )
+        for tap in self._taps:
+            if tap.wants(event):
+                tap.after_task(event)
+
+
+class WatchedBound(Watched):
+    """The same with kernels that are bound to memory.
+
+    Parameters
+    ----------
+    graph : BoundGraph
+    observers : Observers
+    compute : Compute
+    """
+
+    def __init__(self, graph: BoundGraph, observers: Observers, compute: Compute) -> None:
+        self.graph = graph
+        super().__init__(graph.binding, graph.device, observers, compute)
+        plan = graph.binding.plan
+        copied = dict(graph.copied)
+        self._targets = [copied.get(at) for at in range(len(plan.inputs))]
+        for slot in plan.planned:
+            graph.binding.begin(slot)
+        self._inputs = [(slot, graph.binding.buffer(slot)) for slot in plan.inputs]
+        for slot in plan.planned:
+            graph.binding.end(slot)
+
+    def _place(self, slot: Slot, nbytes: int) -> Place:
+        return _FixedPlace(self._binding.buffer(slot), self.graph.arrays[slot.index])
+
     def upload(self, arguments: Sequence[HostArray]) -> None:
         """Take the arguments."""
         device, binding = self.graph.device, self.graph.binding
@@ -134,12 +215,6 @@ class Watched:
             if target is not None:
                 target[...] = value
             buffer.touch()
-
-    def tell_inputs(self) -> None:
-        """Call what follows the inputs."""
-        for followers in self._followers[: self._first]:
-            for follow in followers:
-                follow()
 
     def guard(self) -> AbstractContextManager[Any]:
         """In which the tasks run."""
@@ -152,15 +227,26 @@ class Watched:
             device.clock.advance(device.chip.prices.copy_duration_ns(slot.nbytes))
         return self.graph.results()
 
-    def _work(
+    def _work_of(self, at: int, call: Call) -> Callable[[Task], None]:
+        kernels = self.graph.kernels
+        run = kernels.runs[at]
+        assert run is not None, call.node.full_name
+        checks = kernels.finite[at] if self._device.overflow is not None else ()
+        buffers = [self._binding.buffer(slot) for slot in call.outputs]
+        return partial(self._bound_work, at, call, run, checks, buffers)
+
+    def _bound_work(
         self,
         at: int,
+        call: Call,
         run: Callable[[], object],
         checks: Sequence[Callable[[], bool]],
         buffers: Sequence[Buffer],
         task: Task,
     ) -> None:
-        """The work of one task."""
+        before, after = self._steps[len(self._data) + at]
+        for step in before:
+            step(task.task_id, task.end_ns)
         run()
         status = 0
         for is_finite in checks:
@@ -170,35 +256,48 @@ class Watched:
         for buffer in buffers:
             buffer.touch()
         if status:
-            self._overflow(at, task, status)
+            self._overflow(len(self._data) + at, call, task, status)
         else:
-            for follow in self._followers[self._first + at]:
-                follow()
+            for step in after:
+                step(task.task_id, task.end_ns)
 
-    def _overflow(self, at: int, task: Task, status: int) -> None:
-        """Raise the flag, and tell the listeners with an event."""
-        self.graph.device.status.set()
-        event = self._events[self._first + at]
-        on_core = self.graph.binding.plan.calls[at].engine in _CORES
-        event = replace(
-            event,
-            operands=current(event.operands),
-            outputs=current(event.outputs),
-            time_ns=task.end_ns,
-            overflow=True,
-            overflow_status=status if on_core else 0,
-        )
-        for tap in self._taps:
-            if tap.wants(event):
-                tap.after_task(event)
+
+def _steps(followers: Sequence[Follower]) -> _Steps:
+    """What several listeners do."""
+    return _Steps(
+        tuple(one.before for one in followers if one.before is not None),
+        tuple(one.after for one in followers if one.after is not None),
+    )
 
 
 class _Place:
-    """Where the bytes of a tensor are in every run."""
+    """Where the bytes of a tensor are in every run; another array may stand in for them."""
+
+    __slots__ = ("_buffer", "_bytes", "_nbytes", "_ranges")
+
+    def __init__(self, buffer: Buffer, nbytes: int) -> None:
+        self._buffer = buffer
+        self._nbytes = nbytes
+        self._ranges = buffer.memory.ranges
+        self._bytes: Bytes = buffer.memory.place(buffer.address, nbytes)
+        self._bytes.flags.writeable = False
+
+    @property
+    def version(self) -> int:
+        """The version of the bytes of now."""
+        return self._buffer.version
+
+    def __call__(self) -> Bytes:
+        """The bytes."""
+        return self._buffer.bytes()[: self._nbytes] if self._ranges else self._bytes
+
+
+class _FixedPlace:
+    """Where the bytes of a tensor are in every run: an array of the device, or of the host."""
 
     __slots__ = ("_buffer", "_bytes")
 
-    def __init__(self, array: Any, buffer: Buffer) -> None:
+    def __init__(self, buffer: Buffer, array: Any) -> None:
         self._bytes: Bytes = array.reshape(-1).view(np.uint8)
         self._bytes.flags.writeable = False
         self._buffer = buffer

@@ -14,7 +14,7 @@ from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from dumpsim.runtime.kernel import Kernels  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
-from dumpsim.runtime.watched import Watched  # noqa: E402
+from dumpsim.runtime.watched import WatchedBound  # noqa: E402
 from dumpsim.world.context import RankContext, use  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -26,8 +26,8 @@ STEPS = 5
 def watched(monkeypatch):
     """How many runs knew their tasks."""
     seen = []
-    results = Watched.results
-    monkeypatch.setattr(Watched, "results", lambda self: seen.append(self) or results(self))
+    results = WatchedBound.results
+    monkeypatch.setattr(WatchedBound, "results", lambda self: seen.append(self) or results(self))
     return seen
 
 
