@@ -1,6 +1,7 @@
 """`dumpsim plan`: the numbers of a dump that is not written are those of the dump."""
 
 import json
+import re
 import textwrap
 
 import dumprun
@@ -195,12 +196,19 @@ def test_the_report_for_people(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("", saved_data="full", iteration="all")))
     (tmp_path / "script.py").write_text(textwrap.dedent(dumprun.NET))
     found = dumprun.cli(
-        tmp_path, "plan", "--config", "plan.json", "--steps", "1000", "--ranks", "16", "--rate", "200", "script.py"
-    )
+        tmp_path, "plan", "--config", "plan.json", "--steps", "1000", "--ranks", "16", "--rate", "200", "--rate", "0.5",
+        "script.py",
+    )  # fmt: skip
     assert found.out.startswith("plan.json (seed/ascend_o0, 910B), counted in 2 steps on 1 rank of script.py")
     assert "in all: 2 ranks" in found.out  # device 0 of two servers
     assert "(of 16, by support_device)" in found.out
     assert "at 200 MB/s" in found.out
+    assert "at 0.5 MB/s" in found.out
+    lines = found.out.splitlines()
+    types = lines[lines.index("by operator type, on each rank:") + 1 :]
+    shares = [int(line.split("%")[0].split()[-1]) for line in types if re.search(r"B +\d+%$", line)]
+    assert len(shares) > 3
+    assert abs(sum(shares) - 100) <= len(shares) / 2  # each is rounded
     assert 'saved_data: "statistic"' in found.out
     assert "shape" not in found.out  # what the script prints goes to stderr
 
@@ -213,6 +221,9 @@ def test_the_report_for_people(tmp_path):
         (["missing.py"], "there is no script 'missing.py'"),
         (["--dump", "x"], "--dump needs --config"),
         (["--rate", "0", "script.py"], "a rate is a number"),
+        (["--rate", "inf", "script.py"], "a rate is a number"),
+        (["--rate", "nan", "script.py"], "a rate is a number"),
+        (["--rate", "5", "--rate", "-1", "script.py"], "a rate is a number"),
     ],
 )
 def test_wrong_words_are_refused(tmp_path, arguments, text):

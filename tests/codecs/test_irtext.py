@@ -102,3 +102,31 @@ def test_parameters_that_are_tokens_or_tuples():
     doc = irtext.parse("\n".join([HEAD, *lines, "subgraph @g() {", "}"]))
     assert [param.label for param in doc.params] == ["u", "n", "g"]
     assert [line for line in irtext.render(doc).splitlines() if line.startswith("%para")] == list(lines)
+
+
+NODE = """  %0(y) = Neg(I64(1)) primitive_attrs: {}
+      : (<Int64, NoShape>) -> (<Int64, NoShape>)
+      # Fullname with scope: (Default/Neg-op0)
+"""
+LINE = "      # In file net.py:{}, 8~30/        y = -x/\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "own", "more"),
+    [
+        ("", "", [], []),
+        ("1", "", [1], []),
+        ("c1", "code", [1], []),
+        ("1c2", "", [1], [("code", [2])]),
+        ("c1f2", "code", [1], [("forward node", [2])]),
+        ("12f3c4", "", [1, 2], [("forward node", [3]), ("code", [4])]),
+    ],
+)
+def test_source_lines_are_grouped_by_their_titles(lines, kind, own, more):
+    titles = {f"{name[0]}": f"      # Corresponding {name} candidate:\n" for name in ("code", "forward node")}
+    text = HEAD + "subgraph @g() {\n" + NODE + "".join(titles.get(one) or LINE.format(one) for one in lines) + "}\n"
+    (node,) = irtext.parse(text).nodes
+    assert (node.candidate, [line.line for line in node.sources]) == (kind, own)
+    assert [(title, [line.line for line in group]) for title, group in node.more_sources] == more
+    rendered = irtext.render(irtext.parse(text))
+    assert irtext.parse(rendered) == irtext.parse(text)

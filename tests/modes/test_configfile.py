@@ -417,3 +417,14 @@ def test_ranges_that_match_nothing_are_told(profile, text, idle):
     (found,) = (one for one in findings if one.where.endswith(".iteration"))
     assert found.level == "no effect"
     assert found.what == f"no effect: {idle} matches no iteration; a range goes up, as 5-8"
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode", "told"),
+    [("ascend_o2", 2, True), ("ascend_o2", 0, False), ("ascend_o0", 2, False), ("ascend_o0", 0, False)],
+)
+def test_what_set_dump_cannot_reach_is_told_where_operators_are_fused(profile, mode, told):
+    """Fusion takes the mark away in whole graphs alone. [spec mindspore 2.3]"""
+    found = check_all(text_of({f"{COMMON}.dump_mode": mode}), {}, find("seed", profile))
+    marks = [(one.level, one.where) for one in found if one.code == "DS-CFG-057"]
+    assert marks == ([("warning", f"$.{COMMON}.dump_mode")] if told else [])

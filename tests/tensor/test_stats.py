@@ -2,6 +2,8 @@
 
 import math
 import struct
+import threading
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dumpsim.core.errors import BadInputError, DtypeError
+from dumpsim.tensor import stats
 from dumpsim.tensor.simd import simd_levels
 from dumpsim.tensor.stats import BLOCK, CODES, WIDER, Statistics, statistics
 
@@ -188,6 +191,25 @@ def test_threads_change_no_bit(dtype):
     want = bits(statistics(x))
     for threads in (2, 3, 7):
         assert bits(statistics(x, threads=threads)) == want, threads
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_threads_measure_at_the_same_time(monkeypatch, contiguous):
+    """Two threads meet inside of the kernel; one alone would wait for the other in vain."""
+    together, kernel = threading.Barrier(2, timeout=20), stats._stats.measure
+    names = set()
+
+    def measure(data, code, level):
+        if threading.current_thread().name not in names:
+            names.add(threading.current_thread().name)
+            together.wait()
+        return kernel(data, code, level)
+
+    monkeypatch.setattr(stats, "_stats", SimpleNamespace(measure=measure, CHUNK=stats._stats.CHUNK))
+    values = np.ones(2 * BLOCK * (1 if contiguous else 2), np.float32)[:: 1 if contiguous else 2]
+    assert statistics(values, threads=2).positive == 2 * BLOCK
+    assert len(names) == 2
+    assert threading.current_thread().name not in names
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=IDS)
