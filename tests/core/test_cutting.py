@@ -484,6 +484,34 @@ def test_layouts_by_name_that_do_not_fit():
         layouts_over(odd, scheme_of(odd), [left], 0)
 
 
+@pytest.mark.parametrize(
+    ("masks", "begin", "end", "whole"),
+    [  # begin, end, ellipsis, new axis and shrink mask, as numpy's slices: axis 1 of 8 elements
+        ((0, 0, 0, 0, 0), 0, 8, True),
+        ((0, 0, 0, 0, 0), 3, 8, False),
+        ((2, 0, 0, 0, 0), 3, 8, True),  # its begin does not count
+        ((1, 0, 0, 0, 0), 3, 8, False),
+        ((0, 0, 0, 0, 0), 0, 5, False),
+        ((0, 2, 0, 0, 0), 0, 5, True),  # nor its end
+        ((0, 1, 0, 0, 0), 0, 5, False),
+        ((2, 2, 0, 0, 0), 3, 5, True),
+        ((0, 0, 0, 0, 1), 0, 8, True),
+        ((0, 0, 0, 0, 2), 0, 8, False),  # one element of it
+        ((0, 0, 1, 0, 0), 0, 8, False),  # begin and end stand for other axes
+        ((0, 0, 0, 1, 0), 0, 8, False),
+    ],
+)
+def test_slices_cut_the_axes_that_they_take_whole(masks, begin, end, whole):
+    constants = {1: (0, begin), 2: (4, end), 3: (1, 1)} | dict(enumerate(masks, 4))
+    shape = (8,) if masks[4] & 1 else (4, 8)
+    op = operator("StridedSlice", [(4, 8)], [(1, 2)], devices=2, constants=constants, outputs=(shape,))
+    if whole:
+        assert scheme_of(op).inputs[0][1] is not None
+    else:
+        with pytest.raises(StrategyError, match="axis 1 is not"):
+            scheme_of(op)
+
+
 def test_an_axis_that_two_device_dimensions_cut():
     scheme = Scheme(
         matrix=[("a", 2), ("b", 2)], inputs=[[("a", "b"), None]], outputs=[[("a", "b")]],

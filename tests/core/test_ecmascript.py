@@ -47,6 +47,55 @@ def test_error_texts_are_those_of_the_real_library(case):
         ("a}", "a}", True),
         ("\\x41", "A", True),
         ("#a b", "#a b", True),
+        # what std::regex of libstdc++ 13 says
+        (r"\bab\b", "ab", True),
+        (r"a\Bb", "ab", True),
+        (r"a\bb", "ab", False),
+        (r"a\B", "a", False),
+        (r"[\b]", "\b", True),
+        (r"[\b]", "b", False),
+        (r"[\d-]", "-", True),
+        (r"[\d]+", "90", True),
+        (r"[\D]", "a", True),
+        (r"[\D]", "9", False),
+        (r"[\s]", "\t", True),
+        (r"[\S]", "x", True),
+        (r"[\S]", " ", False),
+        (r"[\w]+", "a_9", True),
+        (r"[\W]", "-", True),
+        (r"[\W]", "_", False),
+        (r"\d\D\s\S\w\W", "1a b_-", True),
+        (r"\D", "1", False),
+        (r"\S", " ", False),
+        (r"\W", "_", False),
+        ("[^a-c]", "d", True),
+        ("[^a-c]", "b", False),
+        ("[[=a=]]", "a", True),
+        ("[[=a=]]", "b", False),
+        ("[[.a.]-c]", "b", True),
+        (r"[\cA]", "A", True),
+        (r"\cA", "A", True),
+        ("a|", "", True),
+        (r"(a|b)*\1", "abb", True),
+        (r"(?:a)(b)\1", "abb", True),
+        (r"[\x41-\x43]", "B", True),
+        (r"[a\]]", "]", True),
+        ("[[a]", "[", True),
+        ("a{2}", "aa", True),
+        ("a{2}", "aaa", False),
+        ("a{2,}", "aaaa", True),
+        ("a{0,1}", "", True),
+        (r"\n\t\r\f\v", "\n\t\r\f\v", True),
+        ("[[:w:]]", "_", True),
+        ("[[:ALPHA:]]", "a", True),
+        ("x*?y", "xxy", True),
+        ("[a-a]", "a", True),
+        ("[--a]", ".", True),
+        ("[]a]", "]", False),
+        (r"\cJ", "J", True),
+        ("^^a$$", "a", True),
+        ("(^a)|b", "b", True),
+        ("(a*)*", "aaa", True),
     ],
 )
 def test_full_match(pattern, text, matches):
@@ -69,3 +118,19 @@ def test_agrees_with_python_where_both_accept(pattern, text):
 )
 def test_escapes_of_numbers_have_two_or_four_digits(pattern, text):
     assert compile_pattern(pattern).fullmatch(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [  # of libstdc++ 13
+        (r"(?:a)(b\1)", "Back-reference referred to an opened sub-expression."),
+        (r"(a)\10", "Back-reference index exceeds current sub-expression count."),
+        (r"(?:a)\1", "Back-reference index exceeds current sub-expression count."),
+        ("[[:WORD:]]", "Invalid character class."),
+        ("[[:^alpha:]]", "Invalid character class."),
+    ],
+)
+def test_what_the_library_refuses(pattern, message):
+    with pytest.raises(PatternError) as caught:
+        compile_pattern(pattern)
+    assert str(caught.value) == message

@@ -1,8 +1,23 @@
-"""Seeds of kernels: Philox-4x32-10 against the known answers of its authors, and both seeds of an operator."""
+"""Generators: known answers of their authors, of the C++ library (libstdc++), and the distributions they stand for."""
 
+import math
+import struct
+from statistics import NormalDist
+
+import numpy as np
 import pytest
 
-from dumpsim.core.generator import _philox, mixed_seed
+from dumpsim.core.generator import (
+    Mersenne,
+    Mersenne64,
+    _philox,
+    minimal_standard,
+    mixed_seed,
+    normal,
+    shuffled,
+    truncated_normal,
+    uniform,
+)
 
 ALL = 0xFFFFFFFF
 
@@ -26,3 +41,90 @@ def test_every_bit_of_both_seeds_counts():
     bits = [1 << bit for bit in range(64)]
     found = {mixed_seed(0, 0), *(mixed_seed(bit, 0) for bit in bits), *(mixed_seed(0, bit) for bit in bits)}
     assert len(found) == 129
+
+
+def test_a_seed_is_two_words_the_second_one_above():
+    for first, second in ((0, 0), (5, 7), (2**40 + 3, 2**50 + 9)):
+        halves = [number & ALL for number in (first, first >> 32, second, second >> 32)]
+        low, high = _philox(halves, (0x3EC8F720, 0x02461E29))[:2]
+        assert struct.pack("<Q", mixed_seed(first, second)) == struct.pack("<II", int(low), int(high))
+
+
+def shares(values):
+    """Deciles of a sample."""
+    return np.quantile(values, np.linspace(0.1, 0.9, 9))
+
+
+def test_numbers_have_the_distribution_that_is_asked_for():
+    """The deciles of 20000 numbers: their standard deviation is at most 0.0035 of the probability."""
+    tenths, count = np.linspace(0.1, 0.9, 9), 20000
+    even = uniform(7, count, -2.0, 6.0)
+    assert even.min() >= -2
+    assert even.max() < 6
+    np.testing.assert_allclose(shares(even), -2 + 8 * tenths, atol=0.12)
+    bell = NormalDist(3.0, 0.5)
+    want = [bell.inv_cdf(share) for share in tenths]
+    np.testing.assert_allclose(shares(normal(7, count, 3.0, 0.5)), want, atol=0.03)
+    for low, high in ((2.5, 4.5), (3.0, 3.25), (-math.inf, 2.0)):
+        cut = truncated_normal(7, count, low, high, 3.0, 0.5)
+        assert cut.min() >= low - 1e-6
+        assert cut.max() <= high + 1e-6
+        bottom, top = bell.cdf(low), bell.cdf(high)
+        want = [bell.inv_cdf(bottom + share * (top - bottom)) for share in tenths]
+        np.testing.assert_allclose(shares(cut), want, atol=0.03)
+
+
+@pytest.mark.parametrize("draw", [lambda n: uniform(3, n, 0, 1), lambda n: normal(3, n, 0, 1)])
+def test_fewer_numbers_are_the_first_ones(draw):
+    for count in range(1, 10):
+        assert draw(count).tolist() == draw(10).tolist()[:count]
+
+
+def test_simple_generators_give_what_the_library_gives():
+    # uniform_real_distribution<float> with minstd_rand0(3)
+    library = [2.34786421e-05, 0.394613355, 0.26681596, 0.375950396]
+    np.testing.assert_allclose(minimal_standard(3, 0, 4), library, rtol=1e-6)
+    assert minimal_standard(3, 2, 2).tolist() == minimal_standard(3, 0, 4).tolist()[2:]
+    wide = Mersenne64(3)
+    assert [wide.word() for _ in range(3)] == [10307413207671831467, 3611203882987592167, 10888029678232491475]
+    narrow = Mersenne(3)  # uniform_real_distribution<double>, mt19937(3)
+    assert [narrow.real() for _ in range(3)] == [0.070724880451056613, 0.83994904246836621, 0.12132857932963054]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 1000, 2**31 + 1, ALL])
+def test_integers_below_a_bound_are_words_in_equal_parts(count):
+    """Words of the incomplete last part are passed over."""
+    generator, words = Mersenne(7), Mersenne(7)
+    part = ALL // count
+    for _ in range(20):
+        word = words.word()
+        while word >= part * count:
+            word = words.word()
+        found = generator.below(count)
+        assert found * part <= word < (found + 1) * part
+    with pytest.raises(OverflowError):
+        generator.below(2**32)
+
+
+class Newer(Mersenne):
+    """Draws integers as newer libraries do: the upper half of a product (Lemire)."""
+
+    def below(self, count):
+        product = self.word() * count
+        while product % 2**32 < 2**32 % count:
+            product = self.word() * count
+        return product >> 32
+
+
+@pytest.mark.parametrize(
+    ("seed", "order"),
+    [  # std::shuffle of libstdc++ 13 with std::mt19937
+        (1, []), (1, [0]), (1, [1, 0]), (1, [1, 0, 2]), (1, [1, 0, 2, 3]), (1, [1, 0, 2, 3, 4]),
+        (1, [1, 0, 6, 3, 5, 4, 2]), (1, [1, 0, 2, 5, 7, 4, 6, 3]),
+        (2, [1, 0]), (2, [1, 0, 2]), (2, [2, 0, 3, 1]), (2, [3, 0, 2, 4, 1]), (2, [5, 6, 2, 4, 1, 3, 0]),
+        (2, [5, 0, 3, 1, 7, 4, 6, 2]),
+    ],
+)  # fmt: skip
+def test_a_shuffle_takes_the_places_that_the_library_takes(seed, order):
+    assert shuffled(range(len(order)), Newer(seed)) == order
+    assert sorted(shuffled(range(len(order)), Mersenne(seed))) == sorted(order)
