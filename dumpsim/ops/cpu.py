@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.ops.cpporder import nth_element, stable_sort
 from dumpsim.ops.opdef import Kernel, OpDef
 from dumpsim.ops.reduce import axes_of
 from dumpsim.ops.table import find
@@ -404,6 +405,58 @@ def _numbers_of_half(plain: Kernel) -> Kernel:
     return run
 
 
+def _top(plain: Kernel) -> Kernel:
+    """Up to half of a row is chosen by `nth_element` and then sorted, more of it is sorted as a whole."""
+
+    def run(x: Array, k: Any, *, sorted: bool = True) -> Any:
+        count = int(np.asarray(k).reshape(()))
+        values, index = plain(x, min(count + 1, x.shape[-1]))
+        chosen = index[..., :count].copy()
+        unclear = np.isnan(values).any(axis=-1) | (values[..., 1:] == values[..., :-1]).any(axis=-1) | (not sorted)
+        for row in zip(*np.nonzero(unclear), strict=True) if x.ndim > 1 else [()] * bool(unclear):
+            numbers = x[row].tolist()
+            order = list(range(len(numbers)))
+            before = _descends(numbers)
+            if sorted and count > len(numbers) // 2:
+                stable_sort(order, before)
+            else:
+                nth_element(order, count, before)
+                if sorted:
+                    best = order[:count]
+                    stable_sort(best, before)
+                    order[:count] = best
+            chosen[row] = order[:count]
+        return np.take_along_axis(x, chosen, -1), chosen.astype(np.int32)
+
+    return run
+
+
+def _descends(numbers: Sequence[float]) -> Callable[[int, int], bool]:
+    return lambda one, other: numbers[one] > numbers[other]
+
+
+def _ascends(numbers: Sequence[float]) -> Callable[[int, int], bool]:
+    return lambda one, other: numbers[one] < numbers[other]
+
+
+def _sort(plain: Kernel) -> Kernel:
+    """By comparisons alone: NaN stays where it meets no element that is compared past it."""
+
+    def run(x: Array, *, axis: int = -1, descending: bool = False) -> Any:
+        if not x.size or not _has_nan(x):
+            return plain(x, axis=axis, descending=descending)
+        places = np.empty(np.moveaxis(x, axis, -1).shape, np.int32)
+        rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+        for row, found in zip(rows, places.reshape(rows.shape), strict=True):
+            order = list(range(len(row)))
+            stable_sort(order, (_descends if descending else _ascends)(row.tolist()))
+            found[:] = order
+        index = np.moveaxis(places, -1, axis)
+        return np.take_along_axis(x, index, axis), index
+
+    return run
+
+
 def _without_nan(at: int, number: float) -> _Change:
     """A maximum or minimum by indices: NaN in one operand loses every comparison."""
 
@@ -496,5 +549,7 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "TensorScatterMin": _without_nan(2, np.inf),
         "L2Normalize": _Change(_unit_vector),
         "Unique": _Change(_distinct),
+        "TopK": _Change(_top, (*_KINDS, "int8", "int16", "int32", "int64", "uint8")),
+        "Sort": _Change(_sort),
     }
 )

@@ -116,6 +116,8 @@ def cases():
                     )
             for name in ("CumSum", "CumProd"):
                 yield f"{name} {what} {kind}", lambda name=name, x=x: getattr(P, name)()(x, 1)
+            yield f"Sort {what} {kind}", lambda x=x: P.Sort()(x)
+            yield f"Sort down {what} {kind}", lambda x=x: P.Sort(-1, True)(x)
             yield f"L2Normalize {what} {kind}", lambda x=x: P.L2Normalize(1)(x)
             yield f"MatMul {what} {kind}", lambda x=x: P.MatMul(transpose_b=True)(x, x)
             yield f"MatMul of zeros {what} {kind}", lambda x=x: P.MatMul(transpose_b=True)(x, ops.zeros_like(x))
@@ -157,6 +159,18 @@ def cases():
                     f"{name} {what} {kind}",
                     lambda name=name, x=x, places=places: getattr(P, name)()(x[1], places, x[0]),
                 )
+    generator = np.random.default_rng(1)
+    for count in (1, 2, 3, 4, 7, 8, 15, 30, 61, 200):
+        for kind in ("float16", "float32", "int32"):
+            numbers = generator.integers(0, 2 + count // 3, (3, count)).astype(kind)
+            if kind != "int32":
+                numbers[1][generator.random(count) < 0.2] = NAN
+            x = Tensor(numbers)
+            for k in sorted({1, (count + 3) // 4, (count + 1) // 2, count}):
+                yield f"TopK {k} of {count} {kind}", lambda x=x, k=k: P.TopK()(x, k)
+                yield f"TopK {k} of {count}, not sorted {kind}", lambda x=x, k=k: P.TopK(sorted=False)(x, k)
+            yield f"Sort {count} {kind}", lambda x=x: P.Sort()(x)
+            yield f"Sort down {count} {kind}", lambda x=x: P.Sort(-1, True)(x)
     for kind in WHOLE:
         low = (
             [-1, -2, -3, -7, np.iinfo(kind).min, np.iinfo(kind).max, np.iinfo(kind).min + 1]
