@@ -349,8 +349,7 @@ def parse_npy(name: str, *, where: str | None = None) -> Record:
     """The record that a file name tells; shape and stored type are in the file.
 
     Names with and without a number type, in either case, full scope or short, are all read. The number type is empty
-    where the
-    name has none.
+    where the name has none.
 
     Raises
     ------

@@ -48,8 +48,7 @@ class KernelRules:
     """All elements of ``kernels``, in the order in which they are tried: patterns, full names, types, each sorted.
 
     An empty list selects everything. `duplicates` holds the texts that were given more than once. Only the first rule
-    that
-    matches a name counts as used.
+    that matches a name counts as used.
 
     Examples
     --------

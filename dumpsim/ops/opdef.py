@@ -1,8 +1,7 @@
 """The form of an operator: kernel, shape and dtype rule, gradient rule and IR attributes, in one place.
 
 An ops module exports a frozen table ``OPS: tuple[OpDef, ...]``; `dumpsim.ops.table` finds the module of an operator
-type
-and loads it on first use.
+type and loads it on first use.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +30,7 @@ class GradBuilder(Protocol):
         """Add a node and return its output (a symbol).
 
         Operands are symbols, host constants (numbers, tuples of numbers, DType, None), numpy arrays (constant
-        tensors) and, for operators
-        that take a tuple of tensors, Python tuples of symbols.
+        tensors) and, for operators that take a tuple of tensors, Python tuples of symbols.
         """
         ...
 
