@@ -89,6 +89,8 @@ class Scheme:
         Repeated calculation is on the left of the device matrix.
     local : mapping of int to object
         Operands whose values are others for the part of one rank, by their place in the call.
+    attrs : mapping of str to object
+        Attributes whose values are others for the part of one rank.
     gathers : bool
         Both operands of a product are gathered first.
     """
@@ -99,6 +101,7 @@ class Scheme:
     reduction: Reduction | None = None
     repeats_left: bool = False
     local: Mapping[int, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
     gathers: bool = False
 
 

@@ -186,18 +186,17 @@ def _squeeze(op: Operator) -> Scheme:
 
 
 def _one_hot(op: Operator) -> Scheme:
-    """The indices and, with a longer row, the classes are cut; the classes here stay whole."""
+    """The row is that of the output: indices and classes; see `classes` for classes that are cut. [observed 2.10]"""
     row = op.strategy[0]
-    rank = len(op.shapes[0])
-    if any(count != 1 for count in row[rank:]):
-        raise refused(op, "the axis of classes must not be cut")
-    labels: list[str | None] = list(_axes(rank))
     axis = op.constants.get(4, -1)
-    at = rank if axis == -1 else int(axis)
+    if len(op.shapes[0]) > 1 and (axis != -1 or any(count != 1 for count in row[1:])):
+        raise refused(op, "When input dimension is > 1, axis must be -1, and strategy must be data parallel")
+    labels = _axes(len(row))
+    classes = labels[axis]
     return Scheme(
-        matrix=_matrix(row[:rank]),
-        inputs=[labels, *([] for _ in op.shapes[1:])],
-        outputs=[[*labels[:at], None, *labels[at:]]],
+        matrix=_matrix(row) if axis else _matrix(row)[::-1],
+        inputs=[[label for label in labels if label != classes], *([] for _ in op.shapes[1:])],
+        outputs=[labels],
     )
 
 
@@ -216,21 +215,19 @@ def _split(op: Operator) -> Scheme:
 
 
 def _strided_slice(op: Operator) -> Scheme:
-    """An axis may be cut where the slice takes the whole of it; axes of which it takes one place are no output's."""
-    cuts, shape = op.strategy[0], op.shapes[0]
-    local = list(op.constants[2])
+    """An axis may be cut where the slice takes the whole of it; axes of which it takes one place are no output's.
+
+    The end stays that of the whole axis, beyond the end of a part. [observed 2.10]
+    """
+    cuts = op.strategy[0]
     for axis, count in enumerate(cuts):
-        if count == 1:
-            continue
-        if not _takes_whole(op, axis):
+        if count != 1 and not _takes_whole(op, axis):
             raise refused(op, f"axis {axis} is not taken whole and must not be cut")
-        if axis < len(local):
-            local[axis] = shape[axis] // count
     labels = _axes(len(cuts))
     outputs: Labels = [label for axis, label in enumerate(labels) if not _mask(op, _SHRINK) >> axis & 1]
     if not _is_aligned(op):  # nothing is cut
         outputs = [None] * len(op.outputs[0])
-    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=[outputs], local={2: tuple(local)})
+    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=[outputs])
 
 
 _BEGIN, _END, _ELLIPSIS, _NEW_AXIS, _SHRINK = range(4, 9)  # the masks of StridedSlice, among its operands
@@ -298,6 +295,7 @@ def _conv(op: Operator) -> Scheme:
         inputs=[["n", "i", *rest], ["o", "i", *rest]],
         outputs=[["n", "o", *rest]],
         reduction=Reduction("sum", ("i",)) if ci > 1 else None,
+        attrs={"out_channel": op.shapes[1][0] // co},
     )
 
 
@@ -312,13 +310,16 @@ def _logits(op: Operator) -> Scheme:
 
 
 def _tile(op: Operator) -> Scheme:
-    """Axes that are repeated stay whole."""
-    times = op.constants[1]
-    assert isinstance(times, tuple)
-    front = len(op.outputs[0]) - len(op.shapes[0])
-    if front:
-        raise refused(op, "new axes cannot be made")
-    return _keeping(op, [axis for axis, count in enumerate(times) if count != 1])
+    """The row is that of the output: a rank holds some of the repetitions of an axis. [observed 2.10]"""
+    row, times = op.strategy[0], op.constants[1]
+    labels = _axes(len(row))
+    front = len(row) - len(op.shapes[0])
+    return Scheme(
+        matrix=_matrix(row),
+        inputs=[[label if n == 1 else None for label, n in list(zip(labels, times, strict=True))[front:]]],
+        outputs=[labels],
+        local={1: tuple(n // count if n > 1 else n for n, count in zip(times, row, strict=True))},
+    )
 
 
 def _broadcast_to(op: Operator) -> Scheme:
@@ -394,18 +395,28 @@ def scheme_of(op: Operator) -> Scheme:
     return rule(op)
 
 
+def _cut_shapes(op: Operator) -> tuple[tuple[int, ...], ...]:
+    """The shapes that a strategy cuts: those of the operands, with some exceptions. [observed 2.10]"""
+    if op.op_type == "OneHot":
+        return (op.outputs[0], *op.shapes[1:])
+    if op.op_type == "Tile":
+        times, (shape,) = op.constants[1], op.shapes
+        own = (*[1] * (len(times) - len(shape)), *shape)
+        return (tuple(n if n > 1 else extent for n, extent in zip(times, own, strict=True)),)
+    return op.shapes
+
+
 def _check(op: Operator) -> None:
     if len(op.strategy) != len(op.shapes):
         raise refused(
             op, f"{said(op)}, strategy size: {len(op.strategy)} is not equal to inputs size: {len(op.shapes)}"
         )
-    for index, (row, shape) in enumerate(zip(op.strategy, op.shapes, strict=True)):
-        longer = len(shape) + (op.op_type == "OneHot")
-        if not len(shape) <= len(row) <= longer:
+    for index, (row, shape) in enumerate(zip(op.strategy, _cut_shapes(op), strict=True)):
+        if len(row) != len(shape):
             raise refused(
                 op, f"{said(op)}, strategy len: {len(row)} is not equal to inputs len: {len(shape)}, index: {index}"
             )
-        for axis, (count, extent) in enumerate(zip(row, shape, strict=False)):
+        for axis, (count, extent) in enumerate(zip(row, shape, strict=True)):
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise refused(op, f"{said(op)}, the value of strategy must be larger than 0, but get {count!r}")
             if extent % count:
@@ -435,6 +446,10 @@ def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:
     for at in batch:
         if op.shapes[at]:
             rows[at][0] = min(counts)
+    if op.op_type == "OneHot" and op.shapes[0]:
+        rows[0] = [op.devices if op.shapes[0][0] % op.devices == 0 else 1, *[1] * len(op.shapes[0])]
+    if op.op_type == "Tile":
+        rows[0] = [rows[0][0], *[1] * (len(op.constants[1]) - 1)]
     if op.op_type == "StridedSlice" and not _takes_whole(op, 0):
         return tuple((1,) * len(shape) for shape in op.shapes)
     whole = op.constants.get(1) if op.op_type in ("Concat", "Split", "Softmax", "CumSum") else None

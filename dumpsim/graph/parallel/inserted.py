@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import NoneType
+from dumpsim.core.cutting import Strategy
 from dumpsim.graph.builder import constant
-from dumpsim.graph.graph import Constant, Node, Parameter, Value
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.parallel.group import group_name, hashed, ranks_text
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.transfer import Cut, Exchange, Join, Reshape, Transfer, group_of, shape_after
 from dumpsim.graph.parallel.virtual import GATHER, VIRTUAL
 
-__all__ = ["Inserter", "beside_control", "instance_hash", "is_communication"]
+__all__ = ["Inserter", "beside_control", "instance_hash", "is_communication", "rename_replaced"]
 
 _KEPT = {"keep_value_node_input": True}
 _ENFORCED = {"order_enforce_skip": True}
@@ -42,6 +43,14 @@ def beside_control(node: Node) -> Node:
     text = node.text
     mine = NodeText(call_scope=text.call_scope, block_scope=text.block_scope) if text is not None else NodeText()
     return Node(op_type=node.op_type, operands=[], abstract=NoneType(), scope=node.scope, text=mine)
+
+
+def rename_replaced(node: Node, full_name: str, strategy: Strategy) -> None:
+    """Name an operator as the one that the vendor makes anew in its place. [observed 2.10: Squeeze]"""
+    text = text_of(node)
+    text.variable, text.instance_name = "", f"redistribution_op_{instance_hash(full_name, 0)}"
+    text.attrs.clear()
+    text.node_attrs["in_strategy"] = strategy
 
 
 def is_communication(node: Node) -> bool:

@@ -19,8 +19,9 @@ from dumpsim.graph.compilation import Find, OperatorNumbers
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of
+from dumpsim.graph.parallel.classes import cut_classes
 from dumpsim.graph.parallel.dataset import dataset_layout, dataset_plan, drop_markers, insert_dataset
-from dumpsim.graph.parallel.inserted import Inserter, beside_control
+from dumpsim.graph.parallel.inserted import Inserter, beside_control, rename_replaced
 from dumpsim.graph.parallel.localtype import infer_slices
 from dumpsim.graph.parallel.lookup import look_up
 from dumpsim.graph.parallel.losses import divide, divided, makers_of
@@ -374,12 +375,19 @@ class Sharder:
         """What follows an operator whose result is in parts on several ranks."""
         for at, local in plan.scheme.local.items():
             node.operands[at] = constant(local)
+        node.attrs.update(plan.scheme.attrs)
+        for name in plan.scheme.attrs.keys() & text_of(node).attrs.keys():
+            text_of(node).attrs[name] = plan.scheme.attrs[name]
         reduction = plan.scheme.reduction
         last, instance = node, None
         if node.op_type == "Gather" and reduction is not None:
             ids = self._types[id(node)][1]
             assert isinstance(ids, TensorType)
             last, instance = look_up(node, ids.dtype, plan, self._insert, self._settings.rank)
+        if node.op_type == "OneHot":
+            cut_classes(node, plan, self._insert, self._settings.rank)
+        if node.op_type == "Squeeze":
+            rename_replaced(node, self._sources.names[id(node)], plan.strategy)
         if reduction is not None and len(plan.layouts.group) > 1:
             assert isinstance(node.abstract, TensorType)
             last = self._insert.reduced(

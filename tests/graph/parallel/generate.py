@@ -1,4 +1,4 @@
-"""Random sharded nets as scripts: ``python tests/graph/parallel/generate.py FOLDER COUNT [SEED]``.
+"""Random sharded nets as scripts: ``python tests/graph/parallel/generate.py FOLDER COUNT [SEED [more]]``.
 
 A script names its settings and its net in a few lines; `record.py` compiles it with real MindSpore as one rank of a
 pretended cluster, and the tests with dumpsim.
@@ -6,10 +6,12 @@ pretended cluster, and the tests with dumpsim.
 
 import random
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 
-__all__ = ["script_of"]
+__all__ = ["MORE", "STEPS", "script_of"]
 
 HEAD = '''"""{features}"""
 import numpy as np
@@ -89,6 +91,9 @@ class Draft:
             found[axis] = self.chosen.choice(legal)
             left //= found[axis]
         return tuple(found)
+
+
+Step = Callable[[Draft, Value], Value | None]
 
 
 def _strategy(net: Draft, *rows: tuple[int, ...]) -> object:
@@ -232,14 +237,118 @@ def _gather(net: Draft, x: Value) -> Value:
     return one
 
 
+def _conv(net: Draft, x: Value) -> Value | None:
+    total = prod(x.shape)
+    if len(x.shape) != 4:
+        shape = net.chosen.choice([(8, 4, 8, total // 256), (total // 128, 8, 4, 4), (16, total // 256, 4, 4)])
+        if prod(shape) != total or 0 in shape:
+            return None
+        x = net.put("P.Reshape()", None, f"{x.name}, {shape}", shape)
+    (n, ci, h, w), co = x.shape, net.chosen.choice([4, 8])
+    a, b, c = net.cuts((n, ci, co))
+    side = net.chosen.choice([1, 3])
+    cut = _strategy(net, (a, b, 1, 1), (c, b, 1, 1))
+    return net.put(
+        f'P.Conv2D({co}, {side}, pad_mode="same")', cut, f"{x.name}, {net.weight((co, ci, side, side))}", (n, co, h, w)
+    )
+
+
+def _one_hot(net: Draft, x: Value) -> Value:
+    """A start anew from indices, whose classes may be cut, too."""
+    count, depth = net.chosen.choice([16, 32]), net.chosen.choice([16, 32])
+    ids = Value(f"ids{sum(v.name.startswith('ids') for v in net.arguments)}", (count,))
+    net.arguments.append(ids)
+    count *= net.parts
+    cut = net.cuts((count, depth), keep=() if net.chosen.random() < 0.4 else (1,))
+    ends = "Tensor(1.0, ms.float32), Tensor(0.5, ms.float32)"
+    made = net.put("P.OneHot()", _strategy(net, cut, (), ()), f"{ids.name}, {depth}, {ends}", (count, depth))
+    cut = net.cuts(made.shape)
+    return net.put("P.Mul()", _strategy(net, cut, cut), f"{made.name}, {net.weight(made.shape)}", made.shape)
+
+
+def _split(net: Draft, x: Value) -> Value | None:
+    axis = net.chosen.randrange(len(x.shape))
+    if x.shape[axis] % 2 or x.shape[axis] < 8:
+        return None
+    shape = tuple(n // 2 if a == axis else n for a, n in enumerate(x.shape))
+    out = net.put(f"P.Split({axis}, 2)", _strategy(net, net.cuts(x.shape, keep=(axis,))), x.name, shape)
+    if net.chosen.random() < 0.4:
+        return Value(f"{out.name}[{net.chosen.randrange(2)}]", shape)
+    cut = net.cuts(shape)
+    return net.put("P.Sub()", _strategy(net, cut, cut), f"{out.name}[0], {out.name}[1]", shape)
+
+
+def _strided_slice(net: Draft, x: Value) -> Value | None:
+    axis = net.chosen.randrange(len(x.shape))
+    if x.shape[axis] < 16:
+        return None
+    first, step = net.chosen.choice([(0, 1), (x.shape[axis] // 2, 1), (0, 2)])
+    last = x.shape[axis] if step == 2 else first + x.shape[axis] // 2
+    begin, end, steps = (
+        tuple(value if a == axis else plain for a, plain in enumerate(others))
+        for value, others in ((first, [0] * len(x.shape)), (last, x.shape), (step, [1] * len(x.shape)))
+    )
+    shape = tuple(n // 2 if a == axis else n for a, n in enumerate(x.shape))
+    cut = _strategy(net, net.cuts(x.shape, keep=(axis,)))
+    return net.put("P.StridedSlice()", cut, f"{x.name}, {begin}, {end}, {steps}", shape)
+
+
+def _tile(net: Draft, x: Value) -> Value:
+    axis = net.chosen.randrange(len(x.shape))
+    times = tuple(2 if a == axis else 1 for a in range(len(x.shape)))
+    cut = net.cuts(tuple(2 if a == axis else n for a, n in enumerate(x.shape)))
+    shape = tuple(n * m for n, m in zip(x.shape, times, strict=True))
+    return net.put("P.Tile()", _strategy(net, cut), f"{x.name}, {times}", shape)
+
+
+def _top_k(net: Draft, x: Value) -> Value | None:
+    if x.shape[-1] < 16:
+        return None
+    shape = (*x.shape[:-1], 8)
+    cut = _strategy(net, net.cuts(x.shape, keep=(-1,)))
+    out = net.put("P.TopK(sorted=True)", cut, f"{x.name}, 8", shape)
+    net.lines[-1] = net.lines[-1].replace(f"{out.name} =", f"{out.name}, _ =")
+    return out
+
+
+def _cum_sum(net: Draft, x: Value) -> Value:
+    axis = net.chosen.randrange(len(x.shape))
+    cut = _strategy(net, net.cuts(x.shape, keep=(axis,)))
+    return net.put("P.CumSum()", cut, f"{x.name}, {axis}", x.shape)
+
+
+def _squeeze(net: Draft, x: Value) -> Value | None:
+    if 1 not in x.shape or len(x.shape) < 2:
+        return None
+    axis = x.shape.index(1)
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return net.put(f"P.Squeeze({axis})", _strategy(net, net.cuts(x.shape)), x.name, shape)
+
+
+def _largest(net: Draft, x: Value) -> Value | None:
+    if len(x.shape) < 2:
+        return None
+    axis, keep = net.chosen.randrange(len(x.shape)), net.chosen.random() < 0.3
+    shape = tuple(1 if a == axis else n for a, n in enumerate(x.shape) if keep or a != axis)
+    cut = _strategy(net, net.cuts(x.shape, keep=(axis,)))
+    out = net.put(f"P.ArgMaxWithValue({axis}, {keep})", cut, x.name, shape)
+    net.lines[-1] = net.lines[-1].replace(f"{out.name} =", f"_, {out.name} =")
+    return out
+
+
 STEPS = (
     *(_matmul,) * 6, *(_unary,) * 3, *(_binary,) * 3, *(_residual,) * 2, _bias, *(_reduce,) * 2, _softmax,
     *(_transpose,) * 2, *(_reshape,) * 2, *(_batch_matmul,) * 2, _expand, _layer_norm, _concat, _gather,
 )  # fmt: skip
+# operators that move, cut and repeat; the others among them
+MORE = (
+    *(_conv,) * 3, *(_one_hot,) * 2, *(_split,) * 3, *(_strided_slice,) * 3, *(_tile,) * 3, *(_top_k,) * 2,
+    *(_cum_sum,) * 3, _squeeze, *(_largest,) * 2, *dict.fromkeys(STEPS),
+)  # fmt: skip
 
 
-def script_of(seed: int) -> str:
-    """The script of a random net."""
+def script_of(seed: int, steps: Sequence[Step] = STEPS) -> str:
+    """The script of a random net of such steps."""
     chosen = random.Random(seed)
     devices = chosen.choice([2, 4, 4, 8, 8])
     net = Draft(chosen, devices)
@@ -257,7 +366,7 @@ def script_of(seed: int) -> str:
     for _ in range(chosen.randint(2, 7)):
         after = None
         while after is None:
-            after = chosen.choice(STEPS)(net, x)
+            after = chosen.choice(steps)(net, x)
         x = after
     trains = chosen.random() < 0.4
     if trains:
@@ -293,5 +402,6 @@ if __name__ == "__main__":
     into, count = Path(sys.argv[1]), int(sys.argv[2])
     into.mkdir(parents=True, exist_ok=True)
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    chosen_steps = MORE if len(sys.argv) > 4 else STEPS
     for seed in range(first, first + count):
-        (into / f"net_{seed:04}.py").write_text(script_of(seed))
+        (into / f"net_{seed:04}.py").write_text(script_of(seed, chosen_steps))

@@ -90,7 +90,7 @@ def same(net: dict[str, str], fields: tuple[str, ...] = FIELDS) -> str:
 
 def main() -> None:
     """Command line."""
-    nets = load()
+    nets = load("nets", "moving")
     chosen = sys.argv[1:] or list(nets)
     equal = {False: 0, True: 0}
     counts = {False: 0, True: 0}
