@@ -6,7 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from dumpsim.core.settings import RunSettings
+from dumpsim.testing import workers
 from dumpsim.testing.outcome import Outcome
+from dumpsim.testing.ranktest import OUTCOME
 from dumpsim.testing.workers import Controller, Worker, _line, _worst
 
 WHERE = ("test_inner.py", 3, "test_net")
@@ -243,6 +246,183 @@ def test_a_directory_that_all_ranks_of_a_test_share(worker, tmp_path):
     assert one.shared_directory(ITEM, tmp_path / "popen-gw1" / "test_net0") == found
     long = SimpleNamespace(name="x" * 50)
     assert one.shared_directory(long, tmp_path / "popen-gw0" / "y").name == "x" * 30 + "-test-4"
+
+
+# ---------------------------------------------------------------- a test on ranks
+NAME = "test_inner.py::test_net"
+
+
+class Inner(pytest.Function):
+    """A test whose reports go nowhere but into a list."""
+
+    nodeid = NAME
+
+    @property
+    def ihook(self):
+        return self.told
+
+
+@pytest.fixture
+def inner(request, monkeypatch):
+    """A test on ranks, and what pytest would do to it: its reports, what the rank said at its end, its skip mark."""
+
+    def make(*marks, reports=(report("setup"), report(), report("teardown")), outcome=None, end=None, worker=None):
+        item = Inner.from_parent(request.node.parent, name="test_net", callobj=lambda: None)
+        for mark in marks:
+            item.add_marker(mark)
+        item.log, item.runs = [], []
+        item.told = SimpleNamespace(
+            pytest_runtest_logstart=lambda nodeid, location: item.log.append(("start", nodeid, location)),
+            pytest_runtest_logreport=lambda report: item.log.append(report),
+            pytest_runtest_logfinish=lambda nodeid, location: item.log.append(("finish", nodeid, location)),
+        )
+
+        def protocol(item, *, nextitem, log):
+            skips = item.get_closest_marker("skip")
+            item.runs.append((nextitem, log, skips.kwargs["reason"] if skips else ""))
+            if outcome is not None:
+                item.stash[OUTCOME] = outcome
+            if end is not None:
+                worker.roll.say(f"{worker.test}/ended", json.dumps(end))
+            return list(reports)
+
+        monkeypatch.setattr(workers, "runtestprotocol", protocol)
+        return item
+
+    return make
+
+
+def others(folder, test="test-0", **words):
+    """What other ranks have said: ``arrived_1="test_net"``."""
+    (folder / test).mkdir(exist_ok=True)
+    for name, text in words.items():
+        what, _, rank = name.partition("_")
+        (folder / test / f"{what}.{rank}").write_text(text)
+
+
+def logged(item):
+    """The reports of a test, between its start and its end; nothing where it was not reported."""
+    if not item.log:
+        return None
+    start, *reports, finish = item.log
+    assert (start, finish) == (("start", NAME, item.location), ("finish", NAME, item.location))
+    return reports
+
+
+def test_a_test_without_the_marker_is_left_to_pytest(worker, inner, tmp_path):
+    one = worker()
+    item = inner()
+    assert one.pytest_runtest_protocol(item, None) is None
+    assert one.pytest_runtest_protocol(SimpleNamespace(get_closest_marker=lambda name: True), None) is None
+    assert (item.runs, item.log) == ([], [])
+    assert not list(tmp_path.glob("test-*"))
+
+
+def test_the_first_rank_reports_for_all(worker, inner, tmp_path):
+    one = worker()
+    mine = Outcome(rank=0, state="passed", out="from 0")
+    item = inner(pytest.mark.ranks(2), outcome=mine, end={"state": "passed", "time": 1.0}, worker=one)
+    other = packed(one, report("setup"), report(), report("teardown"), outcome={"state": "passed", "out": "from 1"})
+    others(tmp_path, arrived_1=NAME, outcome_1=json.dumps(other))
+    assert one.pytest_runtest_protocol(item, "next") is True
+    assert item.runs == [("next", False, "")]
+    reports = logged(item)
+    assert ends(reports) == PASSED
+    assert reports[1].sections == [("Captured stdout call (rank 0)", "from 0"),
+                                   ("Captured stdout call (rank 1)", "from 1")]  # fmt: skip
+    assert one.roll.said("test-0/arrived") == {0: NAME, 1: NAME}
+    assert one.roll.said("test-0/reported") == {0: "passed"}
+    told = json.loads(one.roll.said("test-0/outcome")[0])
+    assert told["end"] == {"state": "passed", "time": 1.0}
+    assert told["outcome"] == {"state": "passed", "reason": "", "traceback": "", "out": "from 0", "err": ""}
+    assert told["lines"] == {"setup": "", "call": "", "teardown": ""}
+
+
+def test_another_rank_reports_nothing_and_every_test_has_a_number(worker, inner, tmp_path):
+    one = worker("gw1")
+    for number in range(3):
+        item = inner(pytest.mark.ranks(2), reports=[report("setup", "failed", "no fixture"), report("teardown")])
+        text = json.dumps(passed(one, time=1.0))
+        others(tmp_path, f"test-{number}", arrived_0=NAME, outcome_0=text)
+        assert one.pytest_runtest_protocol(item, None) is True
+        assert logged(item) is None
+        assert len(item.runs) == 1
+        assert one.roll.said(f"test-{number}/reported") == {1: "failed"}
+        told = json.loads(one.roll.said(f"test-{number}/outcome")[1])
+        assert (told["outcome"], told["end"], told["lines"]["setup"]) == (None, {}, "no fixture")
+
+
+def test_a_rank_that_the_test_does_not_want_skips_it_unseen(worker, inner):
+    one = worker("gw2")
+    item = inner(pytest.mark.ranks(2))
+    assert one.pytest_runtest_protocol(item, "next") is True
+    assert item.runs == [("next", False, "for ranks 0, 1 alone")]
+    assert logged(item) is None
+    assert one.roll.said("test-0/arrived") == {2: NAME}
+    assert one.roll.said("test-0/outcome") == {}
+
+
+@pytest.mark.parametrize(("name", "mine"), [("gw0", True), ("gw1", False)])
+def test_a_test_that_cannot_run_is_run_as_skipped(worker, inner, name, mine):
+    one = worker(name)
+    item = inner(pytest.mark.ranks(4), reports=[report("setup", "skipped", ("f", 1, "x")), report("teardown")])
+    assert one.pytest_runtest_protocol(item, "next") is True
+    ((following, log, reason),) = item.runs
+    assert (following, log) == ("next", False)
+    assert reason.startswith("the test needs 4 ranks")
+    assert ends(logged(item) or []) == ([("setup", "skipped"), ("teardown", "passed")] if mine else [])
+    assert one.roll.said("test-0/arrived") == {}
+
+
+def test_a_marker_that_is_wrong_is_left_to_one_rank(worker, inner):
+    one = worker()
+    item = inner(pytest.mark.ranks("two"), reports=[report("setup", "failed", "wrong"), report("teardown")])
+    assert one.pytest_runtest_protocol(item, None) is True
+    assert ends(logged(item)) == [("setup", "failed"), ("teardown", "passed")]
+
+
+def test_the_first_rank_that_is_left_reports_who_died(worker, inner, tmp_path):
+    others(tmp_path, arrived_0=NAME, arrived_1=NAME)
+    (tmp_path / "rank_0.lock").write_text("77")  # nobody holds it
+    one = worker("gw1")
+    item = inner(pytest.mark.ranks(2), outcome=Outcome(rank=1, state="passed"), worker=one)
+    assert one.pytest_runtest_protocol(item, None) is True
+    reports = logged(item)
+    assert ends(reports) == FAILED
+    assert reports[1].longreprtext.startswith("rank 0 (worker gw0, process 77) ended in this test\n")
+    assert "died: worker gw0, process 77" in reports[1].longreprtext
+
+
+def test_a_rank_that_reported_before_its_end_did_not_die_in_the_test(worker, inner, tmp_path):
+    one = worker("gw1")
+    others(tmp_path, arrived_0=NAME, outcome_0=json.dumps(passed(one, time=1.0)))
+    (tmp_path / "rank_0.lock").write_text("77")
+    item = inner(pytest.mark.ranks(2))
+    assert one.pytest_runtest_protocol(item, None) is True
+    assert logged(item) is None  # rank 0 has reported for both
+
+
+def test_ranks_with_another_test_are_named_and_not_waited_for(worker, inner, tmp_path):
+    one = worker()
+    others(tmp_path, arrived_1="test_inner.py::test_other", arrived_2=NAME,
+           outcome_2=json.dumps(passed(one, time=1.0)))  # fmt: skip
+    (tmp_path / "rank_1.lock").write_text("78")  # and it has ended since, in its own test
+    bad = [report("setup"), report(outcome="failed", longrepr="nobody came"), report("teardown")]
+    item = inner(pytest.mark.ranks(3), reports=bad, outcome=Outcome(rank=0, state="failed", reason="nobody came"),
+                 end={"state": "failed", "time": 2.0}, worker=one)  # fmt: skip
+    assert one.pytest_runtest_protocol(item, None) is True
+    reports = logged(item)
+    assert ends(reports) == FAILED
+    assert reports[1].longreprtext.startswith("nobody came\n")
+    assert "absent: it runs test_inner.py::test_other" in reports[1].longreprtext
+    assert "died" not in reports[1].longreprtext
+
+
+def test_the_ranks_of_a_test_are_the_first_workers(worker):
+    one = worker("gw1")
+    one.test = "test-3"
+    ranks = one.ranks(ITEM, 2, RunSettings(), {})
+    assert (ranks.rank, ranks.size, [outcome.rank for outcome in ranks.outcomes]) == (1, 2, [1])
 
 
 # ---------------------------------------------------------------- the process that started them
