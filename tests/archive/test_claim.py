@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from dumpsim.archive.claim import DirectoryClaim, claim
+from dumpsim.archive.claim import DirectoryClaim, _owner, claim
 from dumpsim.archive.sink import Sink
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, DumpWriteError
 from dumpsim.core.partname import CLAIM, machine
 
 
@@ -123,3 +123,49 @@ def test_a_claim_says_nothing_but_its_own_process(tmp_path):
         assert claim(str(tmp_path), "rank_0") is None  # it has it already
         mine.release()
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "pid"),
+    [
+        ("{here} 123\n", 123),
+        ("{here} 123", 123),
+        ("elsewhere 123\n", None),
+        ("{here} \n", None),
+        ("{here}", None),
+        ("", None),
+        ("{here} 12x\n", None),
+        ("{here} \u0661\n", None),
+        ("{here} 99999999999\n", 99999999999),
+        ("{here} 999999999999\n", None),
+    ],
+)
+def test_the_owner_of_a_claim_is_a_process_of_this_machine(tmp_path, text, pid):
+    (tmp_path / "claim").write_text(text.format(here=machine()))
+    descriptor = os.open(tmp_path / "claim", os.O_RDONLY)
+    try:
+        assert _owner(descriptor) == pid
+    finally:
+        os.close(descriptor)
+
+
+def test_a_claim_that_is_refused_leaves_nothing_open(tmp_path):
+    before = set(os.listdir("/proc/self/fd"))
+    pid = other(lambda: claim(str(tmp_path), "rank_0"))
+    try:
+        for _ in range(2):
+            with pytest.raises(BadInputError):
+                claim(str(tmp_path), "rank_0")
+    finally:
+        killed(pid)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_directory_that_cannot_be_made_is_the_business_of_the_first_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    directory = f"{tmp_path}/file/a"
+    with pytest.raises(DumpWriteError):
+        DirectoryClaim.take(directory, "rank_0", Sink(), "error")
+    taken = DirectoryClaim.take(directory, "rank_0", Sink(), "log")
+    taken.release()
+    assert os.listdir(tmp_path) == ["file"]

@@ -8,6 +8,7 @@ import stat
 
 import pytest
 
+from dumpsim.archive import sink as sink_module
 from dumpsim.archive.sink import Sink
 from dumpsim.core import partname
 from dumpsim.core.errors import DumpWriteError, UnfinishedWarning
@@ -350,3 +351,50 @@ def test_durable_files_and_their_directories_are_synced(tmp_path, monkeypatch):
     part = synced.pop(2)
     assert part.startswith("/True/d/.dumpsim-part-")
     assert synced == ["", "/True", "/True/d", "/True/d", "/True/d/rows"]
+
+
+def test_what_was_written_is_what_the_disk_has(tmp_path):
+    """Parts of any element size, and lines; a file that grows is one file."""
+    sink, directory = Sink(), f"{tmp_path}/a"
+    parts = [b"head", memoryview(bytearray(b"1234")), memoryview(bytearray(16)).cast("f")]
+    assert sink.write(directory, "x.npy", parts) == 24
+    for line in ("first\n", "zweite Zeile: ä\n", "third\n"):
+        sink.append(directory, "s.csv", line)
+    sink.settle()
+    sizes = [path.stat().st_size for path in (tmp_path / "a").iterdir()]
+    assert sink.written == {directory: (len(sizes), sum(sizes))}
+
+
+def test_a_line_that_fails_leaves_the_lines_before_it(tmp_path, monkeypatch):
+    sink = Sink()
+    for line in ("first\n", "second\n"):
+        sink.append(str(tmp_path), "s.csv", line)
+    whole = sink_module._write_all
+
+    def half(descriptor, parts, size):
+        whole(descriptor, (parts[0][:3],), 3)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sink_module, "_write_all", half)
+    for _ in range(2):
+        with pytest.raises(DumpWriteError):
+            sink.append(str(tmp_path), "s.csv", "third\n")
+        assert (tmp_path / "s.csv").read_text() == "first\nsecond\n"
+    monkeypatch.undo()
+    sink.append(str(tmp_path), "s.csv", "fourth\n")
+    assert (tmp_path / "s.csv").read_text() == "first\nsecond\nfourth\n"
+    sink.settle()
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [("", ""), ("abc", ""), ("\n", "\n"), ("\nabc", "\n"), ("a\nb", "a\n"), ("a\n\nb", "a\n\n"), ("a\nb\n", "a\nb\n")],
+)
+def test_whole_lines_of_a_killed_run_stay(tmp_path, left, kept):
+    (tmp_path / "s.csv").write_text(left)
+    told = []
+    sink = Sink(warn=told.append)
+    sink.append(str(tmp_path), "s.csv", "next\n")
+    sink.settle()
+    assert (tmp_path / "s.csv").read_text() == kept + "next\n"
+    assert [f"{len(left) - len(kept)} bytes are cut off" in text for text in told] == [True] * (left != kept)

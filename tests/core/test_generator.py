@@ -128,3 +128,18 @@ class Newer(Mersenne):
 def test_a_shuffle_takes_the_places_that_the_library_takes(seed, order):
     assert shuffled(range(len(order)), Newer(seed)) == order
     assert sorted(shuffled(range(len(order)), Mersenne(seed))) == sorted(order)
+
+
+def test_all_64_bits_of_a_seed_are_the_key_and_the_upper_counter():
+    for seed in (7, 2**63 + 2**40 + 5):
+        halves = seed & ALL, seed >> 32
+        blocks = [_philox((at, 0, *halves), halves) for at in range(3)]
+        words = [int(word) for block in blocks for word in block]
+        assert (uniform(seed, 10, 0, 1) * 2**32).tolist() == words[:10]
+
+
+def test_the_greatest_number_is_below_one():
+    """As float32 it would be 1: the state before it is the one that the multiplier takes to the last state."""
+    modulus = 2**31 - 1
+    seed = -pow(16807, -1, modulus) % modulus
+    assert minimal_standard(seed, 0, 1).tolist() == [1 - 2**-24]

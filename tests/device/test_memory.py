@@ -1,6 +1,7 @@
 """The allocator and the bytes behind it."""
 
 import mmap
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dumpsim.core.errors import DeviceError, OutOfMemoryError
-from dumpsim.device.memory import BASE_ADDRESS, FILL, Memory
+from dumpsim.device.memory import BASE_ADDRESS, FILL, Buffer, Memory
 from dumpsim.device.space import BLOCK_RULES, Space
 
 MIB = 1 << 20
@@ -189,3 +190,51 @@ def test_discarded_pages_read_as_zero():
     memory.discard(buffer)
     assert buffer.bytes()[mmap.PAGESIZE : -mmap.PAGESIZE].max() == 0
     assert set(neighbour.bytes()) == {FILL}
+
+
+def workspace(memory, sizes, owner="plan"):
+    """A block with buffers planned inside of it one after the other."""
+    block = memory.allocate(sum(sizes), owner=owner, kind="workspace")
+    starts = [block.address + sum(sizes[:at]) for at in range(len(sizes))]
+    block.parts = {
+        at: Buffer(memory=memory, address=start, size=size, alloc_size=size, owner=f"{owner} {at}", kind="activation")
+        for at, (start, size) in enumerate(zip(starts, sizes, strict=True))
+    }
+    return block
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_buffers_of_a_range_are_those_that_share_a_byte_with_it(seed):
+    rng = random.Random(seed)
+    memory = Memory(MIB)
+    blocks = [memory.allocate(rng.randrange(1, 900)) for _ in range(6)]
+    blocks.insert(3, workspace(memory, [rng.randrange(1, 900) for _ in range(3)]))
+    memory.free(blocks.pop(rng.choice((0, 1, 5))))
+    blocks.sort(key=lambda block: block.address)
+    everything = [one for block in blocks for one in (block, *block.parts.values())]
+    edges = [edge + by for one in everything for edge in (one.address, one.end) for by in (-1, 0, 1)]
+    for _ in range(60):
+        first = max(BASE_ADDRESS, rng.choice(edges))
+        last = first + rng.choice((1, 2, 500, 3000))
+        shared = [one for one in everything if max(first, one.address) < min(last, one.end)]
+        assert [one.address for one in memory.overlapping(first, last - first)] == [one.address for one in shared]
+        assert {id(one) for one in memory.overlapping(first, last - first)} == set(map(id, shared))
+
+
+def test_a_plan_is_reported_largest_first_with_what_lies_inside():
+    memory = Memory(MIB)
+    small, block = memory.allocate(512, owner="small"), workspace(memory, [100, 300, 200])
+    more = [memory.allocate(1024 + 512 * at, owner=f"more {at}") for at in range(12)]
+    head, *lines = memory.report().splitlines()
+    used = sum(one.alloc_size for one in (small, block, *more))
+    assert f"{used} of {MIB} bytes used, {MIB - used} free" in head
+    blocks = [line for line in lines if line.startswith("  0x")]
+    sizes = [int(line.split()[1]) for line in blocks]
+    assert sizes == sorted((one.alloc_size for one in (small, block, *more)), reverse=True)[:12]
+    assert lines[-1].startswith("  and 2 smaller blocks, ")
+    assert int(lines[-1].split()[-2]) == used - sum(sizes)
+    memory = Memory(MIB)
+    workspace(memory, [100, 300, 200])
+    assert [line.split()[1:] for line in memory.report().splitlines()[2:]] == [
+        ["300", "activation", "plan", "1"], ["200", "activation", "plan", "2"], ["100", "activation", "plan", "0"],
+    ]  # fmt: skip

@@ -299,3 +299,26 @@ def test_devices_are_numbered_in_the_order_in_which_they_come():
     devices = [Device(chip("910B"), rank=rank, scheduler=scheduler, environment={}) for rank in (0, 1, 0)]
     others = [scheduler.add(device) for device in devices]
     assert others == [3, 4, 5]
+
+
+def test_a_deadlock_of_many_names_streams_that_wait_for_the_same_once():
+    """Four are named one by one; the rank that waits for something else comes first."""
+    scheduler = Scheduler()
+    made = [Device(chip("910B"), rank=rank, device_id=rank, scheduler=scheduler, environment={}) for rank in range(7)]
+    missing, other = made[6].event(), made[6].event()
+    for device in made[:5]:
+        device.stream(1).wait(missing)
+    for device in made[1:6]:
+        device.stream(2).wait(missing)
+    made[5].stream(3).wait(other)
+    for device in made[:4]:
+        device.stream(4).wait(other)
+    with pytest.raises(DeviceError, match="deadlock") as caught:
+        made[0].synchronize()
+    lines = str(caught.value).splitlines()[1:]
+    assert len(lines) == 7
+    assert lines[-2].startswith("  ranks 0-4 stream 1: task 0 ")
+    assert lines[-1].startswith("  ranks 1-5 stream 2: task 0 ")
+    single = "\n".join(lines[:5])
+    assert single.count("stream 4") == 4
+    assert single.count("stream 3") == 1

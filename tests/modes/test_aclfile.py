@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
 from dumpsim.core.errors import DumpConfigError, UnsupportedError
-from dumpsim.modes.aclchecks import _existing
+from dumpsim.modes.aclchecks import _existing, step_error
 from dumpsim.modes.aclfile import _blocked, check_acl, load_acl
 from dumpsim.modes.gesteps import check_ge_steps
 
@@ -359,3 +359,32 @@ def test_the_directory_above_that_exists(tmp_path):
     assert _existing(str(tmp_path / "a" / "b" / "c")) == str(tmp_path / "a")
     assert _existing(str(tmp_path / "a" / "b")) == str(tmp_path / "a")
     assert _existing("/no-such-directory/x/y") is None
+
+
+LARGEST = 2**63 - 1  # of C's strtol, which gives it for greater numbers as well
+
+
+@pytest.mark.parametrize(
+    ("piece", "reason"),
+    [
+        ("3", ""),
+        ("5-10", ""),
+        ("5-5", ""),
+        ("10-5", ORDER),
+        ("0-0", ""),
+        ("00009-10", ""),
+        ("1-2-3", FORMAT),
+        ("-5", DIGITS),
+        ("5-", DIGITS),
+        ("\u0665", DIGITS),
+        (f"{LARGEST - 1}-{LARGEST}", ""),
+        (f"{LARGEST}-{LARGEST - 1}", ORDER),
+        (f"{LARGEST}-{LARGEST + 1}", ""),
+        (f"{LARGEST + 1}-{LARGEST}", ""),
+        (f"{10**30}-{LARGEST}", ""),
+        (f"{10**30}-{LARGEST - 1}", ORDER),
+        (f"{'0' * 30}5-4", ORDER),
+    ],
+)
+def test_steps_are_numbers_as_c_reads_them(piece, reason):
+    assert step_error(piece) == reason

@@ -428,3 +428,40 @@ def test_what_set_dump_cannot_reach_is_told_where_operators_are_fused(profile, m
     found = check_all(text_of({f"{COMMON}.dump_mode": mode}), {}, find("seed", profile))
     marks = [(one.level, one.where) for one in found if one.code == "DS-CFG-057"]
     assert marks == ([("warning", f"$.{COMMON}.dump_mode")] if told else [])
+
+
+SAMPLED = {  # numbers that a run reads in one mode alone
+    "sample_num": {f"{E2E}.sample_mode": 1},
+    "overflow_number": {f"{COMMON}.op_debug_mode": 3},
+}
+
+
+@pytest.mark.parametrize("name", ["seed/ascend_o0", "seed/ascend_ge", "2.10/cpu"])
+def test_the_schema_refuses_the_negative_numbers_that_a_run_refuses(name):
+    profile = find(*name.split("/"))
+    found = config_schema(profile)["properties"]
+    numbers = [
+        (section, field, entry)
+        for section, fields in found.items()
+        for field, entry in fields["properties"].items()
+        if entry["type"] == "integer"
+    ]
+    assert len(numbers) > 2
+    for section, field, entry in numbers:
+        by_schema = "enum" in entry or entry.get("minimum") == 0
+        findings = check_all(text_of(SAMPLED.get(field, {}) | {f"{section}.{field}": -1}), {}, profile)
+        by_run = any(one.level == "error" and one.where == f"$.{section}.{field}" for one in findings)
+        assert by_schema == by_run, field
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ascend_o0", "type"), ("ascend_o2", "name")])
+def test_a_plain_word_is_a_type_or_in_whole_graphs_a_name(name, kind):
+    text = text_of({f"{COMMON}.dump_mode": 1, f"{COMMON}.kernels": ["MatMul"]})
+    request, _ = load(text, {}, find("seed", name))
+    assert [rule.kind for rule in request.selection.rules.rules] == [kind]
+
+
+@pytest.mark.parametrize(("given", "wanted"), [({}, False), ({f"{E2E}.save_kernel_args": True}, True)])
+def test_arguments_of_kernels_are_saved_where_that_is_asked_for(given, wanted):
+    text = text_of({f"{E2E}.enable": True} | given)
+    assert load(text, {}, find("seed", "ascend_o0"))[0].kernel_arguments is wanted

@@ -266,7 +266,7 @@ class Inner(pytest.Function):
 def inner(request, monkeypatch):
     """A test on ranks, and what pytest would do to it: its reports, what the rank said at its end, its skip mark."""
 
-    def make(*marks, reports=(report("setup"), report(), report("teardown")), outcome=None, end=None, worker=None):
+    def make(*marks, reports=None, outcome=None, end=None, worker=None):
         item = Inner.from_parent(request.node.parent, name="test_net", callobj=lambda: None)
         for mark in marks:
             item.add_marker(mark)
@@ -284,7 +284,7 @@ def inner(request, monkeypatch):
                 item.stash[OUTCOME] = outcome
             if end is not None:
                 worker.roll.say(f"{worker.test}/ended", json.dumps(end))
-            return list(reports)
+            return reports or [report("setup"), report(), report("teardown")]
 
         monkeypatch.setattr(workers, "runtestprotocol", protocol)
         return item

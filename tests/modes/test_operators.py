@@ -1,0 +1,24 @@
+"""Operands and outputs that no dump holds. [spec mindspore 3.9]"""
+
+from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS
+
+OPERANDS = """
+Reshape 1; Conv2DBackpropInput 2; ReduceSum 1; ResizeNearestNeighborV2Grad 1; StandardNormal 0; Slice 1,2; Ones 0,1;
+Zeros 0,1; StridedSlice 1,2,3; StridedSliceGrad 1,2,3,4; Print 0; UniformInt 0; Transpose 1; Tile 1;
+KVCacheScatterUpdate 0
+"""
+OUTPUTS = """
+Print 0; TensorDump 0; TensorSummary 0; ImageSummary 0; ScalarSummary 0; HistogramSummary 0; Send 0; BatchNorm 1,2;
+FlashAttentionScore 2; FlashAttentionScoreGrad 3
+"""
+
+
+def read(table):
+    rows = (row.split() for row in table.replace("\n", " ").split(";"))
+    return {name: frozenset(map(int, slots.split(","))) for name, slots in rows}
+
+
+def test_the_tables_are_those_of_the_vendor():
+    assert HIDDEN_OPERANDS["ascend"] == read(OPERANDS)
+    assert HIDDEN_OUTPUTS["ascend"] == read(OUTPUTS)
+    assert (HIDDEN_OPERANDS["ge"], HIDDEN_OUTPUTS["ge"], HIDDEN_OUTPUTS["cpu"]) == ({}, {}, {})
