@@ -1,14 +1,18 @@
 """``dumpsim check``: everything that is wrong with a dump config, before a run finds the first of it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dumpsim.cli.output import echo, print_json
 from dumpsim.cli.profile import TARGETS, overrides
 from dumpsim.core.errors import BadInputError, UnreadableError, nearest
+
+if TYPE_CHECKING:
+    from dumpsim.modes.dialect import Finding
 
 __all__ = ["check"]
 
@@ -93,7 +97,8 @@ def check(
     else:
         text = _read(config, MAX_CONFIG)
         findings = check_all(text, os.environ, profile, device_id=device_id, file=str(config))
-    for finding in findings:
+    shown = findings if as_json else _ordered(findings)
+    for finding in shown:
         if as_json:
             print_json(
                 {
@@ -109,10 +114,10 @@ def check(
             )
         else:
             echo("\n".join(_lines(finding, "CANN" if acl else "MindSpore")))
-    errors = sum(finding.level == "error" for finding in findings)
+    errors = sum(finding.level == "error" for finding in shown)
     if not as_json:
-        warnings = sum(finding.level == "warning" for finding in findings)
-        silent = len(findings) - errors - warnings
+        warnings = sum(finding.level == "warning" for finding in shown)
+        silent = len(shown) - errors - warnings
         name = "ACL" if acl else profile.name
         echo(f"{config}: {name}: {errors} errors, {warnings} warnings, {silent} fields without effect")
     if errors:
@@ -127,6 +132,15 @@ def _read(config: Path, largest: int) -> bytes:
         return read_bytes(config, largest, follow=True)
     except UnreadableError as error:
         raise UnreadableError(error.what, where=str(config), code="DS-RUN-006") from None
+
+
+def _ordered(findings: "Sequence[Finding]") -> "Sequence[Finding]":
+    """Errors first, and once what the vendor logs several times."""
+    levels = {"error": 0, "warning": 1}
+    unique: dict[tuple[str, ...], Finding] = {}
+    for finding in findings:
+        unique.setdefault((finding.level, finding.code, finding.where, finding.what), finding)
+    return sorted(unique.values(), key=lambda finding: levels.get(finding.level, len(levels)))
 
 
 def _lines(finding: Any, vendor: str) -> list[str]:

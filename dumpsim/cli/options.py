@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dumpsim.cli.profile import overrides
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.core.settings import RunSettings
 from dumpsim.emulate import environment
 from dumpsim.emulate.precheck import check_settings
@@ -31,6 +31,7 @@ __all__ = [
     "Release",
     "Seed",
     "SetFields",
+    "check_script",
     "process_environment",
     "run_settings",
 ]
@@ -182,3 +183,20 @@ def process_environment(settings: RunSettings, config: Path | None) -> dict[str,
             raise BadInputError(f"there is no file {str(config)!r}", where="--config", code="DS-RUN-008")
         found["MINDSPORE_DUMP_CONFIG"] = str(config.resolve())
     return found
+
+
+def check_script(script: str, context: typer.Context) -> None:
+    """Refuse what is no script: a misspelt option, a config, a path that does not exist.
+
+    The commands that start scripts leave unknown options to the script, so that a misspelt one arrives in its place.
+    """
+    where = context.command_path
+    if script.startswith("-"):
+        name = script.partition("=")[0]
+        known = [option for parameter in context.command.params for option in parameter.opts if option.startswith("-")]
+        raise BadInputError(f"unknown option {name!r}", where=where, nearest=nearest(name, known), code="DS-RUN-001")
+    if not Path(script).is_file():
+        raise BadInputError(f"there is no script {script!r}", where=where, code="DS-RUN-001")
+    if script.endswith(".json"):
+        what = f"{script!r} is a dump config, not a script: --config {script} SCRIPT"
+        raise BadInputError(what, where=where, code="DS-RUN-001")

@@ -18,6 +18,7 @@ from dumpsim.cli.options import (
     Release,
     Seed,
     SetFields,
+    check_script,
     process_environment,
     run_settings,
 )
@@ -116,8 +117,8 @@ def plan(
             "seed": seed,
         }
         command = ["-m", module, *([script] if script else [])] if module is not None else [script or ""]
-        if module is None and not Path(command[0]).is_file():
-            raise BadInputError(f"there is no script {script!r}", where="dumpsim plan", code="DS-RUN-001")
+        if module is None:
+            check_script(command[0], context)
         accounts, code = _run([*command, *context.args], config, given, measure, run_ranks)
         source = module or os.path.basename(command[0])
     if accounts:

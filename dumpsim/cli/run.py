@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +23,7 @@ from dumpsim.cli.options import (
     Release,
     Seed,
     SetFields,
+    check_script,
     process_environment,
     run_settings,
 )
@@ -97,8 +97,7 @@ def run(
     if module is not None:
         command = ["-m", module, *([script] if script is not None else []), *rest]
     elif script is not None:
-        if not Path(script).is_file():
-            raise BadInputError(f"there is no script {script!r}", where="dumpsim run", code="DS-RUN-001")
+        check_script(script, context)
         command = [script, *rest]
     else:
         raise BadInputError("give a SCRIPT or -m MODULE", where="dumpsim run", code="DS-RUN-002")

@@ -1,14 +1,14 @@
 """What a dump happens to learn about its tensors while it writes them: NaN, infinities, overflows."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dumpsim.core.events import TaskEvent
 from dumpsim.core.irdoc import IrDoc, SourceLine, script_line
 from dumpsim.core.record import Record
 
-__all__ = ["Fact", "Findings"]
+__all__ = ["Fact", "Findings", "describe"]
 
 _NAN, _INFINITY, _OVERFLOW = "NaN", "infinity", "overflow"
 
@@ -43,16 +43,54 @@ class Fact:
 
     def __str__(self) -> str:
         """``NaN first in Log, train.py:57 (Default/Log-op0 output.0, iteration 0); 3 tensors have it``"""
-        source = f", {os.path.basename(self.path)}:{self.line}" if self.path else ""
-        place = f"{self.op_name} {self.tensor}".rstrip()
-        moment = "" if self.iteration is None else f", iteration {self.iteration}"
-        what = f"in {self.tensor.replace('.', ' ')} of" if self.tensor.startswith("input") else "in"
         many = ""
         if self.count > 1:
             many = (
                 f"; {self.count} runs of operators overflow" if not self.tensor else f"; {self.count} tensors have it"
             )
-        return f"{self.kind} first {what} {self.op_type}{source} ({place}{moment}){many}"
+        return f"{self.kind} first {self.where}{many}"
+
+    @property
+    def where(self) -> str:
+        """``in Log, train.py:57 (Default/Log-op0 output.0, iteration 0)``"""
+        moment = "" if self.iteration is None else f", iteration {self.iteration}"
+        return f"{self.operator} ({f'{self.op_name} {self.tensor}'.rstrip()}{moment})"
+
+    @property
+    def operator(self) -> str:
+        """``in Log, train.py:57``; for an input, ``in input 0 of Log, train.py:57``"""
+        source = f", {os.path.basename(self.path)}:{self.line}" if self.path else ""
+        what = f"in {self.tensor.replace('.', ' ')} of" if self.tensor.startswith("input") else "in"
+        return f"{what} {self.op_type}{source}"
+
+
+def describe(facts: Sequence[Fact]) -> list[str]:
+    """Return the lines for people: NaN and infinities share one, in the order in which they appeared.
+
+    Examples
+    --------
+    >>> log = Fact(kind="infinity", op_type="Log", op_name="Default/Log-op0", tensor="output.0", graph_id=0,
+    ...            iteration=1, count=2, path="train.py", line=13)
+    >>> mul = Fact(kind="NaN", op_type="Mul", op_name="Default/Mul-op0", tensor="output.0", graph_id=0,
+    ...            iteration=1, count=9, path="train.py", line=14)
+    >>> print(*describe([log, mul]))
+    infinity first in Log, train.py:13 (Default/Log-op0 output.0, iteration 1), then NaN in Mul, train.py:14; \
+2 tensors have infinity, 9 NaN
+    """
+    values = [fact for fact in facts if fact.tensor]
+    lines = [str(fact) for fact in facts if not fact.tensor or len(values) == 1]
+    if len(values) < 2:
+        return lines
+    first, second = values
+    counts = (
+        f"{first.count} tensor{' has' if first.count == 1 else 's have'} {first.kind}, {second.count} {second.kind}"
+    )
+    if (first.op_name, first.tensor, first.iteration) == (second.op_name, second.tensor, second.iteration):
+        head = f"{first.kind} and {second.kind} first {first.where}"
+    else:
+        after = second.operator if second.path else second.where
+        head = f"{first.kind} first {first.where}, then {second.kind} {after}"
+    return [f"{head}; {counts}", *lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +133,12 @@ class Findings:
         self._count(_OVERFLOW, event.op_type, event.full_name, "", graph_id, iteration)
 
     def facts(self, docs: Mapping[int, IrDoc]) -> tuple[Fact, ...]:
-        """What was found, NaN first; `docs` are the compiled graphs by id, which know the script's lines."""
+        """NaN and infinities in the order in which they appeared, then overflows.
+
+        `docs` are the compiled graphs by id, which know the script's lines.
+        """
         found = []
-        for kind in (_NAN, _INFINITY, _OVERFLOW):
-            first = self._first.get(kind)
-            if first is None:
-                continue
+        for kind, first in sorted(self._first.items(), key=lambda item: item[0] == _OVERFLOW):
             line = _line(first.op_name, first.graph_id, docs)
             found.append(
                 Fact(

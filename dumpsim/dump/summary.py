@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dumpsim.dump.findings import Fact, Findings
+from dumpsim.dump.findings import Fact, Findings, describe
 
 __all__ = ["Directory", "Summary", "Tally", "human_size"]
 
@@ -82,7 +82,7 @@ class Summary:
         parts.append(f"written {written}; {self.files} files, {human_size(self.bytes)}{where}")
         lines = [f"dumpsim: {self.path}", *_tree(self.directories)] if self.directories else []
         lines.append(", ".join(parts))
-        lines += [f"dumpsim: {note}" for note in (*self.notes, *self.facts)]
+        lines += [f"dumpsim: {note}" for note in (*self.notes, *describe(self.facts))]
         if self.following:
             lines.append(f"dumpsim: next: {self.following}")
         return "\n".join(lines)

@@ -1,5 +1,6 @@
 """Readers of single fields: JSON value to config value, with the vendor's complaints. [spec observed 2]"""
 
+import posixpath
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,7 @@ def read_path(value: str, draft: Draft) -> str:
         raise DumpConfigError(
             f"{value!r} holds other characters than letters, digits, '-', '_' and '/'",
             where=source,
+            nearest=_absolute(value, draft),
             vendor=f"Dump path only support alphabets, digit or {{'-', '_', '/'}}, but got:{value}",
             code="DS-CFG-013",
         )
@@ -47,11 +49,20 @@ def read_path(value: str, draft: Draft) -> str:
         raise DumpConfigError(
             f"{value!r} is not absolute",
             where=source,
-            nearest=f"/{value}",
+            nearest=_absolute(value, draft),
             vendor="Dump path only support absolute path and should start with '/'",
             code="DS-CFG-014",
         )
     return value
+
+
+def _absolute(value: str, draft: Draft) -> str | None:
+    """What a relative path means in the shell that runs the script, if the vendor takes it."""
+    here = draft.environment.get("PWD", "")
+    if value.startswith(("/", "~")) or not here.startswith("/"):
+        return None
+    meant = posixpath.normpath(f"{here}/{value}")
+    return meant if _WORD.union("/").issuperset(meant) else None
 
 
 def read_net_name(value: str, draft: Draft) -> str:

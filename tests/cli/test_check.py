@@ -50,3 +50,19 @@ def test_schema_and_wrong_levels(check):
     assert wrong.exit_code != 0
     gone = check("--jit-level", "O2", "--mindspore", "2.10")
     assert gone.exit_code != 0
+
+
+def test_errors_come_first_and_an_alert_once(check):
+    """The vendor logs its alert three times."""
+    lines = check(iteration="8-5", saved_data="tensors").output.splitlines()
+    assert lines[0].startswith("error: $.common_dump_settings.saved_data: ")
+    assert [line.partition(":")[0] for line in lines if "DS-CFG-" in line].count("warning") == 1
+    assert sum("[Dump Alert" in line for line in lines) == 1
+    assert "1 errors, 1 warnings, 1 fields without effect" in lines[-1]
+
+
+@pytest.mark.parametrize("path", ["./dumps", "dumps", "../here/dumps"])
+def test_a_relative_path_is_taken_from_the_working_directory(check, path):
+    text = check(path=path, env={"PWD": "/home/me/here"}).output
+    assert "(did you mean '/home/me/here/dumps'?)" in text
+    assert "did you mean" not in check(path=path, env={"PWD": "/home/m e/here"}).output

@@ -18,6 +18,7 @@ def started(tmp_path, monkeypatch):
     """Run a command line; returns the program, its arguments and its environment."""
     (tmp_path / "train.py").write_text("")
     (tmp_path / "job.sh").write_text("")
+    (tmp_path / "dump.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
 
     def replace(program, arguments, environment):
@@ -73,6 +74,9 @@ def test_options_travel_in_the_environment(started, tmp_path):
         (["--transport", "mpi", "--schedule", "rank", "train.py"], "take no turns"),
         (["--ranks", "2", "job.sh"], "a shell script has no ranks"),
         (["none.py"], "there is no script 'none.py'"),
+        (["--conf", "dump.json", "train.py"], r"unknown option '--conf' \(did you mean '--config'\?\)"),
+        (["--rank=2", "train.py"], r"unknown option '--rank' \(did you mean '--ranks'\?\)"),
+        (["dump.json", "train.py"], "'dump.json' is a dump config, not a script: --config dump.json"),
         ([], "give a SCRIPT or -m MODULE"),
     ],
 )
