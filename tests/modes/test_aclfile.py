@@ -25,6 +25,8 @@ FORMAT = "The value has invalid format, expected format: 5-10"
 ORDER = "The value has invalid format, start step must not exceed end step, expected format: 5-10"
 SCENES = "aic_err_brief_dump/aic_err_detail_dump/aic_err_norm_dump/lite_exception/watcher"
 WHEN = "When configuration item {} is {}set to {}, configuration item {} cannot be {}"
+INCOMPLETE = "The item is incomplete, begin and end must be configured together and non-empty"
+PERMISSION = "The value is a path without read and write permissions"
 BLACK = [{"name": "Add", "pos": ["input0"]}]
 
 
@@ -38,7 +40,8 @@ def directory(tmp_path, monkeypatch):
 
 
 def text(**items):
-    return json.dumps({"dump": {"dump_path": "out", **items}}).encode()
+    given = {"dump_path": "out", **items}
+    return json.dumps({"dump": {name: value for name, value in given.items() if value is not None}}).encode()
 
 
 def refusal(data):
@@ -75,7 +78,25 @@ ROWS = [
         {"dump_list": [{"opname_range": [{"begin": 1}]}]},
         CONTENT.format("dump_list[0].opname_range[0].begin", STRING),
     ),
+    *(
+        ({"dump_list": [{name: {}}]}, CONTENT.format(f"dump_list[0].{name}", ARRAY))
+        for name in ("optype_blacklist", "opname_blacklist", "opname_range")
+    ),
+    ({"dump_list": [{"watcher_nodes": [1]}]}, CONTENT.format("dump_list[0].watcher_nodes[0]", STRINGS)),
+    (
+        {"dump_list": [{"optype_blacklist": [{"name": "a", "pos": ["input0", 1]}]}]},
+        CONTENT.format("dump_list[0].optype_blacklist[0].pos[1]", STRINGS),
+    ),
+    (
+        {"dump_list": [{"opname_range": [{"begin": "a", "end": []}]}]},
+        CONTENT.format("dump_list[0].opname_range[0].end", STRING),
+    ),
     # values [step 3]
+    *(
+        ({name: ""}, CONTENT.format(name, EMPTY))
+        for name in ("dump_data", "dump_op_switch", "dump_level", "dump_debug", "dump_kernel_data")
+    ),
+    ({"dump_data": "stats", "dump_stats": ["Max", ""]}, CONTENT.format("dump_stats[1]", EMPTY)),
     ({"dump_mode": "both"}, ENUM.format("both", "dump_mode", "all/input/output")),
     ({"dump_mode": "ALL"}, ENUM.format("ALL", "dump_mode", "all/input/output")),
     ({"dump_mode": ""}, CONTENT.format("dump_mode", EMPTY)),
@@ -97,14 +118,21 @@ ROWS = [
     # scenes [step 4]
     *(
         ({"dump_scene": scene, name: "on"}, CONFLICT.format(WHEN.format("dump_scene", "", scene, name, "set to on")))
-        for scene in ("watcher", "lite_exception")
+        for scene in SCENES.split("/")
         for name in ("dump_debug", "dump_op_switch")
     ),
-    (
-        {"dump_scene": "watcher", "dump_mode": "all"},
-        CONFLICT.format(WHEN.format("dump_scene", "", "watcher", "dump_mode", "set to all")),
+    *(
+        (
+            {"dump_scene": "watcher", "dump_mode": mode},
+            CONFLICT.format(WHEN.format("dump_scene", "", "watcher", "dump_mode", f"set to {mode}")),
+        )
+        for mode in ("all", "input")
     ),
     # path [step 5]
+    ({"dump_path": None, "dump_mode": "all"}, CONTENT.format("dump_path", NOT_FOUND)),
+    ({"dump_path": None, "dump_debug": "on"}, CONTENT.format("dump_path", NOT_FOUND)),
+    ({"dump_path": None, "dump_scene": "watcher"}, CONTENT.format("dump_path", NOT_FOUND)),
+    ({"dump_path": "out:"}, VALUE.format("out:", "dump_path", "The value is an invalid path")),
     ({"dump_path": ""}, CONTENT.format("dump_path", EMPTY)),
     (
         {"dump_path": "x" * 513},
@@ -131,6 +159,9 @@ ROWS = [
     ({"dump_step": "1|2-3-4"}, VALUE.format("2-3-4", "dump_step[1]", FORMAT)),
     ({"dump_step": "1|"}, VALUE.format("", "dump_step[1]", DIGITS)),
     ({"dump_step": "a"}, VALUE.format("a", "dump_step[0]", DIGITS)),
+    ({"dump_step": "|1"}, VALUE.format("", "dump_step[0]", DIGITS)),
+    ({"dump_step": "1||2"}, VALUE.format("", "dump_step[1]", DIGITS)),
+    ({"dump_step": "1 "}, VALUE.format("1 ", "dump_step[0]", DIGITS)),
     ({"dump_step": "1-"}, VALUE.format("1-", "dump_step[0]", DIGITS)),
     ({"dump_step": "5-2"}, VALUE.format("5-2", "dump_step[0]", ORDER)),
     # list [step 8]
@@ -149,9 +180,12 @@ ROWS = [
         {"dump_list": [{"watcher_nodes": ["a"]}]},
         CONFLICT.format(WHEN.format("dump_scene", "not ", "watcher", "dump_list[0].watcher_nodes", "configured")),
     ),
-    (
-        {"dump_level": "op", "dump_list": [{"optype_blacklist": BLACK * 101}]},
-        VALUE.format("101", "dump_list[0].optype_blacklist", "The value size exceeds the maximum limit of 100"),
+    *(
+        (
+            {"dump_level": "op", "dump_list": [{name: BLACK * 101}]},
+            VALUE.format("101", f"dump_list[0].{name}", "The value size exceeds the maximum limit of 100"),
+        )
+        for name in ("optype_blacklist", "opname_blacklist")
     ),
     *(
         (
@@ -167,11 +201,16 @@ ROWS = [
         CONTENT.format("dump_list[0].model_name", NOT_FOUND),
     ),
     (
-        {"dump_level": "op", "dump_list": [{"model_name": "m", "opname_range": [{"begin": "a"}]}]},
-        VALUE.format(
-            "begin=a, end=", "dump_list[0].opname_range[0]",
-            "The item is incomplete, begin and end must be configured together and non-empty",
-        ),
+        {"dump_level": "op", "dump_op_switch": "on",
+         "dump_list": [{"model_name": "", "opname_range": [{"begin": "a", "end": "b"}]}]},
+        CONTENT.format("dump_list[0].model_name", EMPTY),
+    ),
+    *(
+        (
+            {"dump_level": "op", "dump_list": [{"model_name": "m", "opname_range": [{name: "a"}]}]},
+            VALUE.format(shown, "dump_list[0].opname_range[0]", INCOMPLETE),
+        )
+        for name, shown in (("begin", "begin=a, end="), ("end", "begin=, end=a"))
     ),
     # statistics [step 9]
     ({"dump_data": "stats", "dump_stats": []}, CONTENT.format("dump_stats", EMPTY)),
@@ -196,10 +235,37 @@ def test_every_row_has_the_vendors_text_in_a_run_and_in_check(directory, items, 
     assert errors[0] == vendor
 
 
+# the reasons of [spec ge 2.2] in its words, and where a text of ours says them
+REASONS = {
+    "EP0001": {
+        "item not found": NOT_FOUND, "value empty": EMPTY, "must be string": STRING, "must be array": ARRAY,
+        "must be object": OBJECT, "member must be string": STRINGS, "member must be object": OBJECTS,
+    },
+    "EP0003": {
+        "path does not exist": "The path does not exist", "not a directory": "The path is not a directory path",
+        "longer than 512": "maximum limit of 512 characters", "invalid path": "The value is an invalid path",
+        "invalid characters": "The value contains invalid characters",
+        "more than 100 intervals": "limit of 100 intervals",
+        "bad format": FORMAT, "non-digit": DIGITS, "start exceeds end": ORDER,
+        "blacklist size over 100": "The value size exceeds the maximum limit of 100", "range incomplete": INCOMPLETE,
+    },
+    "EP0005": {"B cannot be set to y": "cannot be set to", "B cannot be configured": "cannot be configured",
+               "A is not set to x": "is not set to"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_every_reason_of_the_table_has_a_row(code):
+    said = [vendor for _, vendor in ROWS if vendor.startswith(code)]
+    for reason, words in REASONS[code].items():
+        assert any(words in vendor for vendor in said), reason
+    for vendor in said:
+        assert any(words in vendor for words in REASONS[code].values()), vendor
+
+
 def test_a_directory_without_permission(directory, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)  # the tests may run as root
-    reason = "The value is a path without read and write permissions"
-    assert refusal(text()) == VALUE.format("out", "dump_path", reason)
+    assert refusal(text()) == VALUE.format("out", "dump_path", PERMISSION)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +290,11 @@ def test_the_order_of_the_steps(directory):
 @pytest.mark.parametrize(
     "items",
     [
-        {"dump_scene": "lite_exception", "dump_path": "missing", "dump_list": [{"layer": []}], "dump_step": "a"},
+        *(
+            {"dump_scene": scene, "dump_path": path, "dump_list": [{"layer": []}], "dump_step": "a"}
+            for scene in ("lite_exception", "aic_err_brief_dump", "aic_err_norm_dump")
+            for path in ("missing", None)
+        ),
         {"dump_debug": "on", "dump_step": "a", "dump_stats": []},
     ],
 )
