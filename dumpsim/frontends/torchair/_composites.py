@@ -81,17 +81,21 @@ def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) 
     if isinstance(dims, int):
         raise Refused(TypeError("object of type 'int' has no len()"))
     extents = m.shape_of(value)
-    shape = m.op("Shape", value, dtype=torch.int32)
-    found = [m.picked(shape, at) for at in range(len(extents))]
-    kept: list[Any] = [one for at, one in enumerate(found) if at not in dims]
-    if keepdim:
-        kept = [m.const(1) if at in dims else one for at, one in enumerate(found)]
-    pack = m.op("Pack", *kept, N=len(kept), axis=0) if kept else None
+    rank = len(extents)
     number = 1 if correction is None else correction
-    if dims and math.prod(extents[at] for at in dims) <= number:
-        return m.op("Fill", pack, m.op("Cast", float("nan"), dst_type=m.out.dtype))
+    size = math.prod(extents[at] for at in dims or range(rank))
+    if isinstance(size, int):  # shape arithmetic only where nothing of what is reduced is open
+        shape = m.op("Shape", value, dtype=torch.int32)
+        kept: list[Any] = [m.picked(shape, at) for at in range(rank)]
+        for at in sorted((at % rank for at in dims), reverse=True):
+            kept[at : at + 1] = [m.const(1)] if keepdim else []
+        pack = m.op("Pack", *kept, N=len(kept), axis=0) if kept else []
+        if size == 0 or size == 1 <= number:
+            return m.op("Fill", pack, m.op("Cast", float("nan"), dst_type=m.out.dtype))
+        if number > 1 and size <= number:
+            return m.op("Fill", pack, m.op("Cast", math.inf, dst_type=m.out.dtype))
     mean = m.op("ReduceMean", value, m.const(dims, torch.int64), keep_dims=keepdim, noop_with_empty_axes=True)
-    for at in sorted(dims) if len(dims) < len(extents) and not keepdim else ():
+    for at in sorted(dims) if list(dims) != [-1] and len(dims) != rank and not keepdim else ():
         mean = m.op("Unsqueeze", mean, axes=[at])
     mean = m.op("Expand", mean, m.op("Shape", value, dtype=torch.int32))
     return m.op(

@@ -252,6 +252,8 @@ class Converter:
             made.output.dtype = torch.int64
             self._symbols.setdefault(str(known), made)
             self.graph.symbols[made.node.name, made.index] = known
+        elif isinstance(known, torch.SymFloat):
+            self.graph.fractions[made.node.name, made.index] = known
 
     def _run(
         self, call: FxCall, target: str, arguments: Sequence[Any], keywords: dict[str, Any], results: list[Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Sizes", "extent", "extents"]
+__all__ = ["Sizes", "extent", "extents", "fraction"]
 
 Sizes = Mapping[str, int]  # of symbols, by their text
 
@@ -15,8 +15,14 @@ def extents(shape: Sequence[Any], sizes: Sizes) -> tuple[int, ...]:
 
 def extent(one: Any, sizes: Sizes) -> int:
     """An extent as a number: symbols by their sizes."""
-    if isinstance(one, int):
-        return one
+    return one if isinstance(one, int) else int(_with_sizes(one, sizes))
+
+
+def fraction(one: Any, sizes: Sizes) -> float:
+    """What torch computes of extents in floating point."""
+    return float(_with_sizes(one, sizes))
+
+
+def _with_sizes(one: Any, sizes: Sizes) -> Any:
     expression = one.node.expr
-    found = expression.subs({symbol: sizes[str(symbol)] for symbol in expression.free_symbols})
-    return int(found)
+    return expression.subs({symbol: sizes[str(symbol)] for symbol in expression.free_symbols})

@@ -186,6 +186,8 @@ class GeGraph:
         Input of NetOutput -> index of the graph's input that it overwrites.
     symbols : dict
         Outputs that are numbers of torch's symbols, with what torch knows of them.
+    fractions : dict
+        Those that are floating-point numbers made of such symbols.
     spare : list of GeNode
         Data that GE takes out, and that torch's operators need.
     strides : Strides
@@ -207,6 +209,7 @@ class GeGraph:
         self.removed: list[str] = []
         self.writes: dict[int, int] = {}
         self.symbols: dict[tuple[str, int], Any] = {}
+        self.fractions: dict[tuple[str, int], Any] = {}
         self.spare: list[GeNode] = []
         self.strides = Strides(())
         self.packed: dict[str, list[Ref]] = {}

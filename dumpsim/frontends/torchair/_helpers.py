@@ -106,6 +106,12 @@ def _gather(x: Tensor, indices: Tensor, *axis: Tensor, **attrs: Any) -> Tensor:
     )
 
 
+def _expanded(x: Tensor, shape: Tensor, **_: Any) -> Tensor:
+    """The tensor in a larger shape; a mean over the last dimension comes without that. [observed wheel 2.14.0]"""
+    sizes = axes_of(shape)
+    return (x.unsqueeze(-1) if list(x.shape) == list(sizes[:-1]) else x).expand(sizes)
+
+
 HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "Abs": lambda x, **_: x.abs(),
@@ -119,7 +125,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         ),
         "Empty": lambda shape, *, dtype, **_: torch.zeros(axes_of(shape), dtype=dtype),
         "Equal": lambda x, y, **_: x == y,
-        "Expand": Moved(lambda x, shape, **_: x.expand(axes_of(shape))),
+        "Expand": Moved(_expanded),
         "ExpandDims": lambda x, axis, **_: x.unsqueeze(int(axis)),
         "Fill": _filled,
         "FlattenV2": _flat,

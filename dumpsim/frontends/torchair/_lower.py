@@ -25,7 +25,7 @@ import torch
 from dumpsim.core.abstract import ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import UnsupportedError
-from dumpsim.frontends.torchair._extents import Sizes, extent, extents
+from dumpsim.frontends.torchair._extents import Sizes, extent, extents, fraction
 from dumpsim.frontends.torchair._fold import Joined
 from dumpsim.frontends.torchair._ge import GeGraph, GeNode, Ref
 from dumpsim.frontends.torchair._helpers import HELPERS, SHAPES, VIEWS
@@ -228,7 +228,8 @@ class _Lowering:
         kernel = HELPERS.get(node.type)
         inputs = [one for one in node.inputs if one is not None]
         if kernel is None or any((one.node.name, one.index) not in self.known for one in inputs):
-            return None
+            number = self._symbolic((node.name, 0))  # arithmetic of extents: torch knows its result
+            return None if number is None else [_Known(torch.tensor(number, device="meta"), torch.tensor(number))]
         found = [self.known[one.node.name, one.index] for one in inputs]
         spoken = {at % len(found) for at in SHAPES.get(node.type, ())}
         if any(found[at].value is None for at in spoken):
@@ -244,11 +245,17 @@ class _Lowering:
         made = _flat(kernel(*operands, **attrs))
         return [_Known(one.to("meta")) for one in made]
 
-    def _number(self, ref: Ref) -> int | None:
+    def _symbolic(self, key: tuple[str, int]) -> int | float | None:
+        """What torch computes of extents; None for a tensor."""
+        if key in self.ge.fractions:
+            return fraction(self.ge.fractions[key], self.sizes)
+        return extent(self.ge.symbols[key], self.sizes) if key in self.ge.symbols else None
+
+    def _number(self, ref: Ref) -> int | float | None:
         """What a symbol is in this program; None for a tensor."""
         key = ref.node.name, ref.index
         if key not in self.ge.symbols:
-            return None
+            return self._symbolic(key)
         value = self.known[key].value
         assert value is not None, key
         return int(value)

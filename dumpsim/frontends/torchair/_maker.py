@@ -49,6 +49,17 @@ _INPUTS = MappingProxyType(
 )
 # types that take a whole number in the type of their tensors; all others take it as int64
 _TYPED_NUMBERS = frozenset({"Add", "Mul", "PadV3", "Sub", "ThresholdV2"})
+# what the real converters say to orders of memory other than the plain one [source ge_converter/aten]
+_ORDERS = MappingProxyType(
+    {
+        "aten._to_copy.default": "Different from the community implementation, {} input memory_format only supports "
+        "{known} now, but input memory_format = {given}",
+        "aten.clone.default": "{} have some unprocessed parameters or cases, memory_format = {given}, "
+        "torch.contiguous_format = {known}",
+        "aten.empty.memory_format": "{} is only supported contiguous_format now.",
+        "aten.empty_like.default": "{} is only supported contiguous_format and preserve_format now.",
+    }
+)
 _INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
 _SHORT = MappingProxyType(
     {
@@ -415,6 +426,14 @@ class Maker:
         if any(self.type_of(one) == torch.int8 for one in values):
             raise Refused(RuntimeError(f"torch.ops.{self._target} ge_converter is not support int8 dtype!"))
 
+    def in_order(self, memory_format: torch.memory_format | None) -> None:
+        """Refuse a tensor in another order of memory."""
+        preserves = self._target == "aten.empty_like.default" and memory_format == torch.preserve_format
+        if not preserves and memory_format not in (None, torch.contiguous_format):
+            known = torch.contiguous_format
+            text = _ORDERS[self._target].format(f"torch.ops.{self._target}", given=memory_format, known=known)
+            raise Refused(RuntimeError(text))
+
     def four_dims(self, value: Ref) -> None:
         """Refuse other tensors than those of four dimensions."""
         if self.rank(value) != 4:
@@ -444,11 +463,11 @@ class Maker:
 
     def total(self, values: Sequence[Any]) -> Any:
         """The sum of numbers and symbols."""
-        if not self.tensors_among(*values):
-            return sum(values)
-        if any(self._value_of(one).dim() for one in values if isinstance(one, Ref)):
+        if isinstance(values, SymbolList):
+            return self.op("ReduceSum", values.pack, self.const(0), keep_dims=False)
+        if self.tensors_among(*values):
             raise Refused(TypeError("unsupported operand type(s) for +: 'int' and 'Tensor'"))
-        return self.op("ReduceSum", self.const(values), self.const(0), keep_dims=False)
+        return sum(values)
 
     def __getattr__(self, name: str) -> Any:
         """Words that make several nodes."""

@@ -284,7 +284,7 @@ def result_kernel(
     own: Provided,
     sample: Callable[[Ref], Tensor],
     values: Mapping[str, Any],
-    numbers: Callable[[Ref], int | None],
+    numbers: Callable[[Ref], int | float | None],
     sizes: Mapping[str, int],
     strides: Strides,
 ) -> ResultKernel:

@@ -132,6 +132,24 @@ def test_what_the_real_converter_refuses_is_converted_and_said_once(backend, cap
     assert capsys.readouterr().err.count("refuses aten.amax.default") == 1
 
 
+ORDERS = [
+    (lambda x: x.clone(memory_format=torch.channels_last), "clone.default have some unprocessed parameters or cases"),
+    (lambda x: x.to(torch.float64, memory_format=torch.channels_last), "_to_copy.default input memory_format only"),
+    (lambda x: torch.empty_like(x, memory_format=torch.channels_last).fill_(1) + x, "empty_like.default is only"),
+]
+
+
+@pytest.mark.parametrize(("function", "text"), ORDERS)
+def test_orders_of_memory_are_refused_in_strict_mode(function, text, backend):
+    x = torch.randn(1, 2, 3, 4)
+    check(function, backend, x)
+    torch._dynamo.reset()
+    with use(RankContext()):
+        Session.use(Session(RunSettings(overrides={"torchair": "strict"}, quiet=True), environment={}))
+        with torch.no_grad(), pytest.raises(Exception, match=text):
+            torch.compile(function, backend=get_npu_backend())(x)
+
+
 def test_strict_refuses_with_the_real_text():
     torch._dynamo.reset()
     with use(RankContext()):

@@ -1,6 +1,10 @@
-"""Nets that were recorded with the real Python half after the converters were written, and held against ours then."""
+"""Nets that were recorded with the real Python half after the converters were written, and held against ours then.
+
+A few small nets that hold every operator are compared by default, all of them with DUMPSIM_NETS=all.
+"""
 
 import logging
+import os
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
@@ -21,7 +25,9 @@ from tests.frontends.torchair.netrecord import facets, record  # noqa: E402
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 MODELS = ["bert_half", "gpt2_decode", "clip_image", "qwen_dynamic", "t5_train", "roberta_train", "whisper_encoder",
-          "opt_dynamic", "albert_npu", "gptj_decode", "convnext_train"]  # of transformers  # fmt: skip
+          "opt_dynamic", "albert_npu", "gptj_decode", "convnext_train", "bart_train", "bloom_decode", "gemma_dynamic",
+          "segformer_train", "swin_refused"]  # of transformers  # fmt: skip
+ALWAYS = ["mlp", "train", "graph_break", "inplace_views", "cnn_bn", "ln_gelu"]  # which test_nets.py compares
 QUICK = ["half_types", "grown_batch_train", "numbers_as_inputs"]
 
 
@@ -71,23 +77,55 @@ def check(name, monkeypatch):
         assert set(right["removed_by_passes"]) == set(left.get("removed_by_passes", ()))
 
 
-def names(*, quick):
-    return [name for name in recorded("further")["nets"] if name not in MODELS and (name in QUICK) is quick]
+def types(nets):
+    """Types of the operators in the graphs of nets."""
+    return {node["type"] for net in nets for graph in net["graphs"] for node in graph["nodes"]}
 
 
-@pytest.mark.parametrize("name", names(quick=True))
+def covering(nets, covered):
+    """Names of a few small nets whose graphs hold every operator type that any of the nets has.
+
+    The net that adds most types for its size is taken next; what later ones made superfluous goes again.
+    """
+    missing = types(nets.values()) - covered
+    sizes = {name: 40 + sum(len(graph["nodes"]) for graph in net["graphs"]) for name, net in nets.items()}
+    found = []
+    while left := missing - types(nets[name] for name in found):
+        found.append(max(sorted(nets), key=lambda name: len(types([nets[name]]) & left) / sizes[name]))
+    for name in sorted(found, key=sizes.get, reverse=True):
+        others = [one for one in found if one != name]
+        if not missing - types(nets[one] for one in others):
+            found = others
+    return found
+
+
+FURTHER = recorded("further")["nets"]
+COVERED = types([*map(recorded, ALWAYS), *(FURTHER[name] for name in QUICK)])
+CHOSEN = list(FURTHER) if os.environ.get("DUMPSIM_NETS") == "all" else [*QUICK, MODELS[0], *covering(FURTHER, COVERED)]
+
+
+def names(of):
+    return [name for name in of if name in CHOSEN]
+
+
+def test_the_chosen_nets_hold_every_operator():
+    assert types(FURTHER[name] for name in CHOSEN) | COVERED >= types(FURTHER.values())
+    assert len(set(CHOSEN)) == len(CHOSEN) <= len(FURTHER)
+
+
+@pytest.mark.parametrize("name", names(QUICK))
 def test_a_net_gives_the_graphs_of_the_real_converter(name, monkeypatch):
     check(name, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", names(quick=False))
+@pytest.mark.parametrize("name", names(name for name in FURTHER if name not in (*QUICK, *MODELS)))
 def test_another_net_gives_the_graphs_of_the_real_converter(name, monkeypatch):
     check(name, monkeypatch)
 
 
 @pytest.mark.dev
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", names(MODELS))
 def test_a_model_gives_the_graphs_of_the_real_converter(name, monkeypatch):
     check(name, monkeypatch)

@@ -133,6 +133,26 @@ def test_new_shapes_are_compiled_static_then_symbolic(rank):
     assert any(isinstance(one, torch.SymInt) for shape in shapes[1] for one in shape)
 
 
+def test_arithmetic_of_extents_runs_as_in_eager_torch(rank):
+    """Sums of extents, their quotients by whole numbers, and fractions of them in a gradient."""
+
+    def function(x):
+        y = functional.max_pool2d(x, 3, stride=2, padding=1)
+        columns = torch.arange(y.shape[-1], dtype=y.dtype)
+        return (y * columns).flatten(2).mean(2).std(0).sum() + x.std(-1).sum()
+
+    compiled = torch.compile(function, backend=rank(), dynamic=True)
+    for rows, columns in ((2, 9), (4, 7)):
+        ours = torch.randn(rows, 2, 8, columns, requires_grad=True)
+        theirs = ours.detach().clone().requires_grad_()
+        result, want = compiled(ours), function(theirs)
+        assert torch.equal(result, want)
+        result.backward()
+        want.backward()
+        assert torch.equal(ours.grad, theirs.grad)
+    assert {"ReduceSum", "FloorDiv", "Div"} <= {kind for types in graphs().values() for kind in types}
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("grad", [False, True])
 def test_attention_stays_one_operator_on_request(causal, grad, rank):
