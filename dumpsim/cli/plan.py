@@ -30,6 +30,7 @@ from dumpsim.core.settings import RunSettings
 __all__ = ["plan"]
 
 _LARGEST = 1 << 26  # bytes of an account
+_GENERATED = "ge_dump_data_json"  # where TorchAir writes a script's dump_config for GE
 _TYPES = 8  # operator types that are shown
 _RATES = (100.0, 1000.0)
 
@@ -124,6 +125,8 @@ def plan(
     if accounts:
         if config is not None and os.path.basename(accounts[0]["config"]) == config.name:
             accounts[0]["config"] = str(config)  # as the user named it; a script may have asked for another dump
+        elif os.path.basename(os.path.dirname(accounts[0]["config"])) == _GENERATED:
+            accounts[0]["config"] = f"dump_config of {source}"
         report = _report(accounts, source, steps, ranks, devices, rate or list(_RATES))
         if as_json:
             print_json(report)
@@ -254,7 +257,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     lines = [
         f"{report['config']} ({report['profile']}, {report['chip']}), counted in {ran} of {report['source']}; "
         "nothing was written",
-        row("each rank: once", report["once"]),
+        *([row("each rank: once", report["once"])] if report["once"]["files"] else []),
         row("each rank: each step", report["step"]),
         row(f"each rank: {many(report['steps'], 'step')}", report["rank"],
             f"(iteration {report['iteration'] or 'all'})"),

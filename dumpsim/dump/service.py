@@ -300,6 +300,12 @@ class DumpService:
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
+    def why_nothing(self) -> str:
+        """Return why nothing was dumped so far; "" for a dump with tensors, and for one that is switched off."""
+        if not self.enabled or self.tally.asked or self.tally.failed or self.tally.elsewhere:
+            return ""
+        return report.why_nothing(self.request, self.info, self.tally, ran=self._ran)
+
     def finish(self) -> Summary:
         """Close the dump: warn of kernels that matched nothing, write the manifest, count. Calling it again changes
         nothing."""
@@ -311,8 +317,8 @@ class DumpService:
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
         for text in (*self._choice.unknown(), *(self._watch.unused() if self._watch is not None else ())):
             self._warn(text)
-        if self.enabled and not (self.tally.asked or self.tally.failed or self.tally.elsewhere):
-            self.tally.note(report.why_nothing(self.request, self.info, self.tally, ran=self._ran))
+        if reason := self.why_nothing():
+            self.tally.note(reason)
         facts = self.tally.findings.facts(self._docs)
         summary = self.tally.summary(
             path=self._location.root,

@@ -34,6 +34,8 @@ class DumpDir(os.PathLike[str]):
         ``set_variable(name, value)`` sets an environment variable for the test.
     release : str
         The release whose fields and values `configure` accepts.
+    why_nothing : callable
+        Why the current session has dumped nothing, "" where that is unknown.
 
     Examples
     --------
@@ -55,8 +57,16 @@ mean 'saved_data'?) [DS-TST-002]
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, set_variable: Callable[[str, str], None], *, release: str = "seed") -> None:
+    def __init__(
+        self,
+        path: Path,
+        set_variable: Callable[[str, str], None],
+        *,
+        release: str = "seed",
+        why_nothing: Callable[[], str] = str,
+    ) -> None:
         self.path = path
+        self._why_nothing = why_nothing
         self._set_variable = set_variable
         self._release = release
         self._config: Path | None = None
@@ -70,7 +80,14 @@ mean 'saved_data'?) [DS-TST-002]
     def __repr__(self) -> str:
         config = "no config" if self._config is None else f"config {self._config.name}"
         found = self.files() if self.path.is_dir() else []
-        return f"<DumpDir {self.path}: {len(found)} files, {config}>"
+        reason = self.why_empty()
+        return f"<DumpDir {self.path}: {len(found)} files, {config}{'; ' if reason else ''}{reason}>"
+
+    def why_empty(self) -> str:
+        """Return why there are no tensors, as far as that is known; "" for a dump that has some."""
+        if self._config is not None:
+            return self._why_nothing()
+        return "" if self.files() else "nothing was dumped: the test did not call dump_dir.configure()"
 
     def configure(self, *, e2e: Mapping[str, Any] | None = None, check: bool = True, **common: Any) -> Path:
         """Write a dump config and let MINDSPORE_DUMP_CONFIG point to it.
@@ -95,6 +112,7 @@ mean 'saved_data'?) [DS-TST-002]
         DumpConfigError
             Naming the argument and what was probably meant.
         """
+        __tracebackhide__ = True
         content = {
             "common_dump_settings": {**_COMMON, "path": str(self.path), **common},
             "e2e_dump_settings": {**_E2E, **(e2e or {})},
@@ -117,6 +135,7 @@ mean 'saved_data'?) [DS-TST-002]
 
 def _check(content: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], release: str) -> None:
     """Refuse a given field that exists in no dialect, or whose value is an error in every mode of the release."""
+    __tracebackhide__ = True
     from dumpsim.core.errors import DumpConfigError, nearest
     from dumpsim.modes.configfile import check_all, fields_of
     from dumpsim.modes.profile import find, names

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dumpsim.core.errors import BadInputError
+from dumpsim.testing.dump_dir import DumpDir
 from dumpsim.testing.neutral import NeutralTree
 from dumpsim.testing.treediff import Tolerance, tree_differences
 
@@ -144,7 +145,8 @@ class Golden:
             return
         found = self._differences(dump, target, Tolerance(**compare), ignore)
         if found:
-            pytest.fail(self._message(found, target), pytrace=False)
+            reason = dump.why_empty() if isinstance(dump, DumpDir) else ""
+            pytest.fail("\n".join([self._message(found, target), *([reason] if reason else [])]), pytrace=False)
 
     def differences(
         self,
@@ -163,6 +165,7 @@ class Golden:
     def _differences(
         self, dump: "str | os.PathLike[str]", target: Path, tolerance: Tolerance, ignore: Sequence[str]
     ) -> list[str]:
+        __tracebackhide__ = True
         tree = self._tree(dump, ignore)
         if not target.is_dir():
             return [f"there is no golden tree {target}"]
@@ -173,6 +176,7 @@ class Golden:
         return self._write(dump, self.directory / _plain(name), ignore)
 
     def _write(self, dump: "str | os.PathLike[str]", target: Path, ignore: Sequence[str]) -> bool:
+        __tracebackhide__ = True
         tree = self._tree(dump, ignore)
         try:
             if target.is_dir() and not tree_differences(tree, NeutralTree(target, ignore=ignore), Tolerance()):
@@ -201,13 +205,15 @@ class Golden:
 
     def _tree(self, dump: "str | os.PathLike[str]", ignore: Sequence[str]) -> NeutralTree:
         """The dump without paths of this machine."""
+        __tracebackhide__ = True
         path = Path(os.fspath(dump))
         package = str(Path(__file__).resolve().parents[2])
         tree = NeutralTree(path, {"dump": str(path), **self._roots, "dumpsim": package}, ignore=ignore)
+        reason = (dump.why_empty() if isinstance(dump, DumpDir) else "") or "nothing was dumped"
         if not path.is_dir():
-            raise BadInputError("is not a directory: nothing was dumped", where=str(path), code="DS-TST-003")
+            raise BadInputError(f"is not a directory: {reason}", where=str(path), code="DS-TST-003")
         if not tree.names():
-            raise BadInputError("holds no files: nothing was dumped", where=str(path), code="DS-TST-003")
+            raise BadInputError(f"holds no files: {reason}", where=str(path), code="DS-TST-003")
         return tree
 
     def _message(self, found: Sequence[str], target: Path) -> str:

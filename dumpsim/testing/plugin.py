@@ -325,7 +325,18 @@ def dump_dir(
             os.environ[name] = Session.current().environment[name] = value
 
     directory = tmp_path if world is None else world.directory
-    return DumpDir(directory / "dump", set_variable, release=npu.settings.mindspore)
+    return DumpDir(directory / "dump", set_variable, release=npu.settings.mindspore, why_nothing=_why_nothing)
+
+
+def _why_nothing() -> str:
+    """Why the current session has dumped nothing so far."""
+    from dumpsim.frontends.mindspore._dumping import dump_of
+    from dumpsim.runtime.session import Session
+
+    service = dump_of(Session.current())
+    if service is None:
+        return "nothing was dumped: no graph was compiled, and operators outside graphs (PYNATIVE_MODE) are not dumped"
+    return service.why_nothing()
 
 
 @pytest.fixture

@@ -255,3 +255,12 @@ def test_a_step_that_wrote_nothing_is_not_projected():
     account = {"iteration": {"every": True, "ranges": []}, "measured": [0, 1], "counts": {"": {"steps": [[0, step]]}}}
     assert project(account).bytes == 10
     assert project(account, steps=5).bytes == 40
+
+
+def test_a_dump_without_files_of_its_own_has_no_row_for_them(tmp_path, monkeypatch):
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config(tmp_path / "planned")))
+    (tmp_path / "script.py").write_text(textwrap.dedent(dumprun.NET.replace(*O2)))
+    for variable, rows in (("0", 1), ("1", 0)):
+        monkeypatch.setenv("ENABLE_MS_GE_DUMP", variable)
+        found = dumprun.cli(tmp_path, "plan", "--config", "plan.json", "--measure", "1", "script.py")
+        assert found.out.count("each rank: once") == rows

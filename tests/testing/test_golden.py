@@ -309,3 +309,39 @@ def test_a_name_is_compared_once_in_a_test(place):
         golden(place.dump, "second")
     assert sorted(os.listdir(place.directory)) == ["dump", "second"]
     assert repr(golden) == f"<Golden {place.directory}: trees: dump, second, update>"
+
+
+def test_an_empty_dump_says_why(run):
+    """What a newcomer does: no config, no graph, the wrong iteration; none shows a line of ours."""
+    found = run(
+        """
+def test_no_config(npu, dump_dir, golden):
+    golden(dump_dir)
+
+def test_eager(npu, dump_dir, golden):
+    import mindspore as ms
+
+    dump_dir.configure(saved_data="full")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    ms.ops.abs(ms.Tensor([1.0]))
+    assert "PYNATIVE_MODE" in repr(dump_dir)
+    golden(dump_dir)
+
+def test_iteration(npu, dump_dir, golden):
+    import mindspore as ms
+
+    dump_dir.configure(iteration="7")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.nn.ReLU()(ms.Tensor([1.0]))
+    golden(dump_dir)
+
+def test_field(npu, dump_dir):
+    dump_dir.configure(iteration=0)
+""",
+    )
+    assert found.count("nothing was dumped: the test did not call dump_dir.configure()") > 0
+    assert "nothing was dumped: no graph was compiled, and operators outside graphs (PYNATIVE_MODE)" in found
+    assert "nothing was dumped: no graph ran in an iteration that the config asks for" in found
+    assert "dump_dir.configure(iteration=...): 0 is not of type string" in found
+    assert "__tracebackhide__" not in found
+    assert "golden.py" not in found.replace("test_golden.py", "")
