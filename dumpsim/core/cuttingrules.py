@@ -17,6 +17,11 @@ __all__ = ["RULES", "default_strategy", "scheme_of"]
 Rule = Callable[[Operator], Scheme]
 
 
+def _vector(values: Sequence[int]) -> str:
+    """A list as the vendor's log has it."""
+    return f"[const vector]{{{', '.join(map(str, values))}}}"
+
+
 def _axes(count: int) -> list[str]:
     return [str(axis) for axis in range(count)]
 
@@ -51,12 +56,12 @@ def _alike(op: Operator) -> Scheme:
     return _keeping(op, ())
 
 
-def _keeping(op: Operator, whole: Sequence[int]) -> Scheme:
+def _keeping(op: Operator, whole: Sequence[int], why: str = "") -> Scheme:
     """Cut as the first operand; some axes must stay whole, and outputs may have extent 1 along them."""
     cuts = op.strategy[0]
     for axis in whole:
         if cuts[axis] != 1:
-            raise refused(op, f"The strategy corresponding to axis dimension({cuts[axis]}) is not 1")
+            raise refused(op, why or f"The strategy corresponding to axis dimension({cuts[axis]}) is not 1")
     labels = _axes(len(cuts))
     inputs: list[Labels] = []
     for row in op.strategy:
@@ -89,11 +94,37 @@ def _along_axis(op: Operator) -> Scheme:
     return _keeping(op, (axis,))
 
 
+def _cum_sum(op: Operator) -> Scheme:
+    axis, row = op.constants[1], op.strategy[0]
+    why = (
+        f"For distributed operator CumSum, the input's dimension 'dim'/'axis' can not be split, the 'dim'/'axis' is "
+        f"{axis} and the shard strategy is {_vector(row)}."
+    )
+    return _keeping(op, (axis,), why)
+
+
+def _top_k(op: Operator) -> Scheme:
+    return _keeping(op, (-1,), "Now we can not support to split last dimension")
+
+
 def _layer_norm(op: Operator) -> Scheme:
     begin = op.constants[3]
     assert isinstance(begin, int)
-    count = len(op.strategy[0])
-    return _keeping(op, range(begin % count, count))
+    row = op.strategy[0]
+    first = begin % len(row)
+    why = (
+        f"The dimensions starting form begin_norm_axis cannot be split, the begin_norm_axis is {first}, but the "
+        f"strategy of first input is {list(row)}"
+    )
+    scheme = _keeping(op, range(first, len(row)), why)
+    for name, other in zip(("gamma", "beta"), op.strategy[1:], strict=False):
+        if other != row[len(row) - len(other) :]:
+            raise refused(
+                op,
+                f"The strategies of input and {name} must be right aligned, but the strategy of input is {list(row)}, "
+                f"the strategy of {name} is {list(other)}",
+            )
+    return scheme
 
 
 def _matmul(op: Operator) -> Scheme:
@@ -109,9 +140,10 @@ def _matmul(op: Operator) -> Scheme:
         raise refused(
             op,
             f"Invalid strategy for mat_a {list(a)} and mat_b {list(b)}. The transpose_a is: {int(flags[0])}, and "
-            f"transpose_b is {int(flags[1])}, the shard num of first input's column is {rows[1]}, but the shard num of "
-            f"second input's row is {columns[0]}",
+            f"transpose_b is {int(flags[1])}, the shard num of first input's {'row' if flags[0] else 'column'} is "
+            f"{rows[1]}, but the shard num of second input's {'column' if flags[1] else 'row'} is {columns[0]}",
         )
+    _check_batches(op)
     batch = max(len(first), len(second)) - 2
     cuts: list[int] = []
     labels = _axes(batch)
@@ -131,10 +163,23 @@ def _matmul(op: Operator) -> Scheme:
     )
 
 
+def _check_batches(op: Operator) -> None:
+    """Products of matrices want equal cuts of the batch axes that both operands have."""
+    (a, b), (first, second) = op.strategy, op.shapes
+    pairs = zip(reversed(a[:-2]), reversed(b[:-2]), reversed(first[:-2]), reversed(second[:-2]), strict=False)
+    if any(one != other and extent == count for one, other, extent, count in pairs):
+        longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
+        raise refused(
+            op,
+            f"Strategies of batch dimensions are not equal, long strategy is {list(longer)}, short strategy is "
+            f"{list(shorter)}",
+        )
+
+
 def _bias_add(op: Operator) -> Scheme:
     cuts, channel = op.strategy[0], op.strategy[1][0]
     if cuts[1] != channel:
-        raise refused(op, "the bias must be cut as the axis of channels")
+        raise refused(op, "Invalid strategy. The bias must be cut as the axis of channels")
     labels = _axes(len(cuts))
     return Scheme(matrix=_matrix(cuts), inputs=[labels, [labels[1]]], outputs=[labels])
 
@@ -204,14 +249,14 @@ def _concat(op: Operator) -> Scheme:
     axis = op.constants.get(1, 0)
     assert isinstance(axis, int)
     if any(row != op.strategy[0] for row in op.strategy):
-        raise refused(op, "all operands must be cut alike")
-    return _keeping(op, (axis,))
+        raise refused(op, "The strategy of each input tensor must be equal")
+    return _keeping(op, (axis,), "The axis can not be split")
 
 
 def _split(op: Operator) -> Scheme:
     axis = op.constants.get(1, 0)
     assert isinstance(axis, int)
-    return _keeping(op, (axis,))
+    return _keeping(op, (axis,), "The axis can not be split")
 
 
 def _strided_slice(op: Operator) -> Scheme:
@@ -221,8 +266,19 @@ def _strided_slice(op: Operator) -> Scheme:
     """
     cuts = op.strategy[0]
     for axis, count in enumerate(cuts):
+        if count != 1 and axis < len(op.constants[3]) and op.constants[3][axis] != 1:
+            raise refused(
+                op,
+                "When a certain dimension is split, now does not support that the stride is not 1, the strides is "
+                f"{_vector(op.constants[3])}, the strategy is {_vector(cuts)}, the index is {axis}",
+            )
         if count != 1 and not _takes_whole(op, axis):
-            raise refused(op, f"axis {axis} is not taken whole and must not be cut")
+            raise refused(
+                op,
+                "When a dimension is not fully fetched, the dimension can not be split now, the begin is "
+                f"{_vector(op.constants[1])}, the end is {_vector(op.constants[2])}, the index is {axis}, the input "
+                f"shape in process is {_vector(op.shapes[0])}, the strategy in process is {_vector(cuts)}",
+            )
     labels = _axes(len(cuts))
     outputs: Labels = [label for axis, label in enumerate(labels) if not _mask(op, _SHRINK) >> axis & 1]
     if not _is_aligned(op):  # nothing is cut
@@ -259,7 +315,10 @@ def _takes_whole(op: Operator, axis: int) -> bool:
 def _gather(op: Operator) -> Scheme:
     """Rows by their numbers: the numbers and the columns may be cut; so may the rows, see `lookup`."""
     table, ids = op.strategy[0], op.strategy[1]
-    if op.constants.get(2, 0) != 0:
+    axis = op.constants.get(2, 0)
+    if axis != 0 and table[axis] != 1 and any(count != 1 for count in ids):
+        raise refused(op, f"param is split at dim (axis){axis} ,index can't be split.")
+    if axis != 0:
         raise refused(op, "only rows can be gathered")
     rows = ["p"] if table[0] > 1 else []
     labels = [f"i{axis}" for axis in range(len(ids))]
@@ -287,8 +346,14 @@ def _gather(op: Operator) -> Scheme:
 def _conv(op: Operator) -> Scheme:
     """Batch and channels are cut; height and width stay whole."""
     (n, ci, *place), (co, other, *window) = op.strategy
-    if ci != other or any(count != 1 for count in (*place, *window)):
-        raise refused(op, "the operands must be cut alike along the input channels, and nowhere along height and width")
+    if ci != other:
+        raise refused(
+            op,
+            f"The shard num of c-in for input strategy is {ci}, but the shard num of c-in for weight strategy is "
+            f"{other}",
+        )
+    if any(count != 1 for count in (*place, *window)):
+        raise refused(op, "the operands must not be cut along height and width")
     rest: list[str | None] = [None] * len(place)
     return Scheme(
         matrix=[("n", n), ("i", ci), ("o", co)],
@@ -301,9 +366,13 @@ def _conv(op: Operator) -> Scheme:
 
 def _logits(op: Operator) -> Scheme:
     """Losses over classes: the classes stay whole; what comes out per row drops them."""
-    row = op.strategy[0]
-    if row[-1] != 1:
-        raise refused(op, "the axis of classes must not be cut")
+    row, label = op.strategy[0], op.strategy[-1]
+    if row[-1] != 1 or (label[-1] != 1 and len(label) == len(row)):
+        raise refused(
+            op, f"The strategy corresponding to axis dimension is not 1, input: {row[-1]}, label: {label[-1]}"
+        )
+    if any(one != row[: len(one)] for one in op.strategy):
+        raise refused(op, "Strategies of relevant dimensions are not equal.")
     labels = _axes(len(row))
     outputs = [labels if len(shape) == len(row) else labels[: len(shape)] for shape in op.outputs]
     return Scheme(matrix=_matrix(row), inputs=[labels[: len(shape)] for shape in op.shapes], outputs=outputs)
@@ -354,12 +423,12 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "LogSoftmax": _softmax,
         "LayerNorm": _layer_norm,
         "RmsNorm": _last_whole,
-        "CumSum": _along_axis,
+        "CumSum": _cum_sum,
         "ArgMaxWithValue": _along_axis,
         "ArgMinWithValue": _along_axis,
         "Argmax": _along_axis,
         "Argmin": _along_axis,
-        "TopK": _last_whole,
+        "TopK": _top_k,
         "SoftmaxCrossEntropyWithLogits": _logits,
         "Transpose": _transpose,
         "ExpandDims": _expand_dims,
@@ -425,6 +494,8 @@ def _check(op: Operator) -> None:
                     f"Input index {index}, the strategy is {op.strategy}, shape is {list(shape)}, shape value {extent} "
                     f"at dim index {axis} cannot be divisible by strategy value {count}",
                 )
+            if count & (count - 1) and not op.devices & (op.devices - 1):
+                raise refused(op, f"{said(op)}, the value of strategy must be the power of 2, but get {count}")
 
 
 def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:

@@ -123,50 +123,6 @@ def test_a_strategy_that_does_not_fit_is_refused_with_the_vendors_words():
         launch(main, 1, args=[strategy, text], settings=SETTINGS)
 
 
-@pytest.mark.parametrize(
-    ("op", "strategy", "text"),
-    [
-        (
-            lambda: ops.Softmax(),
-            ((2, 2),),
-            r"Softmax init failed: The strategy corresponding to axis dimension\(2\) is",
-        ),
-        (lambda: ops.ReLU(), ((1, 3),), r"shape value 32 at dim index 1 cannot be divisible by strategy value 3"),
-        (lambda: ops.CumSum(), ((2, 1),), r"CumSum init failed: The strategy corresponding to axis dimension\(2\) is"),
-        (lambda: ops.Concat(1), ((2, 2), (2, 2)), r"Concat init failed: The strategy corresponding to axis dimension"),
-        (lambda: ops.Add(), ((2, 1), (4, 1)), r"Add init failed: Invalid strategy\."),
-        (lambda: ops.Transpose(), ((2, 1, 1),), r"strategy len: 3 is not equal to inputs len: 2, index: 0"),
-        (lambda: ops.StridedSlice(), ((2, 1),), r"StridedSlice init failed: axis 0 is not taken whole"),
-    ],
-    ids=lambda value: value.split(" ")[0] if isinstance(value, str) else "",
-)
-def test_the_checks_of_operators_have_the_words_of_the_log(op, strategy, text):
-    """The texts are those of the real 2.10 where its log gives a reason."""
-    further = {
-        "CumSum": (0,), "Add": (Tensor(INPUT),), "Transpose": ((1, 0),), "StridedSlice": ((0, 0), (8, 32), (1, 1)),
-    }  # fmt: skip
-
-    class Net(nn.Cell):
-        def __init__(self):
-            super().__init__()
-            self.op = op().shard(strategy)
-
-        def construct(self, x):
-            if self.op.name == "Concat":
-                return self.op((x, x))
-            return self.op(x, *further.get(self.op.name, ()))
-
-    def main():
-        ms.set_context(mode=ms.GRAPH_MODE)
-        ms.set_auto_parallel_context(
-            parallel_mode="semi_auto_parallel", device_num=4, global_rank=0, dataset_strategy="full_batch"
-        )
-        with pytest.raises(RuntimeError, match=text):
-            Net()(Tensor(INPUT))
-
-    launch(main, 1, settings=SETTINGS)
-
-
 def test_strategies_are_checked_as_they_are_given():
     layout = Layout((2, 2), ("rows", "columns"))
     relu = ops.ReLU()
