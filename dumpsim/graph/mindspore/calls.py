@@ -25,12 +25,16 @@ class Call:
         What a branch gives to the variables that it sets.
     is_rest : bool
         What follows a branch in its function: its last entry, whose result is the result of the function.
+    is_held : bool
+        The result waits in a ``Depend`` for what nothing else uses: the counter of an unrolled loop, or a statement
+        that is a call and gives no tensor. [source function_block.cc; observed 2.10]
     """
 
     name: str = ""
     entries: "list[Node | Call]" = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     is_rest: bool = False
+    is_held: bool = False
 
     @property
     def tail(self) -> "Call | None":
@@ -103,11 +107,12 @@ class CallStack:
         """The call ends, with the branches that are open in it."""
         del self._open[depth:]
 
-    def turn(self) -> None:
+    def turn(self, *, is_last: bool) -> None:
         """An unrolled loop goes on: the test, and in it what follows, are graphs of their own. [observed 2.10]"""
         for _ in range(2):
             self._enter(self._open[-1], "rest")
             self._open[-1].is_rest = True
+        self._open[-1].is_held = not is_last
 
     def leave_branch(self, depth: int, values: list[Value], *, fixed: bool) -> None:
         """A branch ends that gave `values` to variables: what follows in its function is a graph of its own.

@@ -89,12 +89,20 @@ def test_a_call_or_a_branch_that_ends_itself_is_no_tail(calls):
 
 
 def test_an_unrolled_loop_goes_on_in_two_graphs(calls):
-    calls.turn()
+    calls.turn(is_last=False)
     recorded(calls, "Exp")
     calls.leave(1)
     assert outline(calls.root) == ("root", [("rest*", [("rest*", ["Exp"])])])
+    (header,) = calls.root.entries
+    assert [call.is_held for call in (header, *header.entries)] == [False, True]
     recorded(calls, "Neg")
     assert calls.root.entries[-1].op_type == "Neg"
+
+
+def test_what_follows_an_unrolled_loop_waits_for_no_counter(calls):
+    calls.turn(is_last=True)
+    (header,) = calls.root.entries
+    assert not any(call.is_held for call in (header, *header.entries))
 
 
 # -- numbers

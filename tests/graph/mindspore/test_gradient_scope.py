@@ -1,13 +1,17 @@
 """Which scope the gradient of a node belongs to."""
 
-from dumpsim.core.abstract import TensorType
+import numpy as np
+
+from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.builder import NodeMaker
-from dumpsim.graph.graph import Parameter, text_of
+from dumpsim.graph.gradient_control import everything
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, text_of
 from dumpsim.graph.mindspore.calls import CallStack
 from dumpsim.graph.mindspore.gradient_scope import load_scopes, shared_scopes
 from dumpsim.ops.table import find
 
+FLAG = TensorType(dtype=dtype("bool"), shape=())
 VECTOR = TensorType(dtype=dtype("float32"), shape=(2,))
 
 
@@ -148,6 +152,38 @@ def test_operands_join_in_their_order():
         assert set(scopes_of(build(first)).values()) == {first}
 
 
+def test_a_product_with_ones_is_gone_before_the_gradient_is_taken():
+    x = Parameter(name="x", abstract=VECTOR)
+    ones = Constant(value=np.ones(2, np.float32), abstract=VECTOR)
+
+    def build(calls, emit):
+        product = emit("Mul", x, emit("Exp", x), scope="product")
+        return emit("Mul", ones, product, scope="weights of a loss")
+
+    nodes, scopes = captured(build)
+    assert scopes[id(nodes[1])] == "product"
+    assert scopes[id(nodes[2])] == "product"
+
+
+def test_a_held_result_puts_off_what_it_calls():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(held):
+        def build(calls, emit):
+            with calls.calling("left"):
+                calls.open.is_held = held
+                with calls.calling("inside"):
+                    left = emit("Tanh", x, scope="left")
+            with calls.calling("right"), calls.calling("inside"):
+                right = emit("Tanh", x, scope="right")
+            return emit("Add", left, right)
+
+        return build
+
+    assert set(scopes_of(build(held=False)).values()) == {"left"}
+    assert set(scopes_of(build(held=True)).values()) == {"right"}
+
+
 def test_breadth_comes_before_depth():
     x = Parameter(name="x", abstract=VECTOR)
 
@@ -226,3 +262,67 @@ def test_only_weights_are_loaded():
     maker.emit("Add", x, w)
     nodes[0].scope = "Default/a"
     assert load_scopes(nodes) == {id(w): "Default/a"}
+
+
+# -- control flow
+
+
+def chosen(flag, sides, scope):
+    """A branch that gives one tensor; `sides` make its blocks."""
+    blocks = []
+    for label, build in zip(("then", "else"), sides, strict=True):
+        block = Graph(name=label)
+        maker = NodeMaker(find, block.trail.append)
+        block.output = maker.emit("MakeTuple", build(maker))
+        blocks.append(block)
+    kind = TupleType(items=(VECTOR,))
+    return Node(op_type="If", operands=[flag], abstract=kind, blocks=tuple(blocks), scope=scope)
+
+
+def lifted(build):
+    """Scopes of a function with control flow, by the scope that the nodes were made in."""
+    nodes, calls = [], CallStack("root")
+    maker = NodeMaker(find, lambda node: (nodes.append(node), calls.record(node)))
+    output = build(maker, nodes)
+    every = list(everything(nodes))
+    scopes = shared_scopes(calls.root, [output], every, find)
+    return {node.scope: scopes[id(node)] for node in every if node.op_type == "Tanh"}
+
+
+def tanh(maker, value, scope):
+    made = maker.emit("Tanh", value)
+    made.scope = scope
+    return made
+
+
+def test_primitives_of_a_function_come_before_those_of_its_branches():
+    x, flag = Parameter(name="x", abstract=VECTOR), Parameter(name="flag", abstract=FLAG)
+
+    def build(maker, nodes):
+        before = tanh(maker, x, "before")
+        nodes.append(chosen(flag, (lambda m: tanh(m, before, "then"), lambda m: tanh(m, before, "else")), "branch"))
+        return maker.emit("TupleGetItem", nodes[-1], 0)
+
+    assert lifted(build) == dict.fromkeys(("before", "then", "else"), "before")
+
+
+def test_a_table_that_is_filled_anew_begins_with_the_last_operand():
+    x, flag = Parameter(name="x", abstract=VECTOR), Parameter(name="flag", abstract=FLAG)
+
+    def build(maker, nodes):
+        one, other = tanh(maker, x, "one"), tanh(maker, x, "other")
+        branch = chosen(flag, (lambda m: m.emit("Exp", x), lambda m: m.emit("Neg", x)), "branch")
+        nodes.append(branch)
+        return maker.emit("Mul", maker.emit("Add", one, other), maker.emit("TupleGetItem", branch, 0))
+
+    assert lifted(build) == {"one": "other", "other": "other"}
+
+
+def test_a_branch_that_is_chosen_first_comes_first():
+    x, flag = Parameter(name="x", abstract=VECTOR), Parameter(name="flag", abstract=FLAG)
+
+    def build(maker, nodes):
+        nodes.append(chosen(flag, (lambda m: tanh(m, x, "then"), lambda m: tanh(m, x, "else")), "branch"))
+        return maker.emit("TupleGetItem", nodes[-1], 0)
+
+    assert lifted(build) == {"then": "then", "else": "then"}

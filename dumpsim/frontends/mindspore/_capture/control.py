@@ -57,6 +57,7 @@ __all__ = [
     "static",
     "turn",
     "unary",
+    "unused",
 ]
 
 slice = builtins.slice
@@ -143,6 +144,18 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     attrs = {key: list(value) for key, value in names.items()}  # the IR text tells lists from tuples
     _print(tracer, result, op_type, attrs)
     return result
+
+
+def unused(value: Any) -> Any:
+    """A statement that is a call.
+
+    The result of the function waits for what it gives, which stays until the functions are inlined where it is no
+    tensor. [source function_block.cc AttachIsolatedNodesBeforeReturn; observed 2.10: the checks of the losses]
+    """
+    tracer = capturing()
+    if tracer is not None and not any(True for _ in values.tensors_in(value)):
+        tracer.calls.open.is_held = True
+    return value
 
 
 def unary(position: Position, name: str, operand: Any) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.graph.mindspore.calls import Call
 
 __all__ = ["Frame", "Mentions", "Position", "Source"]
 
@@ -51,7 +52,8 @@ class Frame:
     """One function that is being captured.
 
     `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `own_scope` is that of the
-    operators that are no part of a branch, where it is another; `blocks` counts the branches of the function that
+    operators that are the function's own, in no branch and not of a Python operator, where it is another; `call` is its
+    own call; `blocks` counts the branches of the function that
     enclose the present statement.
     """
 
@@ -61,6 +63,7 @@ class Frame:
     definition: SourceLine | None = None
     position: SourceLine | None = None
     blocks: int = 0
+    call: Call | None = None
     cell: Any = None
     function: Any = None
     name: str = ""

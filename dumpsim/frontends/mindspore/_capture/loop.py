@@ -118,11 +118,11 @@ def ending(
     state.fill(list(tracer.unpack(node, node.abstract)))
 
 
-def turn() -> None:
-    """A turn of a loop over values that are known, or what follows the loop, begins."""
+def turn(is_last: bool) -> None:
+    """A turn of a loop over values that are known begins, or what follows the loop (`is_last`)."""
     tracer = capturing()
     if tracer is not None:
-        tracer.calls.turn()
+        tracer.calls.turn(is_last=is_last)
         tracer.frame.blocks += 1  # what follows is inside of the vendor's loop functions to the end of the function
 
 

@@ -427,14 +427,14 @@ class _Rewriter(ast.NodeTransformer):
         jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
         carried = ast.Tuple(elts=[_read(name) for name in sorted(getattr(node, "live", ()))], ctx=ast.Load())
         node.iter = self._control("iterated", self._position(node), self.visit(node.iter), carried, at=node.iter)
-        node.body = [self._turn(node), *self._statements(node.body)]
+        node.body = [self._turn(node, is_last=False), *self._statements(node.body)]
         self._jumping = jumping
         node.orelse = self._statements(node.orelse)
-        return [node, self._turn(node)]
+        return [node, self._turn(node, is_last=True)]
 
-    def _turn(self, loop: ast.For) -> ast.stmt:
+    def _turn(self, loop: ast.For, *, is_last: bool) -> ast.stmt:
         """Another turn of a loop begins, or its end."""
-        return _at(ast.Expr(value=self._control("turn", at=loop)), loop)
+        return _at(ast.Expr(value=self._control("turn", ast.Constant(value=is_last), at=loop)), loop)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         if getattr(node, "places", False):  # ``x[i] = v``, as _subscripted left it
@@ -470,6 +470,13 @@ class _Rewriter(ast.NodeTransformer):
         whole = _at(ast.BinOp(left=left, op=node.op, right=node.value), node)
         whole.augmented = True  # type: ignore[attr-defined]
         return self.visit_Assign(_at(ast.Assign(targets=[node.target], value=whole), node))
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        is_call = isinstance(node.value, ast.Call)
+        node.value = self.visit(node.value)
+        if is_call:
+            node.value = self._control("unused", node.value, at=node)
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         node.test = self._control("static", self._position(node), self.visit(node.test), at=node)

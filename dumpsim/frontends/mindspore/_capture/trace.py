@@ -74,6 +74,7 @@ class Tracer:
         )
         self.frames.append(frame)
         depth = self.calls.enter(name)
+        frame.call = self.calls.open
         try:
             yield frame
         finally:
@@ -223,7 +224,7 @@ class Tracer:
         """Place a node: scope, source lines and the place in the program."""
         frame = self.frame
         inside = self.calls.open
-        node.scope = frame.scope if inside.is_branch or inside.is_rest else frame.own_scope or frame.scope
+        node.scope = frame.own_scope if frame.own_scope and inside is frame.call else frame.scope
         text = text_of(node)
         text.sources = self.sources()
         text.call_scope = frame.call_scope

@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -59,6 +60,7 @@ def _kept(keepdims: bool, options: dict[str, Any]) -> bool:
     return bool(kept)
 
 
+@parsed_once
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
     """Sum along axes: the composite operator SumExt. [observed 2.10]
 

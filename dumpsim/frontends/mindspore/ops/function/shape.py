@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -73,6 +74,7 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
     return single("Reshape", [input, _ints(shape)])
 
 
+@parsed_once
 def transpose(input: Tensor, input_perm: Any) -> Tensor:
     """The axes in another order."""
     return single("Transpose", [input, _ints(input_perm)])
