@@ -11,6 +11,7 @@ from dumpsim.cli.app import app
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.clock import VirtualClock
 from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import DeviceError
 from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.dump.service import DumpService, SessionInfo
@@ -53,16 +54,40 @@ def test_convert_and_msaccucmp(root, tmp_path):
     assert len(list((tmp_path / "theirs").iterdir())) == 1 + 2 * 8 + 3  # Data, eight operators of one operand, Add
 
 
-def test_every_file_is_decoded_by_google(root):
+# settings of a dump, faults of the device, and how many bin files there are
+KINDS = {
+    "model": ({"dump_mode": "all", "dump_list": [{}]}, (), 10),
+    "single operators": ({"dump_op_switch": "on", "dump_list": [], "dump_mode": "all"}, (), 11),
+    "overflow": ({"dump_debug": "on"}, ({"kind": "overflow", "op": "op_3", "value": "inf"},), 2),
+    "brief": ({"dump_scene": "lite_exception"}, ({"kind": "aicore_error", "op": "op_3"},), 1),
+    "exception": ({"dump_scene": "aic_err_norm_dump"}, ({"kind": "aicore_error", "op": "op_3"},), 1),
+    "watch": ({"dump_scene": "watcher", "dump_list": [{"watcher_nodes": ["keep"]}]}, (), 9),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_file_is_decoded_by_google(tmp_path, monkeypatch, kind):
+    """The header gives the same bytes when google.protobuf writes it again, and the rest of the file is its data."""
+    for name in ("ASCEND_DUMP_PATH", "ASCEND_WORK_PATH", "NPU_COLLECT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    config, faults, count = KINDS[kind]
+    try:
+        root = run_acl(tmp_path, config, faults=faults, single=kind == "single operators")
+    except DeviceError:
+        root = tmp_path / "out"
     files = [path for path in root.rglob("*") if path.is_file()]
-    assert len(files) == 20
+    assert len(files) == count
     for path in files:
         raw = path.read_bytes()
         size = int.from_bytes(raw[:8], "little")
         head = messages()["DumpData"].FromString(raw[8 : 8 + size])
-        assert len(raw) == 8 + size + sum(part.size for part in (*head.input, *head.output))
+        assert head.SerializeToString(deterministic=True) == raw[8 : 8 + size]
+        parts = (*head.input, *head.output, *head.buffer, *head.space)
+        assert parts
+        assert len(raw) == 8 + size + sum(part.size for part in parts)
         assert head.version == "2.0"
-        assert head.dump_time == int(path.name.rsplit(".", 1)[1])
+        if kind not in ("brief", "exception"):
+            assert head.dump_time == int(path.name.rsplit(".", 1)[1])
 
 
 def test_odd_and_over_long_names(tmp_path):

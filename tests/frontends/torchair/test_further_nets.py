@@ -73,7 +73,8 @@ def check(name, monkeypatch):
         assert error is None
     assert [graph["graph"] for graph in ours] == [graph["graph"] for graph in real["graphs"]]
     for left, right in zip(real["graphs"], ours, strict=True):
-        assert list(map(facets, right["nodes"])) == list(map(facets, left["nodes"]))
+        made, wanted = ([repr(facets(node)) for node in graph["nodes"]] for graph in (right, left))  # NaN is a value
+        assert made == wanted
         assert set(right["removed_by_passes"]) == set(left.get("removed_by_passes", ()))
 
 
