@@ -122,8 +122,8 @@ class BindingEngine(Protocol):
         results : collection of int
             Tensors that are read after the run.
         moves : bool
-            Kernels may read operands elsewhere than in `arrays`, so that others that only move numbers need not run;
-            False: somebody looks at every tensor.
+            Kernels that only move numbers need not run where others read these numbers elsewhere than in `arrays`;
+            False: all run, since somebody looks at every tensor.
 
         Returns
         -------

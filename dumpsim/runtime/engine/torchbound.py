@@ -110,7 +110,7 @@ class Binder:
 
     def bind(self, *, moves: bool = True) -> Bound:
         """Bind the kernels; `moves`: see `BindingEngine.bind`."""
-        for at, work in enumerate(self._works if moves else ()):
+        for at, work in enumerate(self._works):
             self._find_view(at, work)
         calls = [self._call(at, work) for at, work in enumerate(self._works)]
         runs: list[Callable[[], object] | None] = []
@@ -118,7 +118,7 @@ class Binder:
         for work, call in zip(self._works, calls, strict=True):
             moved = len(work.outputs) == 1 and work.outputs[0] in self._views
             outs = [self._tensors[number] for number in work.outputs]
-            if moved and self._roots[work.outputs[0]] not in self._needed:
+            if moves and moved and self._roots[work.outputs[0]] not in self._needed:
                 runs.append(None)
             elif len(outs) == 1:
                 runs.append(partial(_store, call, outs[0], outs[0].shape))

@@ -10,6 +10,7 @@ import pytest
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
+from dumpsim.runtime.engine.engine import Work
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -72,3 +73,47 @@ def test_the_example_holds():  # the doctests of the package are collected where
 def test_a_kernel_of_numpy_is_refused():
     with pytest.raises(UnsupportedError, match="Shape: the torch engine runs functions of torch; the kernel gave"):
         engine("torch").compute(find("Shape"), [X], {})
+
+
+class _Turned:
+    """A transposition."""
+
+    def __call__(self, x):
+        return self.view(x).contiguous()
+
+    def view(self, x):
+        return x.T
+
+
+class _Product:
+    """A product that can read a transposition where it comes from."""
+
+    def __init__(self):
+        self.views = {}
+
+    def __call__(self, x, y):
+        return x @ y
+
+    def bind(self, operands, views):
+        self.views = views
+        return lambda: operands[0] @ views.get(1, operands[1]), set(range(2)) - set(views)
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_where_somebody_looks_kernels_that_move_numbers_run_and_their_readers_read_the_source(moves):
+    product = _Product()
+    arrays = {0: np.arange(6, dtype=np.float32).reshape(2, 3), 1: np.zeros((3, 2), np.float32)}
+    arrays |= {2: np.ones((1, 3), np.float32), 3: np.zeros((1, 2), np.float32)}
+    works = [
+        Work(operator(_Turned()), (0,), {}, (1,)),
+        Work(operator(product), (2, 1), {}, (3,)),
+    ]
+    roots = {number: number for number in arrays}
+    bound = engine("torch").bind(works, arrays, {}, roots, {3}, moves=moves)
+    assert [run is None for run in bound.runs] == [moves, False]
+    for run in bound.runs:
+        if run is not None:
+            run()
+    assert list(product.views) == [1]
+    assert arrays[1].any() != moves
+    assert arrays[3].tolist() == [[3, 12]]
