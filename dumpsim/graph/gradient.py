@@ -137,6 +137,10 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
             return gradients_of(node, dout, builder)
     definition = builder.definition(node.op_type)
     if definition.stop:
+        if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # what a branch's condition is computed by
+            floats = [isinstance(v, Node) and _has_fractions(v.abstract) for v in node.operands]
+            late = [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, floats, strict=True)]
+            return late
         return [_stopped(operand, builder) for operand in node.operands]
     if definition.grad is None:
         if not _has_fractions(node.abstract):
@@ -144,6 +148,10 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
         raise UnsupportedError(f"operator {node.op_type!r} has no gradient", code="DS-GRD-001")
     with builder.backward_of(node):
         return list(definition.grad(builder, _symbols(node.operands), node, dout, node.attrs))
+
+
+def _is_truth(abstract: Abstract) -> bool:
+    return isinstance(abstract, TensorType) and abstract.dtype.kind == "bool"
 
 
 def _stopped(operand: Value, builder: Builder) -> Any:

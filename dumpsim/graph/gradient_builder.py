@@ -52,6 +52,10 @@ class ControlBuilder(Builder, Protocol):
         """A graph that takes the nodes that are emitted inside."""
         ...
 
+    def formal(self, values: Sequence[Value]) -> AbstractContextManager[None]:
+        """Sum inside the gradients of values that are parameters of the function whose gradient is made."""
+        ...
+
     def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
         """The nodes of a graph once more; its outputs."""
         ...

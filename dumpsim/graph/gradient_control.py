@@ -69,38 +69,47 @@ def control_gradients(
 
 
 def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
+    """The gradient of a branch: a branch on the same condition.
+
+    Its operands are the condition, the branch, the gradients of the branch's outputs, which its sides take as
+    parameters since the vendor's compiler knows nothing of them there, and what it is the gradient by.
+    """
     wanted = _outer(node, needed)
+    assert isinstance(node.abstract, TupleType)
+    live = [at for at, gradient in enumerate(dout) if gradient is not None]
     sides = []
     for name, block in zip(("then", "else"), node.blocks, strict=True):
-        with builder.block(name) as graph:
-            found = reverse(*_seeded(block, dout), wanted, _nodes(block))
+        with builder.block(name) as graph, builder.formal(wanted):
+            seeds = {at: _argument_of(graph, node.abstract.items[at]) for at in live}
+            found = reverse(*_seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, _nodes(block))
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
     if not places:
         return []
     for graph, found in sides:
         graph.output = _bundle([_or_zeros(builder, found[place], wanted[place]) for place in places])
+    targets = [wanted[place] for place in places]
     backward = Node(
         op_type="If",
-        operands=[node.operands[0], node],  # the branch itself runs even where nobody uses its outputs
+        # the branch itself runs even where nobody uses its outputs
+        operands=[node.operands[0], node, *(builder.value(dout[at]) for at in live), *targets],
         abstract=TupleType(items=tuple(_plain(wanted[place].abstract) for place in places)),
         blocks=tuple(graph for graph, _ in sides),
     )
     for at, (graph, _) in enumerate(sides):
         _give_out(node, at, graph, builder)
     builder.add(backward)
-    control_of(node).backward = backward
+    control_of(node).backward, control_of(node).is_differentiated = backward, True
     found_by = [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
     return [*found_by, *_of_condition(node, needed, builder)]
 
 
 def _of_condition(node: Node, needed: set[int], builder: ControlBuilder) -> Gradients:
-    """The condition's gradient is zero; what it was compared from gets it all the same. [observed 2.10]"""
+    """The condition's gradient is zero, and goes on to what it was compared from all the same. [observed 2.10]"""
     condition = node.operands[0]
-    if not isinstance(condition, Node) or condition.blocks or condition.op_type in _PARTS:
+    if not isinstance(condition, Node) or id(condition) not in needed:
         return []
-    operands = {id(v): v for v in condition.operands if id(v) in needed and isinstance(v, Node) and _is_float(v)}
-    return [(v, builder.late_zeros(v.abstract)) for v in operands.values() if v.op_type not in _PARTS]
+    return [(condition, builder.late_zeros(condition.abstract))]
 
 
 def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -> None:
@@ -134,7 +143,7 @@ def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBui
     outputs = body.output.operands[:count]
     active = _active(node, dout, needed, nodes, outputs, [id(v) for v in outer])
     variables = [body.parameters[i] for i in active]
-    with builder.block("unwind") as graph:
+    with builder.block("unwind") as graph, builder.formal([*variables, *outer]):
         arrived = [_argument(graph, variable) for variable in variables]
         sums = [_argument(graph, value) for value in outer]
         seeds = [arrived[active.index(i)] if i in active else None for i in range(count)]
@@ -292,7 +301,11 @@ def _hoist(backward: Graph, block: Graph, inside: set[int]) -> None:
 
 
 def _argument(graph: Graph, value: Value) -> Parameter:
-    abstract = _plain(value.abstract)
+    return _argument_of(graph, value.abstract)
+
+
+def _argument_of(graph: Graph, kind: Abstract) -> Parameter:
+    abstract = _plain(kind)
     assert isinstance(abstract, TensorType)
     parameter = Parameter(name="", abstract=abstract)
     graph.parameters.append(parameter)

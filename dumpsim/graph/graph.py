@@ -102,6 +102,8 @@ class Control:
         A block writes memory, so that nothing that reads or writes memory may move before the node.
     backward : Node or None
         The gradient of a branch.
+    is_differentiated : bool
+        It stands in a function that is differentiated, so that it gives a gradient besides its outputs.
     unwinds : list of Node
         The gradients of a loop.
     saved : list of int
@@ -128,6 +130,7 @@ class Control:
     variables: tuple[str, ...] = ()
     writes: bool = False
     backward: "Node | None" = None
+    is_differentiated: bool = False
     unwinds: "list[Node]" = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     jumps: tuple[str, ...] = ()

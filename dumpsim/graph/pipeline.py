@@ -101,6 +101,7 @@ _KERNEL_GRAPHS = (
     "merge-equal",
     "make-functions",
     "add-monads",
+    "hand-out-gradients",
     "merge-loads",
     "number-functions",
     "lift-closures",

@@ -6,6 +6,7 @@ from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.funcform import number_functions
 from dumpsim.graph.mindspore.functions import made_functions
+from dumpsim.graph.mindspore.handout import hand_out_gradients
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.ops.table import find
@@ -15,6 +16,7 @@ def functions_of(graph):
     """The functions of a captured graph with side effects in order, as the front end leaves them."""
     form = made_functions(graph)
     add_monads(form, find)
+    hand_out_gradients(form)
     for function in form.functions:
         merge_loads(function)
     number_functions(form)
@@ -38,6 +40,7 @@ def pieces_of(graph):
     """What a captured graph is cut into."""
     form = made_functions(graph)
     add_monads(form, find)
+    hand_out_gradients(form)
     number_functions(form)
     lift_closures(form)
     return cut(form)

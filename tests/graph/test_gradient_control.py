@@ -67,7 +67,9 @@ def test_a_branch_gives_out_what_its_gradient_uses(net):
     gradients(net, y, [x])
     backward = forward.control.backward
     assert backward.op_type == "If"
-    assert backward.operands == [forward.operands[0], forward]
+    assert backward.operands[:2] == [forward.operands[0], forward]
+    assert backward.operands[3:] == [x]  # behind the gradient of the output, which its sides take as a parameter
+    assert [len(block.parameters) for block in backward.blocks] == [1, 1]
     then, other = (block.output.operands for block in forward.blocks)
     assert [block.results for block in forward.blocks] == [1, 1]
     assert [getattr(value, "op_type", 0.0) for value in then] == ["Mul", "Exp", 0.0]

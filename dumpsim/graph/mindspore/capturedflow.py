@@ -92,10 +92,9 @@ def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
     """
     assert isinstance(node.abstract, TupleType)
     parts = {id(part): part for part in rest if is_part(part, node)}
-    end = Node(op_type="Return", operands=[output], abstract=output.abstract)
     bundle = list(output.operands) if isinstance(output, Node) else []
-    read = [value for later in rest for value in uses(later)] + [*bundle, *end.operands]
-    places = [part.operands[1].value for value in read if (part := parts.get(id(value))) is not None]  # type: ignore[union-attr]
+    read = [value for later in rest for value in uses(later)] + [*bundle, output]
+    places = [place_of(part) for value in read if (part := parts.get(id(value))) is not None]
     order = list(dict.fromkeys([*places, *range(len(node.abstract.items))]))
     if order == sorted(order):
         return
@@ -104,11 +103,12 @@ def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
         assert isinstance(block.output, Node)
         block.output.operands = [block.output.operands[at] for at in order]
         block.output.abstract = node.abstract
-    for part in parts.values():
-        place = part.operands[1]
-        assert isinstance(place, Constant)
-        at = order.index(place.value)
-        part.operands[1] = Constant(value=at, abstract=ScalarType(dtype=place.abstract.dtype, value=at))  # type: ignore[union-attr]
+    for part in rest:
+        if is_part(part, node):
+            at = order.index(place_of(part))
+            kind = part.operands[1].abstract
+            assert isinstance(kind, ScalarType)
+            part.operands[1] = Constant(value=at, abstract=ScalarType(dtype=kind.dtype, value=at))
 
 
 def given_to_gradient(block: Graph) -> list[Value]:

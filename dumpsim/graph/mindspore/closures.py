@@ -69,6 +69,8 @@ class _Lifter:
             arguments = self._arguments(inner, mine)
             if node.op_type == "Call" and place == 0:
                 operands += [operand, *arguments]
+            elif node.op_type == "MakeTuple" and not arguments:
+                operands.append(operand)
             else:
                 partial: list[Value] = [operand, *arguments]
                 operands.append(Node(op_type="Partial", operands=partial, abstract=FunctionType()))
@@ -103,10 +105,12 @@ class _Lifter:
     def _ordered(self, free: dict[int, _Values]) -> dict[int, _Values]:
         further = {node: functions for node, (_, functions) in self._form.gradients.items()}
         order = lifted_order(self._form.root, self._owners, further)
-        return {
-            function: {id(value): value for value in order.get(function, ()) if id(value) in values} | values
-            for function, values in free.items()
-        }
+        found = {}
+        for function in self._form.functions:
+            values = free[id(function)]
+            first = [*function.order, *order.get(id(function), ())]
+            found[id(function)] = {id(value): value for value in first if id(value) in values} | values
+        return found
 
     def _mentioned(self, function: FuncGraph, free: dict[int, _Values]) -> Iterable[Value]:
         for node in self._nodes[id(function)]:

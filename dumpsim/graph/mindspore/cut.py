@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, MonadType, TensorType, TupleType, tensors_of
+from dumpsim.core.abstract import Abstract, FunctionType, MonadType, ScalarType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of
 from dumpsim.graph.mindspore.funcform import FuncForm
@@ -27,6 +27,8 @@ CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or l
 _FOREIGN_TOKEN = Constant(
     value=np.array(2, np.int32), abstract=TensorType(dtype=dtype("int32"), shape=(), constant=True)
 )
+# what it prints for a function [observed 2.10: h_gradwhile, graph 8]
+_FUNCTION = Constant(value=1, abstract=ScalarType(dtype=dtype("int32"), value=1))
 _TOKEN = Constant(value="U", abstract=MonadType(kind="U"))
 _TRUTH = TensorType(dtype=dtype("bool"), shape=(), constant=True)
 
@@ -105,6 +107,7 @@ class _Cutter:
         self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
         self._plans: dict[int, _Plan] = {}  # by function
         self._tails: dict[int, Node | None] = {}  # the call that gives the result of a function
+        self._kept_for: dict[int, list[Value]] = {}  # what the gradient of a function takes of it
         self._graphs: dict[int, int] = {}  # number of the kernel graph of a segment
         self._built: dict[int, Run | None] = {}  # by segment
         self._open: list[_OpenLoop] = []
@@ -112,6 +115,7 @@ class _Cutter:
         for function in function_order(form.root):
             plan = self._plans[id(function)] = _plan(function)
             self._tails[id(function)] = _tail(function)  # while its nodes have their operands
+            self._kept_for[id(function)] = _handed_out(function)
             for segment in plan.segments:
                 if segment.cut is None:
                     self._graphs[id(segment)] = len(pieces.graphs)
@@ -137,6 +141,8 @@ class _Cutter:
         """Where the tensors of a value are."""
         if id(value) in self.places:
             return list(self.places[id(value)])
+        if isinstance(value.abstract, FunctionType):
+            return []
         if isinstance(value, Constant):
             if isinstance(value.abstract, TupleType):
                 items = zip(value.value, value.abstract.items, strict=True)
@@ -176,7 +182,13 @@ class _Cutter:
                 called = called or segment.cut is tail
         if tail is None and targets is not None:
             steps += self._moves(targets, self.sources(function.output))
-        return steps
+        return [*steps, *self._handed_out(function)]
+
+    def _handed_out(self, function: FuncGraph) -> list[Step]:
+        """The values that the gradient of a function takes from it."""
+        if function.gradient is None:
+            return []
+        return self._bound(function.gradient, self._kept_for[id(function)])
 
     def _call(self, call: Node) -> list[Step]:
         if id(call) in self._form.unwinds:
@@ -190,6 +202,10 @@ class _Cutter:
                 sides.append((function, arguments[:count]))
                 del arguments[:count]
             return self._choice(self._conditions[id(forward)], sides, call)
+        if id(call) in self._form.backwards:
+            backward = self._form.backwards[id(call)]
+            both = [(function, arguments) for function in backward.functions]
+            return self._choice(self._conditions[id(backward.forward)], both, call)
         callee = call.operands[0]
         called = function_of(callee)
         if called is None:
@@ -207,14 +223,19 @@ class _Cutter:
 
     def _choice(self, condition: int, sides: "list[tuple[FuncGraph, list[Value]]]", call: Node) -> list[Step]:
         targets = self.slots_of(call)
-        one, other = ([*self._bound(f, arguments), *self.function(f, targets)] for f, arguments in sides)
+        one, other = ([*self._bound(f, arguments, self._held(f)), *self.function(f, targets)] for f, arguments in sides)
         return [Branch(condition=condition, then=tuple(one), otherwise=tuple(other))]
 
-    def _bound(self, function: FuncGraph, arguments: Sequence[Value]) -> list[Step]:
+    def _held(self, function: FuncGraph) -> int:
+        """How many parameters a gradient has that the function bound which handed it out."""
+        return 0 if function.forward is None else len(self._kept_for[id(function.forward)])
+
+    def _bound(self, function: FuncGraph, arguments: Sequence[Value], skipped: int = 0) -> list[Step]:
         """Give the parameters of a function their values; weights and the network's arguments are where they are."""
         targets: list[int] = []
         sources: list[int | Constant] = []
-        for parameter, value in zip(function.parameters, arguments, strict=False):
+        formals = function.parameters[skipped:]
+        for parameter, value in zip(formals, arguments, strict=False):
             if parameter is not value and not parameter.is_weight:
                 targets += self.slots_of(parameter)
                 sources += self.sources(value)
@@ -401,6 +422,8 @@ class _Inside:
         if isinstance(abstract, TupleType):
             items = [self._parameters(operand, item, sources) for item in abstract.items]
             return Node(op_type="MakeTuple", operands=items, abstract=abstract, scope=_scope(operand))
+        if isinstance(abstract, FunctionType):
+            return _FUNCTION
         source = sources.pop(0)
         if isinstance(source, Constant):
             return source
@@ -422,7 +445,7 @@ def _plan(function: FuncGraph) -> _Plan:
 def _is_part_of_call(node: Node) -> bool:
     """Whether a node takes an element of what a call gives: the segments that use it get the element itself."""
     source = node.operands[0] if node.op_type == "TupleGetItem" else None
-    return isinstance(source, Node) and source.op_type == "Call"
+    return isinstance(source, Node) and (source.op_type == "Call" or _is_part_of_call(source))
 
 
 def _is_result(value: Value) -> bool:
@@ -435,6 +458,12 @@ def _tail(function: FuncGraph) -> Node | None:
     while isinstance(value, Node) and value.op_type == "Depend":
         value = value.operands[0]
     return value if isinstance(value, Node) and value.op_type == "Call" else None
+
+
+def _handed_out(function: FuncGraph) -> list[Value]:
+    """What a function that is differentiated gives to its gradient."""
+    given = function.output.operands[1] if isinstance(function.output, Node) and function.gradient is not None else None
+    return given.operands[1:] if isinstance(given, Node) else []
 
 
 def _switch_of(call: Node) -> "tuple[Node, list[tuple[FuncGraph, list[Value]]]]":

@@ -119,7 +119,8 @@ class _Enforcer:
         while isinstance(value, Node) and value.op_type == "Depend":
             value = value.operands[0]
         given = value.operands if isinstance(value, Node) and value.op_type == "MakeTuple" else [value]
-        return [one for one in given if isinstance(one, Node) and one.op_type == "Load"]
+        held = [v for one in given if isinstance(one, Node) and one.op_type == "Partial" for v in one.operands]
+        return [one for one in (*given, *held) if isinstance(one, Node) and one.op_type == "Load"]
 
 
 def _holds(state: Node, reader: Node) -> bool:

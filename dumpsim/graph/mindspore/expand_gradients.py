@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from dumpsim.core.abstract import TupleType
 from dumpsim.core.errors import DumpsimError
 from dumpsim.graph.block import opened
 from dumpsim.graph.builder import constant
@@ -11,8 +12,9 @@ from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.gradient import reverse
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
 from dumpsim.graph.mindspore.calls import Call
+from dumpsim.graph.mindspore.capturedflow import order_outputs
 from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of, seed_of, wanted_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
@@ -52,8 +54,19 @@ def expand_gradients(
     UnsupportedError
         An operator on the way has no gradient.
     """
+    if any(node.op_type == GRADIENT for node in everything(graph.trail)):
+        _order_outputs(graph)
     _Expander(find, around, tell).expand(graph)
     return graph
+
+
+def _order_outputs(graph: Graph) -> None:
+    """Put outputs of branches into their order before their gradients count on it."""
+    for at, node in enumerate(graph.trail):
+        if node.op_type == "If" and not (control_of(node).jumps or control_of(node).tails) and graph.output is not None:
+            order_outputs(node, graph.trail[at + 1 :], graph.output)
+        for block in node.blocks:
+            _order_outputs(block)
 
 
 def gradients_of(
@@ -134,6 +147,11 @@ class _Expander:
         forward = list(everything(nodes))
         for each in forward:
             self._expand_rule(each)
+        for each in everything(self._open[-1].trail) if given.nodes is None else forward:
+            if each.op_type in ("If", "While"):
+                control_of(each).is_differentiated = True
+        # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
+        scope = "Default" if any(each.op_type in ("If", "While") for each in forward) else given.scope
         made: list[Node] = []
         builder = NodeBuilder(
             self._find,
@@ -142,7 +160,8 @@ class _Expander:
             block=partial(opened, self._open),
             graphs=tuple(self._open),
             sums=given.sums,
-            parameters={id(value): given.scope for value in wanted[: given.arguments]},
+            parameters={id(value): scope for value in wanted[: given.arguments]},
+            is_analysed_again=any(map(_gives_tuple, forward)),
         )
         try:
             found = reverse(output, seed_of(node), wanted, builder, nodes=nodes, tell=self._teller(builder))
@@ -205,6 +224,14 @@ class _Expander:
             self._open[-1].trail.append(node)
 
         return put
+
+
+def _gives_tuple(node: Node) -> bool:
+    """Whether a branch has several outputs, whose gradients are arguments once tuples among arguments are taken apart.
+
+    That changes the functions, which are then analysed again. [observed 2.10: five networks]
+    """
+    return node.op_type == "If" and isinstance(node.abstract, TupleType) and len(node.abstract.items) > 1
 
 
 def _bundles(output: Value) -> Iterator[Node]:

@@ -2,13 +2,32 @@
 
 from dataclasses import dataclass, field
 
-from dumpsim.graph.graph import Node
+from dumpsim.graph.graph import Node, Value
 from dumpsim.graph.mindspore.funcgraph import FuncGraph, called_by
 from dumpsim.graph.mindspore.specialise import specialised
 
-__all__ = ["FuncForm", "number_functions"]
+__all__ = ["Backward", "FuncForm", "number_functions"]
 
 _FIRST = 1001  # the vendor's numbers count library functions, too; here all have four digits [fitted]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Backward:
+    """The gradient of a branch, a closure that the branch gives besides its output.
+
+    Attributes
+    ----------
+    forward : Node
+        The call of the branch.
+    functions : list of FuncGraph
+        The gradients of its sides.
+    targets : list of Value
+        What they are the gradients by.
+    """
+
+    forward: Node
+    functions: list[FuncGraph]
+    targets: list[Value]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -28,6 +47,8 @@ class FuncForm:
         By the id of a call of a branch's gradient: the call of the branch, and what it may run.
     closed : set of int
         Ids of the Partials that hold all that they are to take.
+    backwards : dict of int to Backward
+        The gradients of branches that were handed out as closures, by the id of the call of such a closure.
     joined : set of int
         Ids of the calls of branches whose results were formal parameters of a function of what follows.
     """
@@ -38,12 +59,15 @@ class FuncForm:
     unwinds: dict[int, Node] = field(default_factory=dict)
     gradients: dict[int, tuple[Node, list[FuncGraph]]] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
+    backwards: "dict[int, Backward]" = field(default_factory=dict)
     joined: set[int] = field(default_factory=set)
 
     def called_by(self, call: Node) -> list[FuncGraph]:
         """The functions that a call may run."""
         if id(call) in self.gradients:
             return self.gradients[id(call)][1]
+        if id(call) in self.backwards:
+            return self.backwards[id(call)].functions
         return list(called_by(call))
 
 

@@ -44,6 +44,14 @@ class FuncGraph:
         The output waits for the loads; that of a backward pass does not. [observed 2.10]
     differentiates_weights : bool
         A gradient by weights was expanded in it.
+    is_differentiated : bool
+        It gives a gradient besides its output.
+    gradient : FuncGraph or None
+        That gradient; none where nobody calls it.
+    order : sequence of Value
+        Of a function that is differentiated: values of others in the order of its parameters.
+    forward : FuncGraph or None
+        Of such a gradient: the function whose gradient it is.
     """
 
     kind: str
@@ -55,6 +63,10 @@ class FuncGraph:
     trail: list[Node] = field(default_factory=list)
     is_tied: bool = True
     differentiates_weights: bool = False
+    is_differentiated: bool = False
+    gradient: "FuncGraph | None" = None
+    order: Sequence[Value] = ()
+    forward: "FuncGraph | None" = None
 
     def __repr__(self) -> str:
         """A short text: functions use each other, and nodes hold them, so that a full one has no bound."""

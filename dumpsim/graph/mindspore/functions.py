@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import Abstract, FunctionType, TupleType
+from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, copied
 from dumpsim.graph.mindspore.capturedflow import (
     CONTROL,
@@ -23,7 +24,7 @@ from dumpsim.graph.mindspore.capturedflow import (
     place_of,
     whole_call,
 )
-from dumpsim.graph.mindspore.funcform import FuncForm
+from dumpsim.graph.mindspore.funcform import Backward, FuncForm
 from dumpsim.graph.mindspore.funcgraph import LABELS, FuncGraph, as_constant
 
 __all__ = ["made_functions"]
@@ -38,7 +39,7 @@ def made_functions(graph: Graph) -> FuncForm:
     root.parameters = list(graph.parameters)
     root.is_tied, root.differentiates_weights = graph.is_tied, graph.differentiates_weights
     form = FuncForm(root=root)
-    _Maker(form).fill(root, graph.trail, graph.output)
+    _Maker(form, graph).fill(root, graph.trail, graph.output)
     return form
 
 
@@ -91,9 +92,13 @@ class _Closure:
 
 
 class _Maker:
-    def __init__(self, form: FuncForm) -> None:
+    def __init__(self, form: FuncForm, graph: Graph) -> None:
         self.form = form
+        self._loops = 0  # loops around what is being made
+        self._present = {id(node) for node in everything(graph.trail)}
         self._new: dict[int, Value] = {}  # what stands for a captured value, by id
+        self._closing: set[int] = set()  # ids of branches that give their gradients as closures
+        self._backwards: dict[int, tuple[Node, list[FuncGraph]]] = {}  # these gradients, by id of the captured one
         self._waiting: dict[int, list[FuncGraph]] = {}  # the gradients of a branch's sides, by the gradient's id
         self._functions: dict[int, FuncGraph] = {}  # by id of a captured graph that several nodes call
         self._sides: dict[Hashable, FuncGraph] = {}  # of branches, by the name of their origin
@@ -289,9 +294,12 @@ class _Maker:
         place = node.operands[1]
         assert isinstance(place, Constant)
         self._kept.append(node)
-        if source.op_type == "While":
+        if id(source) in self._closing and place.value >= (source.blocks[0].results or len(source.abstract.items)):
+            (given,) = (value for value in _given(source, place.value) if not isinstance(value, Constant))
+            self._new[id(node)] = self._new.get(id(given), given)  # its gradient is a closure in this function
+        elif source.op_type == "While":
             self._new[id(node)] = self._new[id(source.blocks[1].parameters[place.value])]
-        elif isinstance(source.abstract, TupleType) and len(source.abstract.items) == 1:
+        elif isinstance(source.abstract, TupleType) and self._results(source) == 1:
             self._new[id(node)] = self._new[id(source)]
         else:
             node.operands = [self._new[id(source)], place]
@@ -318,8 +326,17 @@ class _Maker:
         self._new[id(node)] = self._call(as_constant(called), arguments, abstract, function)
 
     def _branch(self, node: Node, function: FuncGraph, rest: Sequence[Node]) -> None:
+        if id(node) in self._backwards:
+            self._backward(node, function)
+            return
+        if self._is_closing(node):
+            self._differentiated(node, function)
+            return
         condition = self._value(node.operands[0], function)
         waiting = self._waiting.pop(id(node), None)
+        for block in node.blocks:
+            for own, value in zip(block.parameters, node.operands[2:], strict=False):
+                self._new[id(own)] = self._value(value, function)
         sides: list[FuncGraph] = []
         for at, (kind, block) in enumerate(zip(("true", "false"), node.blocks, strict=True)):
             assert block.output is not None
@@ -350,6 +367,76 @@ class _Maker:
             self.form.joined.add(id(call))
         self._kept.append(node)
         self._new[id(node)] = call
+
+    def _is_closing(self, node: Node) -> bool:
+        """Whether a branch gives its gradient as a closure; in loops values are kept round by round instead."""
+        backward = control_of(node).backward
+        if self._loops or not control_of(node).is_differentiated:
+            return False
+        return backward is None or id(backward) in self._present
+
+    def _differentiated(self, node: Node, function: FuncGraph) -> None:
+        """A branch in a function that is differentiated: each side gives a function besides its output, its gradient.
+
+        [source dfunctor.cc: MapMorphism, K of a function gives a tuple; observed 2.10]
+        """
+        condition = self._value(node.operands[0], function)
+        count = self._results(node)
+        assert isinstance(node.abstract, TupleType)
+        items = node.abstract.items[:count]
+        abstract: Abstract = items[0] if count == 1 else TupleType(items=items)
+        self._closing.add(id(node))
+        backward = control_of(node).backward
+        sides: list[FuncGraph] = []
+        for kind, block in zip(("true", "false"), node.blocks, strict=True):
+            assert isinstance(block.output, Node)
+            label = LABELS[kind] + function.label
+            bundle = Node(op_type="MakeTuple", operands=block.output.operands[:count], abstract=TupleType(items=items))
+            self._kept.append(bundle)
+            side = self.function(kind, label, block.trail, bundle)
+            side.scope, side.is_differentiated = node.scope, True
+            if backward is not None:
+                side.gradient = self._new_function(kind, label, node)
+                side.gradient.forward, side.gradient.is_tied = side, False
+            sides.append(side)
+        switch = self._made("Switch", [condition, *map(as_constant, sides)], FunctionType(), function)
+        call = self._call(switch, [], abstract, function)
+        if node.control is not None and node.control.joins:
+            self.form.joined.add(id(call))
+        if backward is not None:
+            self._backwards[id(backward)] = call, [side.gradient for side in sides if side.gradient is not None]
+        self._kept.append(node)
+        self._new[id(node)] = call
+
+    def _backward(self, node: Node, function: FuncGraph) -> None:
+        """The gradient of a branch: a call of the closure that the branch gave, with the gradients of its outputs."""
+        forward, sides = self._backwards[id(node)]
+        count = len(node.blocks[0].parameters)
+        arguments = [self._value(value, function) for value in node.operands[2 : 2 + count]]
+        targets = [self._value(value, function) for value in node.operands[2 + count :]]
+        for side, block in zip(sides, node.blocks, strict=True):
+            assert isinstance(block.output, Node)
+            side.parameters = list(block.parameters)
+            side.result.abstract = node.abstract
+            self.fill(side, block.trail, block.output)
+            values = [self._value(value, side) for value in block.output.operands]
+            if all(isinstance(value, Constant) for value in values):
+                known = tuple(value.value for value in values if isinstance(value, Constant))
+                side.output = Constant(value=known, abstract=node.abstract)
+            elif len(values) == 1:  # a tuple all the same
+                side.output = self._made("MakeTuple", values, node.abstract, side)
+        call = self._call(forward, arguments, node.abstract, function)
+        self.form.backwards[id(call)] = Backward(forward=forward, functions=sides, targets=targets)
+        self._kept.append(node)
+        self._new[id(node)] = call
+
+    def _results(self, node: Node) -> int:
+        """What a control node gives of itself, as a number of outputs; a gradient gives a tuple always."""
+        assert isinstance(node.abstract, TupleType)
+        if id(node) in self._backwards:
+            return -1
+        own = node.blocks[0].results if id(node) in self._closing or self._is_closing(node) else None
+        return own or len(node.abstract.items)
 
     def _closure(self, node: Node, at: int, kind: str, label: str, rest: Sequence[Node]) -> _Closure | None:
         """The gradient of one side of a branch, and what the side gives to it."""
@@ -398,6 +485,7 @@ class _Maker:
         for at in sorted(set(range(len(node.operands))) - set(order)):  # no round changes it
             start = self._value(node.operands[at], function)
             self._new[id(head.parameters[at])] = self._new[id(turn.parameters[at])] = start
+        self._loops += 1
         for at, each in enumerate(head.trail):
             if each.op_type == "If":
                 self._branch(each, header, head.trail[at + 1 :])
@@ -409,6 +497,7 @@ class _Maker:
             leave = self._leaving(node, [bundle for how, bundle in ends if how == "break"], rest, output, end, label)
         back = _End(header=header, order=order, leave=leave)
         again = self.function("body", LABELS["body"] + label, turn.trail, turn.output, end=back)
+        self._loops -= 1
         if leave is not None and leave.end is not None:
             values = [self._new[id(turn.parameters[at])] for at in leave.places]
             after = self._new_function("after", LABELS["after"] + label, output, end)
@@ -472,3 +561,8 @@ class _Maker:
         self.form.unwinds[id(call)] = node
         self._kept.append(node)
         self._new[id(node)] = call
+
+
+def _given(node: Node, place: int) -> list[Value]:
+    """What the sides of a branch give at a place."""
+    return [block.output.operands[place] for block in node.blocks if isinstance(block.output, Node)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.graph import Constant, Graph, Node, Value, copied, text_of
 from dumpsim.graph.mindspore.folding import folds, result_of
@@ -35,6 +35,8 @@ class NodeBuilder(NodeMaker):
         The graphs that hold the nodes of the forward pass, for control flow.
     sums : str, optional
         Scope of the sums of gradients, where it is not that of the value that they are for.
+    is_analysed_again : bool, optional
+        Whether the compiler analyses its functions once more behind gradients, which folds what `late_zeros` left.
     parameters : mapping, optional
         For the id of an argument of the differentiated function the scope of the formal parameter.
     """
@@ -49,6 +51,7 @@ class NodeBuilder(NodeMaker):
         graphs: Sequence[Graph] = (),
         sums: str = "",
         parameters: Mapping[int, str] = MappingProxyType({}),
+        is_analysed_again: bool = False,
     ) -> None:
         super().__init__(find, self._placed)
         self._into = place
@@ -57,10 +60,13 @@ class NodeBuilder(NodeMaker):
         self._sums = sums
         self._parameters = parameters
         self._late: list[Constant] = []
+        self._folded_late: list[Constant] = []
+        self._is_analysed_again = is_analysed_again
         self._inlined: dict[int, Value] = {}  # by id of what stands for it in the graph of a rule
         self._scopes = scopes
         self._scope = "Gradients/Default"
         self._forward: Node | None = None
+        self._formal: frozenset[int] = frozenset()  # ids of what is a parameter where the gradient is made
 
     def _placed(self, node: Node) -> None:
         node.scope = self._scope
@@ -93,15 +99,39 @@ class NodeBuilder(NodeMaker):
 
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
         """The sum of several gradients of `value`: one AddN in the scope of the value. [spec vendor 3.6]"""
-        summands = [gradient for gradient in gradients if not is_filled(gradient, 0)]
+        late = {id(known) for known in self._folded_late}  # once the sum was there
+        summands = [gradient for gradient in gradients if id(gradient) in late or not is_filled(gradient, 0)]
         if not summands:
             return gradients[0]
         if len(summands) == 1:
             return summands[0]
-        scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
-        scope = self._parameters.get(id(value), scope)
-        with self._at(self._sums or f"Gradients/{scope}", value if isinstance(value, Node) else None):
+        with self._at(self._sums or self._scope_of_sum(value), value if isinstance(value, Node) else None):
             return super().emit("AddN", tuple(summands))
+
+    def _scope_of_sum(self, value: Value) -> str:
+        """The scope of a sum of gradients.
+
+        A formal parameter of a branch or loop has none of its own. Of a branch with several outputs each user takes
+        its part itself, so that tuples are summed, by a function that knows no scope. [observed 2.10]
+        """
+        if id(value) in self._formal:
+            return "Gradients/Default"
+        if isinstance(value, Node) and value.op_type == "TupleGetItem":
+            source = value.operands[0]
+            if isinstance(source, Node) and source.op_type == "If" and _own_results(source) > 1:
+                return "Default"
+        scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
+        return f"Gradients/{self._parameters.get(id(value), scope)}"
+
+    @contextmanager
+    def formal(self, values: Sequence[Value]) -> Iterator[None]:
+        """Sum inside the gradients of values that are parameters of the function whose gradient is made."""
+        before = self._formal
+        self._formal = frozenset(map(id, values))
+        try:
+            yield
+        finally:
+            self._formal = before
 
     def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
         """A graph's nodes once more, in their own scopes; its outputs.
@@ -158,9 +188,11 @@ class NodeBuilder(NodeMaker):
         inputs = [self.value(operand) for operand in operands]
         if op_type == "Mul" and (factor := product_with_ones(inputs[0], inputs[1])) is not None:
             return factor
-        late = any(inputs[0] is zeros for zeros in self._late)
-        if inputs and not late and folds(op_type, inputs):
-            return self._folded(op_type, inputs, attrs)
+        late = any(value is known for value in inputs for known in (*self._late, *self._folded_late))
+        if inputs and (not late or self._is_analysed_again) and folds(op_type, inputs):
+            found = self._folded(op_type, inputs, attrs)
+            self._folded_late += [found] if late else []
+            return found
         return super().emit(op_type, *inputs, **attrs)
 
     def _folded(self, op_type: str, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Constant:
@@ -171,3 +203,9 @@ class NodeBuilder(NodeMaker):
         arguments = [*inputs, *rest]
         kind = definition.infer([value.abstract for value in arguments], settings)
         return result_of(arguments, definition, settings, kind)
+
+
+def _own_results(branch: Node) -> int:
+    """Outputs of a branch without those that its gradient takes."""
+    assert isinstance(branch.abstract, TupleType)
+    return branch.blocks[0].results or len(branch.abstract.items)

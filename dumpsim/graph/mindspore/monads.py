@@ -6,7 +6,7 @@ updatestate_eliminate.cc]
 What a later pass does to the whole chain stands in `loads` and `enforce`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
@@ -50,6 +50,7 @@ class _Weaver:
         self.effects = effects
         self.token: Value = Constant(value="U", abstract=_U)  # stands for the formal parameter, too
         self.loads: dict[int, Node] = {}  # live load of each weight
+        self.before: dict[int, Node] = {}  # its last load, also before calls
         self.taken: set[int] = set()  # weights that effects take as they are
         self.reads = _Reads()
         self.new: list[Node] = []
@@ -115,7 +116,7 @@ class _Weaver:
             if user.op_type == "Depend" and at == 0:
                 continue  # it passes the weight itself on
             if isinstance(weight, Parameter) and weight.is_weight:
-                known = id(operand) in self.loads
+                known = id(operand) in (self.before if is_gradient(user) else self.loads)
                 if is_gradient(user) and not known and id(operand) in self.taken:
                     continue  # the gradient of what took the weight itself does so, too
                 load = user.operands[at] = self._load(operand, weight, user)
@@ -128,10 +129,14 @@ class _Weaver:
 
     def _forget(self, weight: Parameter) -> None:
         """Drop the Loads of a weight, which is written."""
-        self.loads = {key: load for key, load in self.loads.items() if behind_depend(load.operands[0]) is not weight}
+        for loads in (self.loads, self.before):
+            for key in [key for key, load in loads.items() if behind_depend(load.operands[0]) is weight]:
+                del loads[key]
 
     def _load(self, source: Value, weight: Parameter, user: Node) -> Node:
         load = self.loads.get(id(source))
+        if load is None and is_gradient(user):  # the gradient of what read the weight takes what that read
+            load = self.before.get(id(source))
         if load is None:
             text = text_of(user)
             load = Node(
@@ -141,7 +146,7 @@ class _Weaver:
                 scope=text.block_scope or user.scope,
                 text=NodeText(call_scope=text.call_scope, call_variable=text.call_variable),
             )
-            self.loads[id(source)] = load
+            self.loads[id(source)] = self.before[id(source)] = load
             self.new.append(load)
         return load
 
@@ -247,8 +252,20 @@ def joined(reads: Sequence[Sequence[Node]]) -> list[Node]:
 def add_monads(form: FuncForm, find: Callable[[str], OpDef]) -> None:
     """Make reads of weights and side effects explicit, function by function."""
     effects = _Effects(form, find)
+    loads: dict[int, dict[int, Node]] = {}  # what a function loaded, for its gradient
     for function in form.functions:
-        _Weaver(function, find, effects).weave()
+        if function.forward is not None:
+            _load_as(function, loads[id(function.forward)])
+            continue
+        weaver = _Weaver(function, find, effects)
+        weaver.weave()
+        loads[id(function)] = weaver.loads
+
+
+def _load_as(gradient: FuncGraph, loads: Mapping[int, Node]) -> None:
+    """Let the gradient of a function take the weights that this loaded."""
+    for node in gradient.trail:
+        node.operands = [loads.get(id(operand), operand) for operand in node.operands]
 
 
 class _Effects:
@@ -314,6 +331,8 @@ class _Effects:
         return self._known[id(value)]
 
     def _is_busy(self, function: FuncGraph) -> bool:
+        if function.forward is not None:
+            return False
         if any(map(self._is_effect, function.trail)):
             return True
         return id(function) not in self._gradients and any(map(self.depends, [*function.trail, function.output]))

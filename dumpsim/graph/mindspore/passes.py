@@ -15,6 +15,7 @@ from dumpsim.graph.mindspore.expand_gradients import expand_gradients
 from dumpsim.graph.mindspore.funcform import FuncForm, number_functions
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
+from dumpsim.graph.mindspore.handout import hand_out_gradients
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.monads import add_monads
@@ -154,6 +155,7 @@ PASSES = (
     Pass("merge-equal", _merge_equal),
     Pass("make-functions", _make_functions),
     Pass("add-monads", lambda state: add_monads(_form(state), state.find)),
+    Pass("hand-out-gradients", lambda state: hand_out_gradients(_form(state))),
     Pass("merge-loads", lambda state: _each(state, merge_loads)),
     Pass("number-functions", lambda state: number_functions(_form(state))),
     Pass("lift-closures", lambda state: lift_closures(_form(state))),

@@ -63,7 +63,8 @@ class _Effects:
 
     def is_busy(self, node: Node) -> bool:
         """Whether a branch, or a call of a function, is a call with effects."""
-        return self.writes(node) or (self.counts_reads and any(map(self._is_block_busy, node.blocks)))
+        counts = self.counts_reads or (node.control is not None and node.control.is_differentiated)
+        return self.writes(node) or (counts and any(map(self._is_block_busy, node.blocks)))
 
     def depends(self, value: Value) -> bool:
         """Whether a value, or one that it is computed from, is an effect or reads a weight."""

@@ -196,33 +196,34 @@ PROGRAMS = {
         _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [3]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(_,
           %3); %5 = MakeTuple(%4)
         x: %0 = Exp(x); %1 = MakeTuple(%0)
-        ? x: %0 = Mul(in0, x); %1 = MakeTuple(%0, in0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
-        x ?: %0 = Mul(x, in1); %1 = MakeTuple(%0, in1); %2 = AddN(%1); %3 = MakeTuple(%2)
+        ? x: %0 = Mul(in0, x); %1 = MakeTuple(%0, 1); %2 = MakeTuple(%1)
+        ? ? x: %0 = Mul(x, in1); %1 = Mul(%0, in0); %2 = Mul(in0, in1); %3 = MakeTuple(%1, %2); %4 = AddN(%3);
+          %5 = MakeTuple(%4); %6 = MakeTuple(%5)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
-        ?: %0 = MakeTuple(in0, [0.0, 0.0, 0.0], in0); %1 = MakeTuple(%0)
-        ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0)
-        steps: 0(0) -> 1; if 1 [3(0) -> 5; 4(5,0) -> 6,7,8; 2 = 6; 3 = 7; 4 = 8] else [6(0) -> 9; 7(9) ->
-          10,11,12; 2 = 10; 3 = 11; 4 = 12]; if 1 [14 = 3; 5(0,14) -> 15; 13 = 15] else [16 = 4; 8(16) -> 17; 13
-          = 17]; 2(13,2) -> 18,19
-        outputs (18, 19), 20 slots, 0 stacks, roots [0, 1, 2]
+        ?: %0 = MakeTuple(in0, 1); %1 = MakeTuple(%0)
+        ? ?: %0 = TanhGrad(in0, in1); %1 = MakeTuple(%0); %2 = MakeTuple(%1)
+        steps: 0(0) -> 1; if 1 [3(0) -> 3; 4(3,0) -> 4; 2 = 4; 5 = 3] else [6(0) -> 6; 7(6) -> 7; 2 = 7; 8 = 6];
+          if 1 [10 = [1.0, 1.0, 1.0]; 5(5,10,0) -> 11; 9 = 11] else [12 = [1.0, 1.0, 1.0]; 8(8,12) -> 13; 9 =
+          13]; 2(9,2) -> 14,15
+        outputs (14, 15), 16 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_weight: """
         x: %0 = ReduceSum(x, [], False, False); %1 = Greater(%0, 0.0); %2 = MakeTuple(%1)
-        _ _ _ _: %0 = MakeTuple(_, _, _, _); %1 = UpdateState(U, %0); %2 = MakeTuple(%1)
+        _: %0 = UpdateState(U, _); %1 = MakeTuple(%0)
         _ _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [3]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 =
           MakeTuple(_, %3, _); %5 = Depend(%4, 2); %6 = MakeTuple(%5)
-        w x: %0 = Exp(x); %1 = Load(w, U); %2 = MakeTuple(%0, %1)
-        ? ?: %0 = Mul(in1, in0); %1 = MakeTuple(%0, in0, in1, [0.0, 0.0, 0.0]); %2 = UpdateState(U, in0); %3 =
-          Depend(%1, %2); %4 = MakeTuple(%3)
-        ? ?: %0 = Mul(in0, in1); %1 = MakeTuple(%0, in1); %2 = MakeTuple(%1)
+        x w: %0 = Load(w, U); %1 = Exp(x); %2 = MakeTuple(%0, %1)
+        ? ?: %0 = Mul(in1, in0); %1 = UpdateState(U, in0); %2 = Depend(%0, %1); %3 = MakeTuple(%2, 1); %4 =
+          MakeTuple(%3)
+        ? ? ?: %0 = Mul(in2, in1); %1 = Mul(in0, in1); %2 = Mul(%1, in2); %3 = MakeTuple(%0, %2); %4 =
+          MakeTuple(%3)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
-        ?: %0 = MakeTuple(in0, [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], in0); %1 = MakeTuple(%0)
-        ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
-        steps: 0(0) -> 1; if 1 [3(0) -> 6,7; 4(7,6) -> 8,9,10,11; 2 = 8; 3 = 9; 4 = 10; 5 = 11] else [6(0) ->
-          12; 7(12) -> 13,14,15,16; 2 = 13; 3 = 14; 4 = 15; 5 = 16]; 1(2,3,4,5) -> ; if 1 [19 = 4; 20 = 3;
-          5(20,19) -> 21,22; 17 = 21; 18 = 22] else [23 = 5; 8(23) -> 24,25; 17 = 24; 18 = 25]; 2(17,2,18) ->
-          26,27,28
-        outputs (26, 27, 28), 29 slots, 0 stacks, roots [0, 1, 2]
+        ?: %0 = MakeTuple(in0, 1); %1 = MakeTuple(%0)
+        ? ?: %0 = TanhGrad(in0, in1); %1 = MakeTuple([0.0, 0.0, 0.0], %0); %2 = MakeTuple(%1)
+        steps: 0(0) -> 1; if 1 [3(0) -> 3,4; 4(3,4) -> 5; 2 = 5; 6 = 4; 7 = 3] else [6(0) -> 8; 7(8) -> 9; 2 =
+          9; 10 = 8]; 1(2) -> ; if 1 [13 = [1.0, 1.0, 1.0]; 5(7,13,6) -> 14,15; 11 = 14; 12 = 15] else [16 =
+          [1.0, 1.0, 1.0]; 8(10,16) -> 17,18; 11 = 17; 12 = 18]; 2(12,2,11) -> 19,20,21
+        outputs (19, 20, 21), 22 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_loop: """
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)

@@ -1,0 +1,151 @@
+"""Branches of functions that are differentiated give their gradients as closures.
+
+The vendor's gradient of a function is a function, and differentiated functions return it besides their output: a branch
+gives a tuple, whose second element is called where the gradient of the branch is needed. The gradients of all formal
+parameters come back as a tuple. [source dfunctor.cc; observed 2.10]
+"""
+
+from collections.abc import Sequence
+
+from dumpsim.core.abstract import FunctionType, ScalarType, TupleType
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.graph import Constant, Node, Value
+from dumpsim.graph.mindspore.funcform import Backward, FuncForm
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant, called_by
+from dumpsim.graph.mindspore.lifting import lifted_order
+
+__all__ = ["hand_out_gradients"]
+
+_NUMBER = dtype("int64")
+
+
+def hand_out_gradients(form: FuncForm) -> None:
+    """Let differentiated functions give tuples of their outputs and gradients, and calls take these apart."""
+    if not any(function.is_differentiated for function in form.functions):
+        return
+    _order_results(form)
+    for function in form.functions:
+        if function.is_differentiated:
+            _give_tuple(function)
+    elements = _taken_apart(form)
+    for function in form.functions:
+        for node in (*function.trail, function.result):
+            if id(node) in elements.parts:
+                continue
+            backward = form.backwards.get(id(node))
+            for at, operand in enumerate(node.operands):
+                if at == 0 and backward is not None:
+                    node.operands[0] = elements.gradients[id(backward.forward)]
+                elif id(operand) in elements.outputs:
+                    node.operands[at] = elements.outputs[id(operand)]
+
+
+def _give_tuple(function: FuncGraph) -> None:
+    given: Constant
+    if function.gradient is not None:
+        given = as_constant(function.gradient)
+    else:  # nobody calls it
+        given = Constant(value=0, abstract=ScalarType(dtype=_NUMBER, value=0))
+    items = (function.output.abstract, given.abstract)
+    bundle = Node(op_type="MakeTuple", operands=[function.output, given], abstract=TupleType(items=items))
+    function.trail.append(bundle)
+    function.output = bundle
+    function.result.abstract = bundle.abstract
+
+
+class _Elements:
+    """What takes the calls of differentiated functions apart: by id of the call its output and its gradient."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[int, Node] = {}
+        self.gradients: dict[int, Node] = {}
+        self.parts: set[int] = set()
+
+
+def _taken_apart(form: FuncForm) -> _Elements:
+    elements = _Elements()
+    wanted = {id(backward.forward) for backward in form.backwards.values()}
+    for function in form.functions:
+        trail: list[Node] = []
+        for node in function.trail:
+            trail.append(node)
+            if node.op_type != "Call" or id(node) in form.backwards:
+                continue
+            if not any(called.is_differentiated for called in called_by(node)):
+                continue
+            elements.outputs[id(node)] = _element(node, 0, node.abstract)
+            if id(node) in wanted:
+                elements.gradients[id(node)] = _element(node, 1, FunctionType())
+                trail.append(elements.gradients[id(node)])
+            trail.append(elements.outputs[id(node)])
+            node.abstract = TupleType(items=(node.abstract, FunctionType()))
+        function.trail = trail
+    elements.parts = {id(part) for kind in (elements.outputs, elements.gradients) for part in kind.values()}
+    return elements
+
+
+def _element(call: Node, at: int, abstract: object) -> Node:
+    place = Constant(value=at, abstract=ScalarType(dtype=_NUMBER, value=at))
+    return Node(op_type="TupleGetItem", operands=[call, place], abstract=abstract, scope=call.scope)  # type: ignore[arg-type]
+
+
+def _order_results(form: FuncForm) -> None:
+    """Let gradients come in the order of the formal parameters, which both sides of a branch have in common.
+
+    The vendor lifts closures before it makes gradients: one side's first, then what only the other uses.
+    """
+    owners: dict[int, FuncGraph] = {}
+    for function in form.functions:
+        owners |= {id(node): function for node in (*function.trail, function.result)}
+        if function is not form.root:
+            owners |= {id(parameter): function for parameter in function.parameters}
+    taken = lifted_order(form.root, owners, {})
+    for function in form.functions:
+        for node in function.trail:
+            if node.op_type == "Call" and any(called.is_differentiated for called in form.called_by(node)):
+                sides = list(form.called_by(node))
+                values = [value for side in sides for value in _by_program(side, taken.get(id(side), ()))]
+                for side in sides:
+                    side.order = values
+    for function in form.functions:
+        for node in function.trail:
+            if id(node) in form.backwards:
+                backward = form.backwards[id(node)]
+                _reorder(form, node, backward, backward.functions[0].forward.order)  # type: ignore[union-attr]
+
+
+def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
+    """What a function takes, the weights that it loads itself in the order of the program.
+
+    [observed 2.10: h_gradif, h_gradwhile, r1_157]
+    """
+    loads = [node.operands[0] for node in function.trail if node.op_type == "Load"]
+    places = [at for at, value in enumerate(values) if any(value is weight for weight in loads)]
+    own = iter(weight for weight in loads if any(weight is value for value in values))
+    return [next(own) if at in places else value for at, value in enumerate(values)]
+
+
+def _reorder(form: FuncForm, call: Node, backward: Backward, values: list[Value]) -> None:
+    places = {id(value): at for at, value in reversed(list(enumerate(values)))}
+    count = len(backward.targets)
+    order = sorted(range(count), key=lambda at: places.get(id(backward.targets[at]), len(values)))
+    if order == list(range(count)):
+        return
+    assert isinstance(call.abstract, TupleType)
+    call.abstract = TupleType(items=tuple(call.abstract.items[at] for at in order))
+    for side in backward.functions:
+        given = side.output
+        side.result.abstract = call.abstract
+        if isinstance(given, Constant):
+            side.output = Constant(value=tuple(given.value[at] for at in order), abstract=call.abstract)
+        else:
+            assert isinstance(given, Node)
+            given.operands, given.abstract = [given.operands[at] for at in order], call.abstract
+    backward.targets = [backward.targets[at] for at in order]
+    for function in form.functions:
+        for node in function.trail:
+            if node.op_type == "TupleGetItem" and node.operands[0] is call:
+                place = node.operands[1]
+                assert isinstance(place, Constant)
+                at = order.index(place.value)
+                node.operands[1] = Constant(value=at, abstract=ScalarType(dtype=_NUMBER, value=at))
