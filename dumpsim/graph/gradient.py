@@ -139,8 +139,7 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     if definition.stop:
         if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # what a branch's condition is computed by
             floats = [isinstance(v, Node) and _has_fractions(v.abstract) for v in node.operands]
-            late = [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, floats, strict=True)]
-            return late
+            return [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, floats, strict=True)]
         return [_stopped(operand, builder) for operand in node.operands]
     if definition.grad is None:
         if not _has_fractions(node.abstract):

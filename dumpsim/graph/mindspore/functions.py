@@ -294,7 +294,7 @@ class _Maker:
         place = node.operands[1]
         assert isinstance(place, Constant)
         self._kept.append(node)
-        if id(source) in self._closing and place.value >= (source.blocks[0].results or len(source.abstract.items)):
+        if id(source) in self._closing and place.value >= self._results(source):
             (given,) = (value for value in _given(source, place.value) if not isinstance(value, Constant))
             self._new[id(node)] = self._new.get(id(given), given)  # its gradient is a closure in this function
         elif source.op_type == "While":

@@ -7,7 +7,7 @@ parameters come back as a tuple. [source dfunctor.cc; observed 2.10]
 
 from collections.abc import Sequence
 
-from dumpsim.core.abstract import FunctionType, ScalarType, TupleType
+from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.graph import Constant, Node, Value
 from dumpsim.graph.mindspore.funcform import Backward, FuncForm
@@ -84,9 +84,9 @@ def _taken_apart(form: FuncForm) -> _Elements:
     return elements
 
 
-def _element(call: Node, at: int, abstract: object) -> Node:
+def _element(call: Node, at: int, abstract: Abstract) -> Node:
     place = Constant(value=at, abstract=ScalarType(dtype=_NUMBER, value=at))
-    return Node(op_type="TupleGetItem", operands=[call, place], abstract=abstract, scope=call.scope)  # type: ignore[arg-type]
+    return Node(op_type="TupleGetItem", operands=[call, place], abstract=abstract, scope=call.scope)
 
 
 def _order_results(form: FuncForm) -> None:
@@ -111,7 +111,9 @@ def _order_results(form: FuncForm) -> None:
         for node in function.trail:
             if id(node) in form.backwards:
                 backward = form.backwards[id(node)]
-                _reorder(form, node, backward, backward.functions[0].forward.order)  # type: ignore[union-attr]
+                forward = backward.functions[0].forward
+                assert forward is not None
+                _reorder(form, node, backward, forward.order)
 
 
 def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
@@ -125,7 +127,7 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
     return [next(own) if at in places else value for at, value in enumerate(values)]
 
 
-def _reorder(form: FuncForm, call: Node, backward: Backward, values: list[Value]) -> None:
+def _reorder(form: FuncForm, call: Node, backward: Backward, values: Sequence[Value]) -> None:
     places = {id(value): at for at, value in reversed(list(enumerate(values)))}
     count = len(backward.targets)
     order = sorted(range(count), key=lambda at: places.get(id(backward.targets[at]), len(values)))
