@@ -46,7 +46,7 @@ def test_a_gradient_takes_that_of_the_output_as_a_parameter(net):
     assert [node.op_type for node in gradient.trail] == [
         "Tile",
         "MakeTuple",
-    ]  # not folded, though the caller gives ones
+    ]  # the caller gives ones
     assert gradient.trail[0].operands[0] is gradient.parameters[-1]
 
 
