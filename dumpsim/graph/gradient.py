@@ -10,6 +10,7 @@ by one AddN in the scope of the value. [2.10 observed]
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType, tensors_of
@@ -17,6 +18,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT, gradients_of
 from dumpsim.graph.gradient_builder import Builder, ControlBuilder, Parts
 from dumpsim.graph.gradient_control import below, control_gradients
+from dumpsim.graph.gradient_loop import first_loop, loop_gradients
 from dumpsim.graph.graph import Constant, Node, Value, uses
 
 __all__ = ["needing", "reverse"]
@@ -61,7 +63,17 @@ def reverse(
     order = below([output]) if nodes is None else list(nodes)
     needed = needing(order, wanted)
     collected: dict[int, list[Any]] = {}
-    _collect(collected, output, sens)
+    at = first_loop(order) if isinstance(builder, ControlBuilder) else None
+    if at is None:
+        _collect(collected, output, sens)
+    else:  # what follows the loop is a function of its own
+        assert isinstance(builder, ControlBuilder)
+        inside = partial(_inside, builder)
+        for value, gradient in reversed(
+            loop_gradients(order[at], order[at + 1 :], output, sens, needed, builder, inside)
+        ):
+            _collect(collected, value, gradient)
+        order = order[:at]
     # gradients of a value come in the order of its users, which the walk meets backwards: each is put in front
     for node in reversed(order):
         if id(node) not in needed or id(node) not in collected:
@@ -91,11 +103,12 @@ def needing(order: Iterable[Node], wanted: Sequence[Value]) -> set[int]:
 def _of_control(node: Node, dout: Parts, needed: set[int], builder: Builder) -> list[tuple[Value, Any]]:
     """Gradients of what a control node uses; the nodes of its blocks are walked as those of the graph are."""
 
-    def inside(output: Value, sens: Any, wanted: Sequence[Value], nodes: Sequence[Node]) -> list[Any]:
-        return reverse(output, sens, wanted, builder, nodes=nodes)
-
     assert isinstance(builder, ControlBuilder)
-    return control_gradients(node, dout.items, needed, builder, inside)
+    return control_gradients(node, dout.items, needed, builder, partial(_inside, builder))
+
+
+def _inside(builder: Builder, output: Value, sens: Any, wanted: Sequence[Value], nodes: Sequence[Node]) -> list[Any]:
+    return reverse(output, sens, wanted, builder, nodes=nodes)
 
 
 def _collect(collected: dict[int, list[Any]], value: Value, gradient: Any) -> None:
@@ -138,8 +151,8 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     definition = builder.definition(node.op_type)
     if definition.stop:
         if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # what a branch's condition is computed by
-            floats = [isinstance(v, Node) and _has_fractions(v.abstract) for v in node.operands]
-            return [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, floats, strict=True)]
+            live = [isinstance(v, Node) and _has_fractions(v.abstract) for v in node.operands]
+            return [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, live, strict=True)]
         return [_stopped(operand, builder) for operand in node.operands]
     if definition.grad is None:
         if not _has_fractions(node.abstract):

@@ -17,7 +17,26 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient_builder import ControlBuilder, Parts
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 
-__all__ = ["Reverse", "below", "control_gradients", "everything", "replace_inner"]
+__all__ = [
+    "Gradients",
+    "Reverse",
+    "active_variables",
+    "argument_of",
+    "below",
+    "bundle_of",
+    "control_gradients",
+    "everything",
+    "in_parts",
+    "is_float",
+    "is_straight",
+    "keep_for",
+    "nodes_of_block",
+    "or_zeros",
+    "outer_of",
+    "plain",
+    "replace_inner",
+    "seeded",
+]
 
 # gradients of the outputs of a block by the wanted values
 Reverse = Callable[[Value, Any, Sequence[Value], Sequence[Node]], list[Any]]
@@ -28,6 +47,26 @@ _PARTS = frozenset({"TupleGetItem", "MakeTuple", "Depend"})
 def below(roots: Iterable[Value | None]) -> list[Node]:
     """Nodes that `roots` need, operands first; a control node after the values of outer graphs that its blocks use."""
     return topological(roots, lambda node: uses(node) if node.blocks else node.operands)
+
+
+def is_straight(node: Node) -> bool:
+    """Whether a node is a loop without control flow in its rounds, in no other loop."""
+    if node.op_type != "While" or control_of(node).jumps or control_of(node).is_inner:
+        return False
+    return not any(inner.blocks for block in node.blocks for inner in block.trail)
+
+
+def in_parts(nodes: Sequence[Node], trail: Sequence[Node]) -> list[Node]:
+    """Nodes apart at such loops: what the program has before a loop, the loop, what follows it."""
+    places = {id(node): at for at, node in enumerate(trail)}
+    loops = [node for node in trail if is_straight(node) and any(node is one for one in nodes)]
+    found = list(nodes)
+    for loop in reversed(loops):
+        limit = places[id(loop)]
+        found.sort(
+            key=lambda node: (places.get(id(node), len(trail)) > limit) - (places.get(id(node), len(trail)) < limit)
+        )
+    return found
 
 
 def everything(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -74,26 +113,26 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     Its operands are the condition, the branch, the gradients of the branch's outputs, which its sides take as
     parameters since the vendor's compiler knows nothing of them there, and what it is the gradient by.
     """
-    wanted = _outer(node, needed)
+    wanted = outer_of(node, needed)
     assert isinstance(node.abstract, TupleType)
     live = [at for at, gradient in enumerate(dout) if gradient is not None]
     sides = []
     for name, block in zip(("then", "else"), node.blocks, strict=True):
         with builder.block(name) as graph, builder.formal(wanted):
-            seeds = {at: _argument_of(graph, node.abstract.items[at]) for at in live}
-            found = reverse(*_seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, _nodes(block))
+            seeds = {at: argument_of(graph, node.abstract.items[at]) for at in live}
+            found = reverse(*seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, nodes_of_block(block))
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
     if not places:
         return []
     for graph, found in sides:
-        graph.output = _bundle([_or_zeros(builder, found[place], wanted[place]) for place in places])
+        graph.output = bundle_of([or_zeros(builder, found[place], wanted[place]) for place in places])
     targets = [wanted[place] for place in places]
     backward = Node(
         op_type="If",
         # the branch itself runs even where nobody uses its outputs
         operands=[node.operands[0], node, *(builder.value(dout[at]) for at in live), *targets],
-        abstract=TupleType(items=tuple(_plain(wanted[place].abstract) for place in places)),
+        abstract=TupleType(items=tuple(plain(wanted[place].abstract) for place in places)),
         blocks=tuple(graph for graph, _ in sides),
     )
     for at, (graph, _) in enumerate(sides):
@@ -123,7 +162,7 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
                 other.results = len(other.output.operands)
             blank = constant(_zeros(value.abstract))
             other.output.operands.append(value if at == side else blank)
-            items = (*_items(other.output), _plain(value.abstract))
+            items = (*_items(other.output), plain(value.abstract))
             other.output.abstract = TupleType(items=items)
         node.abstract = TupleType(items=items)
         place = constant(len(items) - 1)
@@ -136,46 +175,49 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
 
 def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
     body = node.blocks[1]
+    for inner in everything(body.trail):
+        if inner.op_type == "While":
+            control_of(inner).is_inner = True
     count = len(node.operands)
-    outer = _outer(node, needed)
-    nodes = _nodes(body)
+    outer = outer_of(node, needed)
+    nodes = nodes_of_block(body)
     assert isinstance(body.output, Node)
     outputs = body.output.operands[:count]
-    active = _active(node, dout, needed, nodes, outputs, [id(v) for v in outer])
+    active = active_variables(node, dout, needed, nodes, outputs, [id(v) for v in outer])
     variables = [body.parameters[i] for i in active]
     with builder.block("unwind") as graph, builder.formal([*variables, *outer]):
         arrived = [_argument(graph, variable) for variable in variables]
         sums = [_argument(graph, value) for value in outer]
         seeds = [arrived[active.index(i)] if i in active else None for i in range(count)]
-        found = reverse(*_seeded(body, seeds), [*variables, *outer], nodes)
-        passed = [_or_zeros(builder, g, v) for g, v in zip(found, variables, strict=False)]
+        found = reverse(*seeded(body, seeds), [*variables, *outer], nodes)
+        passed = [or_zeros(builder, g, v) for g, v in zip(found, variables, strict=False)]
         used = [(v, s, g) for v, s, g in zip(outer, sums, found[len(active) :], strict=True) if g is not None]
         totals = [builder.total((s, g), v) for v, s, g in used]
     graph.parameters = [*arrived, *(s for _, s, _ in used)]
-    graph.output = _bundle([*passed, *totals])
-    starts = [_or_zeros(builder, dout[i], body.parameters[i]) for i in active]
+    graph.output = bundle_of([*passed, *totals])
+    starts = [or_zeros(builder, dout[i], body.parameters[i]) for i in active]
     starts += [constant(_zeros(v.abstract)) for v, _, _ in used]
     backward = Node(
         op_type="Unwind",
         operands=[node, *map(builder.value, starts)],
-        abstract=TupleType(items=tuple(_plain(p.abstract) for p in graph.parameters)),
+        abstract=TupleType(items=tuple(plain(p.abstract) for p in graph.parameters)),
         blocks=(graph,),
     )
-    _keep(node, backward)
+    keep_for(node, backward)
     builder.add(backward)
     targets = [*(node.operands[i] for i in active), *(v for v, _, _ in used)]
     return [(target, builder.item(backward, i)) for i, target in enumerate(targets)]
 
 
-def _active(
+def active_variables(
     node: Node, dout: Sequence[Any], needed: set[int], nodes: Sequence[Node], outputs: Sequence[Value], outer: list[int]
 ) -> list[int]:
     """The variables of a loop that carry a gradient: what is asked for reaches them, and they reach the result."""
     parameters = node.blocks[1].parameters
-    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and _is_float(operand)}
+    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and is_float(operand)}
     while True:
         ids = _reached(nodes, [*outer, *(id(parameters[i]) for i in reached)])
-        more = {i for i, v in enumerate(outputs) if id(v) in ids and _is_float(v)} - reached
+        more = {i for i, v in enumerate(outputs) if id(v) in ids and is_float(v)} - reached
         if not more:
             break
         reached |= more
@@ -201,7 +243,7 @@ def _reached(nodes: Sequence[Node], start: Iterable[int]) -> set[int]:
     return found
 
 
-def _keep(node: Node, backward: Node) -> None:
+def keep_for(node: Node, backward: Node) -> None:
     """Let a loop keep, round by round, the values that its gradient uses."""
     block = node.blocks[1]
     graph = backward.blocks[0]
@@ -211,9 +253,9 @@ def _keep(node: Node, backward: Node) -> None:
 
     def given(value: Value) -> Value:
         output.operands.append(value)
-        output.abstract = TupleType(items=(*_items(output), _plain(value.abstract)))
+        output.abstract = TupleType(items=(*_items(output), plain(value.abstract)))
         saved.append(len(output.operands) - 1)
-        abstract = _plain(value.abstract)
+        abstract = plain(value.abstract)
         assert isinstance(abstract, TensorType)
         parameter = Parameter(name="", abstract=abstract)
         graph.parameters.append(parameter)
@@ -227,13 +269,13 @@ def _keep(node: Node, backward: Node) -> None:
 # -- blocks
 
 
-def _nodes(block: Graph) -> list[Node]:
+def nodes_of_block(block: Graph) -> list[Node]:
     """The nodes of a block that its output needs, and the output."""
     inside = {id(node) for node in block.trail} | {id(block.output)}
-    return [node for node in below([block.output]) if id(node) in inside]
+    return in_parts([node for node in below([block.output]) if id(node) in inside], block.trail)
 
 
-def _seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
+def seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
     """The outputs of a block, as they were captured, and their gradients."""
     output = block.output
     assert isinstance(output, Node)
@@ -243,10 +285,10 @@ def _seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
     return output, Parts(abstract=output.abstract, items=items)
 
 
-def _outer(node: Node, needed: set[int]) -> list[Value]:
+def outer_of(node: Node, needed: set[int]) -> list[Value]:
     """The values from outside that the blocks of a node use and whose gradients are asked for."""
     used = uses(node)[len(node.operands) :]
-    return list({id(v): v for v in used if id(v) in needed and _is_float(v)}.values())
+    return list({id(v): v for v in used if id(v) in needed and is_float(v)}.values())
 
 
 def replace_inner(
@@ -301,23 +343,23 @@ def _hoist(backward: Graph, block: Graph, inside: set[int]) -> None:
 
 
 def _argument(graph: Graph, value: Value) -> Parameter:
-    return _argument_of(graph, value.abstract)
+    return argument_of(graph, value.abstract)
 
 
-def _argument_of(graph: Graph, kind: Abstract) -> Parameter:
-    abstract = _plain(kind)
+def argument_of(graph: Graph, kind: Abstract) -> Parameter:
+    abstract = plain(kind)
     assert isinstance(abstract, TensorType)
     parameter = Parameter(name="", abstract=abstract)
     graph.parameters.append(parameter)
     return parameter
 
 
-def _or_zeros(builder: ControlBuilder, gradient: Any, value: Value) -> Value:
+def or_zeros(builder: ControlBuilder, gradient: Any, value: Value) -> Value:
     found: Value = builder.value(gradient) if gradient is not None else constant(_zeros(value.abstract))
     return found
 
 
-def _bundle(items: list[Value]) -> Node:
+def bundle_of(items: list[Value]) -> Node:
     return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
 
 
@@ -326,7 +368,7 @@ def _items(node: Node) -> tuple[Abstract, ...]:
     return node.abstract.items
 
 
-def _plain(abstract: Abstract) -> Abstract:
+def plain(abstract: Abstract) -> Abstract:
     """A type without what makes it a weight or a constant."""
     return replace(abstract, ref_key=None, constant=False) if isinstance(abstract, TensorType) else abstract
 
@@ -336,7 +378,7 @@ def _zeros(abstract: Abstract) -> "np.ndarray[Any, Any]":
     return np.zeros(abstract.shape, abstract.dtype.numpy)
 
 
-def _is_float(value: Value) -> bool:
+def is_float(value: Value) -> bool:
     abstract = value.abstract
     return not isinstance(value, Constant) and not (
         isinstance(abstract, TensorType) and abstract.dtype.kind not in ("float", "complex")

@@ -104,6 +104,8 @@ class Control:
         The gradient of a branch.
     is_differentiated : bool
         It stands in a function that is differentiated, so that it gives a gradient besides its outputs.
+    is_inner : bool
+        It stands in a loop.
     unwinds : list of Node
         The gradients of a loop.
     saved : list of int
@@ -131,6 +133,7 @@ class Control:
     writes: bool = False
     backward: "Node | None" = None
     is_differentiated: bool = False
+    is_inner: bool = False
     unwinds: "list[Node]" = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     jumps: tuple[str, ...] = ()

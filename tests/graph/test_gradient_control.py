@@ -9,7 +9,7 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import reverse
-from dumpsim.graph.gradient_control import below, everything
+from dumpsim.graph.gradient_control import below, everything, in_parts
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.pipeline import compile_graph
 from dumpsim.ops.table import find
@@ -34,7 +34,7 @@ def run():
 def gradients(net, output, wanted):
     builder = NodeBuilder(find, net.place, {}, block=net.block, graphs=[net.graph])
     sens = constant(np.ones(output.abstract.shape, np.float32))
-    return reverse(output, sens, wanted, builder, nodes=below([output]))
+    return reverse(output, sens, wanted, builder, nodes=in_parts(below([output]), net.graph.trail))
 
 
 def positive(net, x):
@@ -158,7 +158,7 @@ def test_only_variables_that_reach_the_result_carry_gradients(net, run):
     y = counted(net, x, w)["x"]
     found = gradients(net, y, [x, w])
     (unwind,) = y.operands[0].control.unwinds
-    assert len(unwind.operands) == 3  # the loop, the gradient of x, the sum for w
+    assert unwind.operands[-2:] == [x, w]
     assert len(unwind.abstract.items) == 2
     assert [parameter.abstract.shape for parameter in unwind.blocks[0].parameters[:2]] == [(2,), (2,)]
     start, factor = np.array([1, -2], np.float32), np.array([2, 3], np.float32)
@@ -168,13 +168,33 @@ def test_only_variables_that_reach_the_result_carry_gradients(net, run):
     np.testing.assert_allclose(of_w, 3 * start * factor**2)
 
 
-def test_what_is_not_asked_for_has_no_sum(net):
+def test_rounds_hand_on_also_what_is_not_asked_for(net):
     x, w = net.input("x", (2,)), net.input("w", (2,))
     y = counted(net, x, w)["x"]
     (of_x,) = gradients(net, y, [x])
     (unwind,) = y.operands[0].control.unwinds
-    assert len(unwind.operands) == 2
+    assert unwind.operands[-2:] == [x, w]
     assert of_x.operands[0] is unwind
+
+
+def test_what_follows_a_loop_is_a_block_of_its_gradient(net, run):
+    x, w = net.input("x", (2,)), net.weight("w", np.array([2, 3], np.float32))
+    z = net.op("Exp", x)
+    y = net.op("Mul", net.op("Tanh", grown(net, x, w)), z)
+    found = gradients(net, y, [x, w])
+    (unwind,) = next(node for node in net.graph.trail if node.op_type == "While").control.unwinds
+    turn, after = unwind.blocks
+    assert "TanhGrad" in [node.op_type for node in after.trail]
+    assert {node.op_type for node in turn.trail} == {"Mul", "MakeTuple", "AddN"}
+    assert sorted(getattr(value, "op_type", "") for value in unwind.operands[-3:]) == ["", "", "Exp"]
+    start, factor = np.array([0.01, 0.01], np.float32), np.array([2, 3], np.float32)
+    ((value, of_x, of_w),) = run(net, [y, *found], [start])
+    rounds = next(n for n in range(20) if np.sum(start * factor**n) >= LIMIT)
+    end = start * factor**rounds
+    slope = (1 - np.tanh(end) ** 2) * np.exp(start)
+    np.testing.assert_allclose(value, np.tanh(end) * np.exp(start), rtol=1e-6)
+    np.testing.assert_allclose(of_x, slope * factor**rounds + np.tanh(end) * np.exp(start), rtol=1e-5)
+    np.testing.assert_allclose(of_w, slope * start * rounds * factor ** (rounds - 1), rtol=1e-5, atol=1e-6)
 
 
 def test_a_variable_that_another_one_takes_up_carries_a_gradient(net, run):

@@ -107,6 +107,10 @@ class _Cutter:
         self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
         self._plans: dict[int, _Plan] = {}  # by function
         self._tails: dict[int, Node | None] = {}  # the call that gives the result of a function
+        self._given_calls: set[int] = set()  # ids of calls whose results are there
+        self._rounds: dict[
+            int, int
+        ] = {}  # stack of the number of rounds, by body of a loop that hands out its gradient
         self._kept_for: dict[int, list[Value]] = {}  # what the gradient of a function takes of it
         self._graphs: dict[int, int] = {}  # number of the kernel graph of a segment
         self._built: dict[int, Run | None] = {}  # by segment
@@ -181,14 +185,41 @@ class _Cutter:
                 steps += self._call(segment.cut)
                 called = called or segment.cut is tail
         if tail is None and targets is not None:
-            steps += self._moves(targets, self.sources(function.output))
+            given = self.sources(function.output)  # numbers have no slots
+            steps += self._moves(targets, [s for s in given if isinstance(s, int) or tensors_of(s.abstract)])
         return [*steps, *self._handed_out(function)]
 
     def _handed_out(self, function: FuncGraph) -> list[Step]:
         """The values that the gradient of a function takes from it."""
         if function.gradient is None:
             return []
-        return self._bound(function.gradient, self._kept_for[id(function)])
+        steps = self._bound(function.gradient, self._kept_for[id(function)])
+        if id(function) in self._rounds:
+            slots = self._bound_slots(function.gradient, len(self._kept_for[id(function)]))
+            steps.append(Keep(stack=self._rounds[id(function)] + 1, sources=tuple(slots)))
+        return steps
+
+    def _bound_slots(self, function: FuncGraph, count: int) -> list[int]:
+        """The slots of the first parameters of a function."""
+        return [slot for p in function.parameters[:count] if not p.is_weight for slot in self.places.get(id(p), ())]
+
+    def _rounds_back(self, call: Node, header: FuncGraph, arguments: Sequence[Value]) -> list[Step]:
+        """The gradient of a loop that was handed out: that of what follows the loop, then of its rounds backwards."""
+        (inner,) = (node for node in header.trail if id(node) in self._form.backwards)
+        body, after = self._form.backwards[id(inner)].functions
+        assert body.forward is not None
+        (before,) = (node for node in body.trail if id(node) in self._form.backwards)
+        found = self.slots_of(call)
+        passed = [self.slot() for _ in found]
+        self._given_calls |= {id(inner), id(before)}
+        self.give(inner, passed)
+        self.give(before, found)
+        stack = self._rounds[id(body.forward)]
+        restored = self._bound_slots(body, self._held(body))
+        first = [*self._bound(after, arguments, self._held(after)), *self.function(after, passed)]
+        head = self.function(header, found)
+        turn = (Restore(stack=stack + 1, targets=tuple(restored)), *self.function(body, passed), *head)
+        return [*first, *head, Repeat(counter=stack, body=turn)]
 
     def _call(self, call: Node) -> list[Step]:
         if id(call) in self._form.unwinds:
@@ -202,8 +233,12 @@ class _Cutter:
                 sides.append((function, arguments[:count]))
                 del arguments[:count]
             return self._choice(self._conditions[id(forward)], sides, call)
+        if id(call) in self._given_calls:
+            return []
         if id(call) in self._form.backwards:
             backward = self._form.backwards[id(call)]
+            if backward.functions[0].kind == "header":
+                return self._rounds_back(call, backward.functions[0], arguments)
             both = [(function, arguments) for function in backward.functions]
             return self._choice(self._conditions[id(backward.forward)], both, call)
         callee = call.operands[0]
@@ -252,7 +287,7 @@ class _Cutter:
     # -- loops
 
     def _loop(self, header: FuncGraph, arguments: Sequence[Value], call: Node) -> list[Step]:
-        unwinds = control_of(self._form.loops[id(header)]).unwinds
+        unwinds = control_of(self._form.loops[id(header)]).unwinds if header.gradient is None else []
         for unwind in unwinds:
             self._stacks[id(unwind)] = self.pieces.stacks  # of the rounds' number; that of the values is the next
             self.pieces.stacks += 2
@@ -262,6 +297,9 @@ class _Cutter:
         self.give(tail, targets)
         switch, sides = _switch_of(tail)
         (body, given), (after, left) = sides
+        if body.gradient is not None:
+            self._rounds[id(body)] = self.pieces.stacks
+            self.pieces.stacks += 2
         state = _OpenLoop(header=header, unwinds=unwinds)
         if not self._goes_back(body, (header,)):
             state.again = self.slot()
@@ -283,6 +321,7 @@ class _Cutter:
         rest = [*self._bound(after, left), *self.function(after, targets)]
         if state.again is None:
             counted = tuple(self._stacks[id(unwind)] for unwind in unwinds)
+            counted += (self._rounds[id(body)],) if body.gradient is not None else ()
             return [*start, Loop(head=tuple(head), condition=condition, body=tuple(turn), counted=counted), *rest]
         choice = Branch(condition=condition, then=tuple(turn), otherwise=tuple(rest))
         rounds = (Move(target=state.again, source=_truth(value=False)), *head, choice)
@@ -386,7 +425,7 @@ class _Inside:
     def value(self, operand: Value) -> Value:
         """What stands for an operand."""
         if isinstance(operand, Constant) or id(operand) in self._own:
-            return operand
+            return _FUNCTION if isinstance(operand.abstract, FunctionType) else operand
         if isinstance(operand, Parameter) and not isinstance(operand.abstract, TupleType):
             return operand if operand.is_weight else self._argument(operand)
         if isinstance(operand.abstract, MonadType):
@@ -455,7 +494,11 @@ def _is_result(value: Value) -> bool:
 def _tail(function: FuncGraph) -> Node | None:
     """The call that gives the result of a function."""
     value = function.output
-    while isinstance(value, Node) and value.op_type == "Depend":
+    if function.is_differentiated and isinstance(value, Node):  # it gives its gradient, too
+        value = value.operands[0]
+    while isinstance(value, Node) and (
+        value.op_type == "Depend" or (function.is_differentiated and _is_part_of_call(value))
+    ):
         value = value.operands[0]
     return value if isinstance(value, Node) and value.op_type == "Call" else None
 

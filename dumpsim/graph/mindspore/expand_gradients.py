@@ -11,7 +11,7 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.gradient import reverse
 from dumpsim.graph.gradient_builder import Parts
-from dumpsim.graph.gradient_control import below, everything
+from dumpsim.graph.gradient_control import below, everything, in_parts
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.graph.mindspore.capturedflow import order_outputs
@@ -109,6 +109,9 @@ class _Expander:
         self._open.append(graph)
         nodes, graph.trail = graph.trail, []
         for node in nodes:
+            if node.op_type == "While":
+                for inner in everything([one for block in node.blocks for one in block.trail]):
+                    control_of(inner).is_inner = True
             before, node.operands = node.operands, self._replaced.operands(node)
             for block in node.blocks:
                 self.expand(block)
@@ -144,6 +147,7 @@ class _Expander:
         given = gradient_of(node)
         output, wanted = outputs_of(node), wanted_of(node)
         nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else below([output])
+        nodes = in_parts(nodes, self._open[-1].trail)
         forward = list(everything(nodes))
         for each in forward:
             self._expand_rule(each)
@@ -151,7 +155,7 @@ class _Expander:
             if each.op_type in ("If", "While"):
                 control_of(each).is_differentiated = True
         # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
-        scope = "Default" if any(each.op_type in ("If", "While") for each in forward) else given.scope
+        scope = "Default" if _has_control(forward) else given.scope
         made: list[Node] = []
         builder = NodeBuilder(
             self._find,
@@ -201,7 +205,9 @@ class _Expander:
             for value in node.operands[: given.count]
             if isinstance(value, Node) or (isinstance(value, Parameter) and not value.is_weight)
         ]
-        return {**shared_scopes(given.function, outputs, forward, self._find), **load_scopes(forward)}
+        shared = shared_scopes(given.function, outputs, forward, self._find)
+        # with control flow a weight is a parameter of a copy, which has no scope [observed 2.10: r94_017]
+        return shared if _has_control(forward) else {**shared, **load_scopes(forward)}
 
     def _expand_rule(self, node: Node) -> None:
         """Expand the gradients that a rule of the script takes itself."""
@@ -224,6 +230,10 @@ class _Expander:
             self._open[-1].trail.append(node)
 
         return put
+
+
+def _has_control(nodes: Sequence[Node]) -> bool:
+    return any(node.op_type in ("If", "While") for node in nodes)
 
 
 def _gives_tuple(node: Node) -> bool:

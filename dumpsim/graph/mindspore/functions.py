@@ -9,7 +9,8 @@ use values of the functions around them until `lift_closures` turns these into p
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from dumpsim.core.abstract import Abstract, FunctionType, TupleType
+from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
+from dumpsim.core.dtype import dtype
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, copied
 from dumpsim.graph.mindspore.capturedflow import (
@@ -54,10 +55,13 @@ class _End:
         The variables of the loop in the order in which the header takes them.
     leave : _Leave, optional
         How the loop is left before its end.
+    hands_out : bool
+        A round gives its gradient as a closure; else it gives what that needs of it.
     """
 
     header: FuncGraph
     order: list[int]
+    hands_out: bool = False
     leave: "_Leave | None" = None
 
 
@@ -84,6 +88,19 @@ class _Leave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Loop:
+    """A loop that gives its gradient as a closure: its functions, and the calls that give closures."""
+
+    node: Node
+    header: FuncGraph
+    body: FuncGraph
+    after: FuncGraph
+    first: Node  # the call of the header before the loop,
+    again: Node  # in the body,
+    chosen: Node  # and what the header calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Closure:
     """The gradient that a function gives besides its output, and the values that this takes."""
 
@@ -99,6 +116,8 @@ class _Maker:
         self._new: dict[int, Value] = {}  # what stands for a captured value, by id
         self._closing: set[int] = set()  # ids of branches that give their gradients as closures
         self._backwards: dict[int, tuple[Node, list[FuncGraph]]] = {}  # these gradients, by id of the captured one
+        self._unwinding: dict[int, _Loop] = {}  # loops that give their gradients as closures, by id of the captured one
+        self._made_loops: dict[int, tuple[FuncGraph, FuncGraph, FuncGraph]] = {}  # header, body and rest, by loop
         self._waiting: dict[int, list[FuncGraph]] = {}  # the gradients of a branch's sides, by the gradient's id
         self._functions: dict[int, FuncGraph] = {}  # by id of a captured graph that several nodes call
         self._sides: dict[Hashable, FuncGraph] = {}  # of branches, by the name of their origin
@@ -162,6 +181,14 @@ class _Maker:
                 return
             if node.op_type == "If" and not is_differentiated(node) and not control_of(node).tails:
                 order_outputs(node, rest, output)
+            if node.op_type == "While" and (unwind := self._handed_by(node)) is not None:
+                here = next((at for at, later in enumerate(rest) if later is unwind), None)
+                if here is None:
+                    function.output = self._differentiated_loop(node, unwind, function, rest, output)
+                    return
+                self._differentiated_loop(node, unwind, function, rest[:here], None)
+                self.fill(function, rest[here:], output)  # the function goes on behind the one that is differentiated
+                return
             if node.op_type == "While":
                 function.output = self._loop(node, function, rest, output, end, closure)
                 return
@@ -178,6 +205,8 @@ class _Maker:
                     after = self.function("after", LABELS["after"] + function.label, rest, output, end=end)
                     function.output = self._call(as_constant(after), [], after.result.abstract, function)
                     return
+            elif id(node) in self._unwinding:
+                self._backward_loop(node, function)
             elif node.op_type == "Unwind":
                 self._unwind(node, function)
             elif node.op_type == "Invoke":
@@ -247,7 +276,7 @@ class _Maker:
     def _back(self, output: Value, function: FuncGraph, end: _End) -> Node:
         """The call of the header at the end of a loop's body, also with what the loop's gradient needs of a round."""
         assert isinstance(output, Node)
-        kept = range(len(end.order), len(output.operands))
+        kept = range(len(end.order), len(output.operands)) if not end.hands_out else ()
         values = [self._value(output.operands[at], function) for at in (*end.order, *kept)]
         return self._call(as_constant(end.header), values, end.header.result.abstract, function)
 
@@ -417,18 +446,23 @@ class _Maker:
         for side, block in zip(sides, node.blocks, strict=True):
             assert isinstance(block.output, Node)
             side.parameters = list(block.parameters)
-            side.result.abstract = node.abstract
-            self.fill(side, block.trail, block.output)
-            values = [self._value(value, side) for value in block.output.operands]
-            if all(isinstance(value, Constant) for value in values):
-                known = tuple(value.value for value in values if isinstance(value, Constant))
-                side.output = Constant(value=known, abstract=node.abstract)
-            elif len(values) == 1:  # a tuple all the same
-                side.output = self._made("MakeTuple", values, node.abstract, side)
+            self._fill_gradient(side, block, node.abstract)
         call = self._call(forward, arguments, node.abstract, function)
         self.form.backwards[id(call)] = Backward(forward=forward, functions=sides, targets=targets)
         self._kept.append(node)
         self._new[id(node)] = call
+
+    def _fill_gradient(self, function: FuncGraph, block: Graph, abstract: Abstract) -> None:
+        """Fill a gradient, which gives a tuple always, and one that is known at once where all of its parts are."""
+        assert isinstance(block.output, Node)
+        function.result.abstract = abstract
+        self.fill(function, block.trail, block.output)
+        values = [self._value(value, function) for value in block.output.operands]
+        if all(isinstance(value, Constant) for value in values):
+            known = tuple(value.value for value in values if isinstance(value, Constant))
+            function.output = Constant(value=known, abstract=abstract)
+        elif len(values) == 1:
+            function.output = self._made("MakeTuple", values, abstract, function)
 
     def _results(self, node: Node) -> int:
         """What a control node gives of itself, as a number of outputs; a gradient gives a tuple always."""
@@ -495,7 +529,7 @@ class _Maker:
         leave = None
         if any(how == "break" for how, _ in ends):
             leave = self._leaving(node, [bundle for how, bundle in ends if how == "break"], rest, output, end, label)
-        back = _End(header=header, order=order, leave=leave)
+        back = _End(header=header, order=order, leave=leave, hands_out=self._handed_by(node) is not None)
         again = self.function("body", LABELS["body"] + label, turn.trail, turn.output, end=back)
         self._loops -= 1
         if leave is not None and leave.end is not None:
@@ -508,6 +542,7 @@ class _Maker:
         switch = self._made("Switch", [condition, *sides], FunctionType(), header)
         header.output = self._call(switch, [], after.result.abstract, header)
         header.parameters = [header.parameters[at] for at in order]
+        self._made_loops[id(node)] = header, again, after
         return self._call(as_constant(header), starts, after.result.abstract, function)
 
     def _leaving(
@@ -549,6 +584,93 @@ class _Maker:
                 self._given[part] = turn.parameters[place]
         self.fill(function, rest, output, end=end)
         return _Leave(places=places, end=function)
+
+    def _handed_by(self, node: Node) -> Node | None:
+        """The gradient of a loop that is given as a closure."""
+        unwinds = control_of(node).unwinds
+        handed = unwinds and len(unwinds[0].blocks) > 1 and id(unwinds[0]) in self._present
+        return unwinds[0] if handed else None
+
+    def _differentiated_loop(
+        self, node: Node, unwind: Node, function: FuncGraph, rest: Sequence[Node], output: Value | None
+    ) -> Node:
+        """The functions of a loop in a function that is differentiated, and of what follows in that; their call."""
+        results = len(unwind.blocks[0].parameters) - len(control_of(unwind).saved)
+        seeds = len(unwind.blocks[1].parameters)
+        leaves = unwind.operands[1 + seeds : len(unwind.operands) - results]
+        if output is None and len(leaves) == 1:
+            output = leaves[0]
+        elif output is None:
+            items = tuple(leaf.abstract for leaf in leaves)
+            output = Node(op_type="MakeTuple", operands=list(leaves), abstract=TupleType(items=items))
+        call = self._loop(node, function, rest, output, None, None)
+        header, body, after = self._made_loops[id(node)]
+        for made in (header, body, after):
+            made.scope, made.is_differentiated = node.scope, True
+            made.gradient = self._new_function(made.kind, made.label, unwind)
+            made.gradient.forward, made.gradient.is_tied = made, False
+        again, chosen = body.output, header.output
+        assert isinstance(again, Node)
+        assert isinstance(chosen, Node)
+        self._unwinding[id(unwind)] = _Loop(
+            node=node, header=header, body=body, after=after, first=call, again=again, chosen=chosen
+        )
+        inside = {id(one) for one in rest}
+        for at, leaf in enumerate(leaves):
+            if id(leaf) in inside or id(leaf) in self._new:
+                self._new[id(leaf)] = call if len(leaves) == 1 else self._element(call, at, leaf.abstract, function)
+        return call
+
+    def _backward_loop(self, unwind: Node, function: FuncGraph) -> None:
+        """The gradient of a loop: a call of the closure that it gave."""
+        loop = self._unwinding[id(unwind)]
+        turn, later = unwind.blocks
+        saved = control_of(unwind).saved
+        count = len(turn.parameters) - len(saved)
+        seeds = len(later.parameters)
+        targets = [self._value(value, function) for value in unwind.operands[len(unwind.operands) - count :]]
+        active = sorted(control_of(unwind).kept)
+        header, body, after = (one.gradient for one in (loop.header, loop.body, loop.after))
+        assert header is not None
+        assert body is not None
+        assert after is not None
+        formals = [self._new[id(loop.node.blocks[1].parameters[at])] for at in active] + targets[len(active) :]
+        # what follows the loop
+        after.parameters = list(later.parameters)
+        self._fill_gradient(after, later, unwind.abstract)
+        # a round
+        body.parameters = [Parameter(name="", abstract=one.abstract) for one in later.parameters]
+        before = self._call(loop.again, list(body.parameters), unwind.abstract, body)
+        self.form.backwards[id(before)] = Backward(forward=loop.again, functions=[header], targets=formals)
+        for at, parameter in enumerate(turn.parameters[:count]):
+            self._new[id(parameter)] = self._element(before, at, parameter.abstract, body)
+        bundle = loop.node.blocks[1].output
+        assert isinstance(bundle, Node)
+        for place, parameter in zip(saved, turn.parameters[count:], strict=True):
+            self._new[id(parameter)] = self._new.get(id(bundle.operands[place]), bundle.operands[place])
+        self._fill_gradient(body, turn, unwind.abstract)
+        # the header
+        header.parameters = [Parameter(name="", abstract=one.abstract) for one in later.parameters]
+        inner = self._call(loop.chosen, list(header.parameters), unwind.abstract, header)
+        self.form.backwards[id(inner)] = Backward(forward=loop.chosen, functions=[body, after], targets=formals)
+        parts: list[Value] = [
+            self._element(inner, at, parameter.abstract, header) for at, parameter in enumerate(turn.parameters[:count])
+        ]
+        header.output = self._made("MakeTuple", parts, unwind.abstract, header)
+        header.result.abstract = unwind.abstract
+        call = self._call(
+            loop.first,
+            [self._value(value, function) for value in unwind.operands[1 : 1 + seeds]],
+            unwind.abstract,
+            function,
+        )
+        self.form.backwards[id(call)] = Backward(forward=loop.first, functions=[header], targets=formals)
+        self._kept.append(unwind)
+        self._new[id(unwind)] = call
+
+    def _element(self, call: Node, at: int, abstract: Abstract, function: FuncGraph) -> Node:
+        place = Constant(value=at, abstract=ScalarType(dtype=dtype("int64"), value=at))
+        return self._made("TupleGetItem", [call, place], abstract, function)
 
     def _unwind(self, node: Node, function: FuncGraph) -> None:
         """The gradient of a loop: a function that is called with the first values. [fitted: the vendor's is a loop]"""

@@ -49,7 +49,9 @@ def shared_scopes(
         joined = _lifted(outputs)
     else:
         joined = _Inliner(find).run(call, outputs)
-    for node in [*joined, *nodes]:
+    loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), len(nodes))
+    behind = {id(node) for node in nodes[loop:]}  # what follows a loop is a function, too
+    for node in sorted([*joined, *nodes], key=lambda node: id(node) in behind):
         if node.op_type != "Mul" or product_with_ones(*node.operands) is None:  # gone before the gradient is taken
             first.setdefault(keys.get(id(node)) or _primitive(node, find), node.scope)
     return {id(node): first.get(keys[id(node)], node.scope) for node in nodes}

@@ -259,7 +259,7 @@ def add_monads(form: FuncForm, find: Callable[[str], OpDef]) -> None:
             continue
         weaver = _Weaver(function, find, effects)
         weaver.weave()
-        loads[id(function)] = weaver.loads
+        loads[id(function)] = weaver.before
 
 
 def _load_as(gradient: FuncGraph, loads: Mapping[int, Node]) -> None:

@@ -215,43 +215,58 @@ PROGRAMS = {
         x w: %0 = Load(w, U); %1 = Exp(x); %2 = MakeTuple(%0, %1)
         ? ?: %0 = Mul(in1, in0); %1 = UpdateState(U, in0); %2 = Depend(%0, %1); %3 = MakeTuple(%2, 1); %4 =
           MakeTuple(%3)
-        ? ? ?: %0 = Mul(in2, in1); %1 = Mul(in0, in1); %2 = Mul(%1, in2); %3 = MakeTuple(%0, %2); %4 =
+        ? ? ?: %0 = Mul(in2, in1); %1 = Mul(%0, in0); %2 = Mul(in0, in1); %3 = MakeTuple(%1, %2); %4 =
           MakeTuple(%3)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
         ?: %0 = MakeTuple(in0, 1); %1 = MakeTuple(%0)
-        ? ?: %0 = TanhGrad(in0, in1); %1 = MakeTuple([0.0, 0.0, 0.0], %0); %2 = MakeTuple(%1)
+        ? ?: %0 = TanhGrad(in0, in1); %1 = MakeTuple(%0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
         steps: 0(0) -> 1; if 1 [3(0) -> 3,4; 4(3,4) -> 5; 2 = 5; 6 = 4; 7 = 3] else [6(0) -> 8; 7(8) -> 9; 2 =
-          9; 10 = 8]; 1(2) -> ; if 1 [13 = [1.0, 1.0, 1.0]; 5(7,13,6) -> 14,15; 11 = 14; 12 = 15] else [16 =
-          [1.0, 1.0, 1.0]; 8(10,16) -> 17,18; 11 = 17; 12 = 18]; 2(12,2,11) -> 19,20,21
+          9; 10 = 8]; 1(2) -> ; if 1 [13 = [1.0, 1.0, 1.0]; 5(6,13,7) -> 14,15; 11 = 14; 12 = 15] else [16 =
+          [1.0, 1.0, 1.0]; 8(10,16) -> 17,18; 11 = 17; 12 = 18]; 2(11,2,12) -> 19,20,21
         outputs (19, 20, 21), 22 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_loop: """
+        _: %0 = UpdateState(U, _); %1 = MakeTuple(%0)
+        _ _ _: %0 = MakeTuple(_, _, _); %1 = Depend(%0, 2); %2 = MakeTuple(%1)
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)
-        w x: %0 = Load(w, U); %1 = UpdateState(U, %0); %2 = Mul(x, %0); %3 = MakeTuple(%1, %2)
-        _ _ _: %0 = MakeTuple(_, _, _); %1 = UpdateState(2, %0); %2 = Depend(%0, %1); %3 = MakeTuple(%2)
-        _ _ x _ _: %0 = MakeTuple(x, _, _); %1 = MakeTuple(_, _); %2 = UpdateState(U, %1); %3 = Depend(%0, %2);
-          %4 = MakeTuple(%3)
-        w ? ? ?: %0 = Load(w, U); %1 = Mul(%0, in2); %2 = Mul(in1, in2); %3 = MakeTuple(in3, %2); %4 = AddN(%3);
-          %5 = MakeTuple(%1, %4); %6 = UpdateState(U, %0); %7 = Depend(%5, %6); %8 = MakeTuple(%7)
-        steps: 4 = 0; while [0(4) -> 5] 5 counted 0 [6 = 4; 1(6) -> 7; keep 1 (6); 4 = 7]; 11 = 4; 12 = [1.0,
-          1.0]; 13 = [0.0, 0.0]; repeat 0 [restore 1 (14); 4(14,12,13) -> 17,18; 15 = 17; 16 = 18; 12 = 15; 13 =
-          16]; 3(12,13,11,12,13) -> 19,20,21; 1 = 19; 2 = 20; 3 = 21
-        outputs (1, 2, 3), 22 slots, 2 stacks, roots []
+        -: %0 = MakeTuple()
+        _: %0 = MakeTuple(_, 1); %1 = MakeTuple(%0)
+        _ _: %0 = MakeTuple(_, _); %1 = MakeTuple(%0)
+        w x: %0 = Load(w, U); %1 = UpdateState(U, %0); %2 = Mul(x, %0); %3 = MakeTuple(%0, %1, %2)
+        -: %0 = MakeTuple()
+        _: %0 = UpdateState(2, _); %1 = Depend(_, %0); %2 = MakeTuple(%1, 1); %3 = MakeTuple(%2)
+        x _ _ ?: %0 = Mul(in3, _); %1 = Mul(x, _); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(%0, %3);
+          %5 = MakeTuple(%4)
+        x: %0 = MakeTuple(x, 1); %1 = MakeTuple(%0)
+        ?: %0 = MakeTuple(in0, [0.0, 0.0]); %1 = MakeTuple(%0)
+        steps: 2 = 0; while [2(2) -> 3] 3 counted 0 [5 = 2; 6(5) -> 6,7; 2 = 7; 9 = 5; 10 = 6; keep 1 (9,10)];
+          11 = 2; 10(11) -> 12; 1 = 12; 0(1) -> ; 17 = [1.0, 1.0]; 11(17) -> 18,19; 15 = 18; 16 = 19; 5(16,15)
+          -> 20,21; 13 = 20; 14 = 21; repeat 0 [restore 1 (9,10); 9(9,14,13,10) -> 22,23; 15 = 22; 16 = 23;
+          5(16,15) -> 20,21; 13 = 20; 14 = 21]; 1(1,14,13) -> 24,25,26
+        outputs (24, 25, 26), 27 slots, 2 stacks, roots [0, 1]
     """,
     gradient_loop2: """
         x: %0 = Exp(x); %1 = MakeTuple(%0)
+        -: %0 = MakeTuple()
+        _ ? _ _ _: %0 = Mul(_, in1); %1 = MakeTuple(%0, _); %2 = AddN(%1); %3 = MakeTuple(_, %2, _); %4 =
+          MakeTuple(%3)
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)
+        -: %0 = MakeTuple()
+        _: %0 = MakeTuple(_, 1); %1 = MakeTuple(%0)
+        _ _ _: %0 = MakeTuple(_, _, _); %1 = MakeTuple(%0)
         x w n: %0 = Add(n, x); %1 = Sin(x); %2 = Mul(%1, w); %3 = MakeTuple(%0, %1, %2)
-        _ ? _ x n _: %0 = Add(x, n); %1 = Mul(_, in1); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(%0,
-          %3, _); %5 = MakeTuple(%4)
-        ? ? ? ? w ?: %0 = Mul(w, in1); %1 = Cos(in3); %2 = Mul(%0, %1); %3 = MakeTuple(%2, in5); %4 = AddN(%3);
-          %5 = Mul(in0, in1); %6 = MakeTuple(in2, %5); %7 = AddN(%6); %8 = MakeTuple(%4, in5, %7); %9 =
-          MakeTuple(%8)
-        steps: 0(0) -> 2; 6 = 2; 7 = 0; 8 = 2; while [1(7) -> 9] 9 counted 0 [10 = 6; 11 = 7; 12 = 8; 2(11,1,12)
-          -> 13,14,15; keep 1 (14,11); 6 = 10; 7 = 15; 8 = 13]; 16 = 6; 17 = 7; 18 = 8; 19 = [1.0, 1.0]; 20 =
-          [1.0, 1.0]; 21 = [0.0, 0.0]; repeat 0 [restore 1 (22,23); 4(22,19,21,23,1,20) -> 27,28,29; 24 = 27; 25
-          = 28; 26 = 29; 19 = 24; 20 = 25; 21 = 26]; 3(20,16,19,17,18,21) -> 30,31,32; 3 = 30; 4 = 31; 5 = 32
-        outputs (3, 4, 5), 33 slots, 2 stacks, roots [0]
+        -: %0 = MakeTuple()
+        _: %0 = MakeTuple(_, 1); %1 = MakeTuple(%0)
+        ? _ _ x w _: %0 = Mul(w, _); %1 = Cos(x); %2 = Mul(%0, %1); %3 = MakeTuple(%2, _); %4 = AddN(%3); %5 =
+          Mul(in0, _); %6 = MakeTuple(%5, _); %7 = AddN(%6); %8 = MakeTuple(_, %4, %7); %9 = MakeTuple(%8)
+        x n: %0 = Add(x, n); %1 = MakeTuple(%0, 1); %2 = MakeTuple(%1)
+        ?: %0 = MakeTuple(in0, in0, [0.0, 0.0]); %1 = MakeTuple(%0)
+        steps: 0(0) -> 2; 4 = 0; 5 = 2; while [3(4) -> 6] 6 counted 0 [8 = 5; 9 = 4; 7(9,1,8) -> 10,11,12; 4 =
+          12; 5 = 10; 14 = 11; 15 = 9; keep 1 (14,15,1)]; 16 = 5; 17 = 4; 11(17,16) -> 18; 3 = 18; 25 = [1.0,
+          1.0]; 12(25) -> 26,27,28; 22 = 26; 23 = 27; 24 = 28; 6(24,23,22) -> 29,30,31; 19 = 29; 20 = 30; 21 =
+          31; repeat 0 [restore 1 (14,15,1); 10(14,20,19,15,1,21) -> 32,33,34; 22 = 32; 23 = 33; 24 = 34;
+          6(24,23,22) -> 29,30,31; 19 = 29; 20 = 30; 21 = 31]; 2(21,2,20,3,19) -> 35,36,37
+        outputs (35, 36, 37), 38 slots, 2 stacks, roots [0, 1, 2]
     """,
 }
 
