@@ -82,6 +82,17 @@ def test_first_says_who_where_and_what_next(dumps):
     )
 
 
+def test_few_operators_are_ranked_without_a_word_of_more(tmp_path):
+    """One addition of two has another result than its operands give."""
+    half = [("Add", "Default/Add-op1", [V[1], V[2]], [V[3]])]
+    a = write(tmp_path / "a", [("Add", "Default/Add-op0", [V[0], V[1]], [V[1] * 1.5]), *half])
+    b = write(tmp_path / "b", [("Add", "Default/Add-op0", [V[0], V[1]], [V[1]]), *half])
+    found = run("first", a, b)
+    assert "operators by how little of their difference is explained" in found.stdout
+    assert "Default_Add-op0" in found.stdout
+    assert "more: see" not in found.stdout
+
+
 def test_the_next_command_works(dumps):
     a, b = dumps
     for arguments in ((a,), (a, b)):

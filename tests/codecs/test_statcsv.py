@@ -82,6 +82,12 @@ def test_both_dialects_are_read(trailing, brackets):
     assert (values["zero"], values["md5"]) == (3, "d41d8cd98f00b204e9800998ecf8427e")
 
 
+def test_extrema_of_truths_are_truths():
+    text = statcsv.header(["max", "min"]) + 'Add,a,0,0,1,input,0,1,bool,"()",True,False\n'
+    ((_, values),) = statcsv.parse(text)
+    assert values == {"max": True, "min": False}
+
+
 def test_scalars_and_missing_cells():
     text = statcsv.header(["avg"]) + 'Add,a,0,0,1,input,0,1,bool,"()",null\n'
     ((record, values),) = statcsv.parse(text)

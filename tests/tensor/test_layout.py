@@ -407,7 +407,8 @@ def test_fractal_z_c04(channels, rest, dialect, dtype):
 
 
 def test_fractal_z_c04_keeps_more_channels_while_they_fit():
-    check_layout(filled((3, 16, 1, 1), "float16"), "FRACTAL_Z_C04")
+    for shape in ((3, 16, 1, 1), (3, 5, 1, 1), (3, 5, 1, 2), (18, 7, 2, 1), (3, 8, 1, 2), (2, 9, 1, 1)):
+        check_layout(filled(shape, "float16"), "FRACTAL_Z_C04")
     with pytest.raises(FormatError, match="cannot hold 17 channels"):
         to_device(filled((3, 17, 1, 1), "float16"), "FRACTAL_Z_C04")
 
