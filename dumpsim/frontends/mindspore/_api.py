@@ -275,10 +275,10 @@ RotaryPositionEmbedding: rotary_position_embedding
 Addmv: addmv
 Addbmm: addbmm
 Einsum: einsum | - | einsum
-CeLU: celu
+CeLU: celu | - | - | CELU
 GLU: glu | - | nn.functional.glu nn.GLU | GLU
-HShrink: hardshrink
-SoftShrink: softshrink
+HShrink: hardshrink | - | - | HShrink
+SoftShrink: softshrink | - | - | SoftShrink
 LogSigmoid: logsigmoid | - | nn.functional.logsigmoid nn.LogSigmoid | LogSigmoid
 Logit: logit
 IsClose: isclose | isclose allclose | isclose
@@ -306,6 +306,22 @@ ScatterNdMin: scatter_nd_min
 -: numel | numel
 AdaptiveAvgPool2D: adaptive_avg_pool2d | - | nn.functional.adaptive_avg_pool2d nn.AdaptiveAvgPool2d | AdaptiveAvgPool2d
 """,
+        "composed": """
+Addcdiv: addcdiv | - | addcdiv
+Addcmul: addcmul | - | addcmul
+BatchNorm: batch_norm | - | nn.functional.batch_norm | BatchNorm1d BatchNorm2d BatchNorm3d
+GroupNorm: group_norm | - | nn.functional.group_norm | GroupNorm
+Mul: multiply
+Sub: subtract
+-: positive
+-: fmod
+-: deg2rad
+-: rad2deg
+-: copysign
+-: rot90
+-: kron
+-: count_nonzero
+""",
         "combine": """
 -: upsample
 Reshape: ravel
@@ -322,11 +338,8 @@ SumExt: trace | - | trace
 -: margin_ranking_loss | - | - | MarginRankingLoss
 """,
         "": """
-Addcdiv: addcdiv | - | addcdiv
-Addcmul: addcmul | - | addcmul
 AddN: addn
 Atan2: atan2 | - | arctan2 atan2
-BatchNorm: batch_norm | - | nn.functional.batch_norm | BatchNorm1d BatchNorm2d BatchNorm3d
 Exp2: exp2 | - | exp2
 FastGeLU: fast_gelu | - | - | FastGelu
 FloorDiv: floordiv
@@ -336,7 +349,6 @@ Fmin: fmin
 Frac: frac | - | frac
 Gcd: gcd
 Ger: ger
-GroupNorm: group_norm | - | nn.functional.group_norm | GroupNorm
 Hardtanh: hardtanh | - | - | Hardtanh
 Heaviside: heaviside
 Hypot: hypot

@@ -177,6 +177,8 @@ def _at_once(
         with tape.recording() as recorded:
             value = fn(*args, **kwargs)
     chosen = value[0] if has_aux else value
+    if sens is None:
+        chosen = _tensors_alone(chosen)
     depending = tape.depending(recorded, wanted)
     builder = EagerBuilder(depending)
     leaves = [builder.symbol(tensor) for tensor in wanted]
@@ -192,6 +194,13 @@ def _at_once(
         builder.tensor(gradient if gradient is not None else builder.zeros(leaf.abstract))
         for gradient, leaf in zip(found, leaves, strict=True)
     ]
+
+
+def _tensors_alone(value: Any) -> Any:
+    """The outputs without those that are not tensors, whose gradient is zero. [observed 2.10]"""
+    if values.is_tensor(value):
+        return value
+    return tuple(map(_tensors_alone, value)) if isinstance(value, (tuple, list)) else ()
 
 
 def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence[tape.Entry]:

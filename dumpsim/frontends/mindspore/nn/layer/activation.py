@@ -15,10 +15,12 @@ from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
     "GLU",
     "FastGelu",
+    "HShrink",
     "HSigmoid",
     "HSwish",
     "Hardtanh",
@@ -32,6 +34,7 @@ __all__ = [
     "SeLU",
     "SiLU",
     "Sigmoid",
+    "SoftShrink",
     "Softmax",
     "Softmax2d",
     "Softmin",
@@ -301,6 +304,39 @@ class Threshold(Cell):
         cond = ops.greater(input_x, self.threshold)
         value = ops.fill(input_x.dtype, input_x.shape, self.value)
         return ops.select(cond, input_x, value)
+
+
+class CELU(Cell):
+    """The element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.celu = ops.CeLU(alpha=alpha)
+
+    def construct(self, x: Any) -> Any:
+        return self.celu(x)
+
+
+class HShrink(Cell):
+    """The element where its size is greater than `lambd`, else 0."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.hshrink = ops.HShrink(lambd)
+
+    def construct(self, input: Any) -> Any:
+        return self.hshrink(input)
+
+
+class SoftShrink(Cell):
+    """The element moved towards 0 by `lambd`, and 0 where it is nearer."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.softshrink = ops.SoftShrink(lambd)
+
+    def construct(self, input: Any) -> Any:
+        return self.softshrink(input)
 
 
 class GLU(Cell):
