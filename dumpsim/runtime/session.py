@@ -318,11 +318,11 @@ class Session:
 
     # ------------------------------------------------------------ listeners
     def add_tap(self, tap: Tap) -> None:
-        """Let `tap` hear all further events."""
+        """Notify `tap` of all further events."""
         self.observers.taps.append(tap)
 
     def remove_tap(self, tap: Tap) -> None:
-        """Let `tap` hear nothing more."""
+        """Unsubscribe `tap`."""
         self.observers.taps.remove(tap)
 
     def trace_tasks(self, trace: "Callable[[Task], None] | None") -> None:
