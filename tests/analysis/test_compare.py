@@ -19,7 +19,7 @@ from dumpsim.analysis.align import align
 from dumpsim.analysis.operator import series
 from dumpsim.analysis.sequence import increasing
 from dumpsim.analysis.tolerance import DEFAULTS, Tolerance, rule, usual
-from dumpsim.analysis.verdict import Side, Task, _merges, judge
+from dumpsim.analysis.verdict import Side, Task, _inside, _merges, judge
 from dumpsim.core.errors import BadInputError
 from dumpsim.tensor.layout import to_device
 
@@ -623,3 +623,20 @@ def test_work_grows_with_the_number_of_gaps_and_not_with_its_square(tmp_path, mo
         assert handled
         work.append(sum(handled))
     assert work[1] <= 5 * work[0]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "atol", "outside"),
+    [
+        (np.uint8([0, 0, 9]), np.uint8([255, 1, 9]), 1, 1),  # 0 - 255 is no 1
+        (np.int64([2**62, 5]), np.int64([-(2**62), 5]), 1, 1),
+        (np.float32([np.inf, 1, 2]), np.int32([1, 1, 2]), 0, 1),
+        (np.int32([1, 1, 2]), np.float32([np.nan, 1, 2]), 0, 1),
+        (np.float32([1.5, 2]), np.int32([1, 2]), 1, 0),
+    ],
+)
+def test_whole_numbers_are_compared_as_numbers(a, b, atol, outside):
+    _, inside, odd = _inside(a, b, Tolerance(rtol=0, atol=atol), False)
+    assert int(np.count_nonzero(~inside)) == outside
+    specials = [int(np.count_nonzero(~np.isfinite(one))) for one in (a, b)]
+    assert odd == tuple(specials)

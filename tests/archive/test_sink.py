@@ -398,3 +398,23 @@ def test_whole_lines_of_a_killed_run_stay(tmp_path, left, kept):
     sink.settle()
     assert (tmp_path / "s.csv").read_text() == kept + "next\n"
     assert [f"{len(left) - len(kept)} bytes are cut off" in text for text in told] == [True] * (left != kept)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full (No space left on device)"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_the_reason_of_a_failure_is_told_once(tmp_path, monkeypatch, error, text):
+    def fail(descriptor, parts, size):
+        raise error
+
+    monkeypatch.setattr(sink_module, "_write_all", fail)
+    with pytest.raises(DumpWriteError, match="cannot be written") as caught:
+        Sink().write(str(tmp_path), "x", [b"1"])
+    assert f"cannot be written: {text}" in str(caught.value).split(" [DS-")[0]
+    assert str(caught.value).split(" [DS-")[0].endswith(text)
+    assert list(tmp_path.iterdir()) == []

@@ -137,3 +137,12 @@ def test_every_chip_has_prices_and_memory():
     for row in CHIPS.values():
         assert row.memory > 1 << 30
         assert row.prices.kernel_ns(10**12, 10**9) > row.prices.launch_ns
+
+
+@pytest.mark.parametrize("kind", ["int16", "uint16", "float16", "float64", "int32"])
+def test_results_of_other_types_become_float32_by_value(kind):
+    values = np.array([0, 1, 2, 1000, 30000], kind)
+    got, overflowed = narrow(values, dtype("float32"), None)
+    assert got.dtype == np.float32
+    assert got.tolist() == [0.0, 1.0, 2.0, 1000.0, 30000.0]
+    assert not overflowed

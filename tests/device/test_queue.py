@@ -91,3 +91,15 @@ def test_what_fails_does_not_stop_the_rest():
 def test_the_limits_of_settings_are_allowed():
     made = HostQueues({"MS_DUMP_SLICE_SIZE": "2048", "MS_DUMP_WAIT_TIME": "600"})
     assert made["ms_tensor_dump"] is made["ms_tensor_dump"]
+
+
+def test_a_tensor_is_cut_into_as_many_pieces_as_it_fills():
+    """Pieces count against the depth of the queue: a scalar and a tensor without elements are one each."""
+    queue = HostQueue("q", slice_bytes=4)
+    for size, pieces in ((0, 1), (1, 1), (2, 2), (5, 5)):
+        queue.post(message("x", np.ones(size, np.float32)))
+        assert queue._pieces == pieces
+        queue.receiver = lambda message: None
+        queue.deliver()
+        queue.receiver = None
+        assert queue._pieces == 0

@@ -70,3 +70,14 @@ def test_what_no_space_has():
         Space(1, fit="bes")
     with pytest.raises(KeyError):
         Space(8).give(0)
+
+
+def test_the_peak_is_the_highest_end_that_was_ever_taken():
+    space = Space(CAPACITY)
+    assert space.peak == 0
+    first, second = space.take(10), space.take(20)
+    assert space.peak == 30
+    space.give(first)
+    space.give(second)
+    space.take(5)
+    assert space.peak == 30

@@ -465,3 +465,13 @@ def test_a_plain_word_is_a_type_or_in_whole_graphs_a_name(name, kind):
 def test_arguments_of_kernels_are_saved_where_that_is_asked_for(given, wanted):
     text = text_of({f"{E2E}.enable": True} | given)
     assert load(text, {}, find("seed", "ascend_o0"))[0].kernel_arguments is wanted
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0, False), (4, True)])
+@pytest.mark.parametrize("name", ["seed/ascend_o0", "2.10/ascend_o0"])
+def test_tensors_of_an_exception_are_not_sampled(name, mode, warned):
+    changes = {f"{COMMON}.op_debug_mode": mode, f"{E2E}.sample_mode": 1, f"{E2E}.sample_num": 7}
+    found = check_all(text_of(changes), {}, find(*name.split("/")))
+    assert ("DS-CFG-034" in [one.code for one in found if one.level == "warning"]) is warned
+    request, _ = load(text_of(changes), {}, find(*name.split("/")))
+    assert request.sample == (None if warned else 7)
