@@ -49,6 +49,16 @@ def test_what_is_read_after_which_operator(run):
     assert ids["op_1_To_keep"] == ids["op_1_To_short"] != ids["keep"]  # those of the operator that has run
 
 
+def test_the_first_attribute_is_an_empty_object_of_json(run):
+    """The real msaccucmp reads it as a description of FFTS+ threads, and fails on any other text. [observed 26.2.0]"""
+    paths = list(run([{"layer": ["op_1"], "watcher_nodes": ["keep"]}]).rglob("*_To_*"))
+    assert paths
+    for path in paths:
+        raw = path.read_bytes()
+        head = messages()["DumpData"].FromString(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        assert json.loads(head.attr[0].value) == {}
+
+
 def test_without_a_layer_every_operator_is_one(run):
     found = Counter(name.partition("_To_")[2] for _, name, _ in names(run([{"watcher_nodes": ["keep"]}])))
     assert found == {"": 1, "keep": 8}  # 9 operators, without the watched one
