@@ -38,7 +38,7 @@ class _Reading:
     stored : str
         The type of the bytes where the vendor's reader takes them for another, as for handles.
     decodable : bool
-        Whether the type's values can be told from its bytes.
+        Whether the bytes can be decoded as values of the type.
     native : dtype or None
         The numpy type that sees the bytes as they are, None where they must be decoded.
     kind : dtype or None
@@ -82,7 +82,7 @@ def _reading(number: int, layout: int, shape: Shape, original: Shape, size: int,
     rule = LAYOUTS.get(format)
     if rule is not None and rule.known and rule.blocked and original and decodable:
         kind = _moved(stored, bits)
-        c0 = device[-1] if device and rule.c0 is None else None  # tells C0 better than any rule [spec ge 5.1]
+        c0 = device[-1] if device and rule.c0 is None else None  # a more reliable C0 than any rule [spec ge 5.1]
         options = {"dialect": "ge", "groups": max(groups, 1), "c0": c0}
         host = _host(original, device, kind, format, rule.rank, options)
     result = device
@@ -151,7 +151,7 @@ class BinTensor:
 
     @property
     def item(self) -> Item:
-        """What the header tells."""
+        """The fields of the header."""
         return (self.file.data.inputs if self.io == "input" else self.file.data.outputs)[self.slot]
 
     @property
@@ -180,7 +180,7 @@ class BinTensor:
 
     @property
     def decodable(self) -> bool:
-        """Whether the type's values can be told from its bytes."""
+        """Whether the bytes can be decoded as values of the type."""
         return self._reading.decodable
 
     @property
@@ -216,7 +216,7 @@ class BinTensor:
         UnreadableError
             If the size does not fit shape and type.
         UnsupportedError
-            For a type whose values cannot be told from its bytes; `raw` gives those.
+            For a type whose bytes cannot be decoded; `raw` returns them.
         """
         reading = self._checked()
         if reading.host is None or reading.kind is None:

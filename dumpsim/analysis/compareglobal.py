@@ -136,7 +136,7 @@ def compare_global(
     Raises
     ------
     BadInputError
-        Neither a manifest nor a graph of `a` tells a layout.
+        Neither a manifest nor a graph of `a` has a layout.
     """
     left = a if isinstance(a, DumpSet) else open_dump(a)
     right = b if isinstance(b, DumpSet) else open_dump(b)

@@ -97,7 +97,7 @@ def convert(
     to : {"npy", "bin", "pt"}
         ``bin`` is the elements alone; ``pt`` needs torch.
     format : str
-        ``host``: the original shape in the host's order, where the file tells it. ``device``: as on the device. An
+        ``host``: the original shape in the host's order, if the file has it. ``device``: as on the device. An
         order such as ``NHWC``: tensors that have these axes in another order are transposed, others are as with
         ``host``.
     jobs : int, optional

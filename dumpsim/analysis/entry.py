@@ -34,7 +34,7 @@ class Entry:
     Attributes
     ----------
     name : Record
-        What the file name or the statistics row tells.
+        The record read from the file name or the statistics row.
     place : Place
         Rank, net, graph and iteration.
     path : Path or None
@@ -71,7 +71,7 @@ class Entry:
 
     @cached_property
     def op_name(self) -> str:
-        """Full scope name where a graph tells it, else the name in the file."""
+        """Full scope name if a graph has it, else the name in the file."""
         if "/" in self.name.op_name:
             return self.name.op_name
         if self.op_type == "Parameter":
@@ -146,7 +146,7 @@ class Entry:
 
     @property
     def source(self) -> tuple[SourceLine, ...]:
-        """The script's lines that made the operator, outermost first; empty where no graph tells."""
+        """The script's lines that made the operator, outermost first; empty if no graph has them."""
         return self.graphs.lines(self.name.op_name, self.graph_id)
 
     @property
@@ -162,7 +162,7 @@ class Entry:
         UnreadableError
             Where only statistics were dumped, or the file is not sound.
         UnsupportedError
-            For a type of a bin file whose values cannot be told from its bytes; `part.raw()` gives those.
+            For a type of a bin file whose bytes cannot be decoded; `part.raw()` returns them.
         """
         if self.part is not None:
             return self.part.array()

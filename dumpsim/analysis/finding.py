@@ -30,7 +30,7 @@ class Finding:
     basis : str
         How the inputs were judged: ``inputs`` that were dumped, ``statistics`` of them, ``infinite`` (dumped inputs
         with infinities, of which NaN was made), ``graph`` (results of the operators that the graph names), ``gradient``
-        (what flows into a call's backward, and all before it), ``order`` (nothing tells; no operator before it was
+        (what flows into a call's backward, and all before it), ``order`` (unknown; no operator before it was
         bad), ``argument`` (a number that the script gave differs), ``detached`` (only one dump has its backward), or
         ``alone`` (only one dump has the operator).
     detail : str

@@ -42,7 +42,7 @@ def readers(calls: Iterable[tuple[str, Iterable[Entry], Iterable[Entry]]]) -> di
 
 
 def _keys(entry: Entry) -> Iterator[Hashable]:
-    """What tells a tensor from others; nothing for one of which no statistics are known."""
+    """The key that identifies a tensor; empty if its statistics are unknown."""
     if not isinstance(entry, ApiEntry) or not entry.line.shape:
         return
     values = tuple(f"{value:.5g}" for value in entry.extremes)

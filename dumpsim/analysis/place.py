@@ -1,4 +1,4 @@
-"""Where in a dump a directory stands: rank, net, graph, iteration; told by directory names alone.
+"""Where in a dump a directory stands: rank, net, graph, iteration, from directory names alone.
 
 ==============  =======================================================================================================
 O0/O1, CPU, GPU  ``{path}/rank_{r}/{net}/{graph}/{iteration}`` [spec mindspore 3.1]
@@ -6,7 +6,7 @@ O2               ``{path}/{step}/{time}/{device}/{model_name}/{model_id}/{iterat
 GE               the same without the step; under TorchAir below ``worldsize{n}_global_rank{r}`` [spec ge 1.4]
 single operator  ``{path}/{time}/{device}`` [spec ge 3.4]
 exception        ``{path}/extra-info/data-dump/{device}`` [spec ge 2.9]
-tensordump       any directories; ``rank{r}`` and ``step{n}`` are told apart [spec mindspore 9]
+tensordump       any directories; ``rank{r}`` and ``step{n}`` are recognised [spec mindspore 9]
 API dump         ``{path}/rank{r}`` with ``{framework}_api_dump_info.pkl`` or ``.csv`` [spec api_dump 1.2]
 ==============  =======================================================================================================
 """

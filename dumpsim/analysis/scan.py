@@ -235,7 +235,7 @@ class Scan:
         return self._report(run, "made", kinds, "gradient", "input", note, by=maker)
 
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
-        """Where a bad input comes from, as far as a graph tells."""
+        """Where a bad input comes from, as far as a graph shows it."""
         entry = run.worst(kinds, "input").entry
         reads = reads_of(entry, self._nodes)
         name = reads.given(entry.slot) if reads is not None else ""

@@ -53,7 +53,7 @@ def zero_filled(row: Mapping[str, Any], count: int, total: int) -> dict[str, Any
 
 
 def typical(row: Mapping[str, Any], count: int) -> float:
-    """How large the elements are that a row tells of; 1 where it does not tell."""
+    """The scale of the elements that a row describes; 1 if the row does not give one."""
     norm = row.get("l2norm")
     if norm is not None and count:
         size = abs(norm) / math.sqrt(count)

@@ -1,7 +1,7 @@
 """Watch mode's dump: after which operator a watched output changed first, and whether that was legal. [spec ge 2.8]
 
 An operator that runs after C may overwrite C's outputs for two reasons. The memory was given to another tensor, since
-nobody needed C's output any more: legal reuse. Or the operator wrote where it must not: trampling. Dumps of dumpsim say
+C's output was not needed any longer: legal reuse. Or the operator wrote where it must not: trampling. Dumps of dumpsim say
 in their headers which it was; those of a real device do not.
 """
 

@@ -37,7 +37,7 @@ class Divergence:
         ``operator`` when everything that went into the call agrees, ``input`` when an input already differs, which only
         the first array of a run or a call without a partner before it can do, ``gradient`` in the backward run.
     maker : str
-        Of a gradient, the call whose backward made it: what flowed into that agrees. Empty where nothing tells.
+        Of a gradient, the call whose backward made it: what flowed into that agrees. Empty if unknown.
     origin_stack, target_stack : tuple of str
         Where the call was made, of a gradient its maker, innermost frame first; empty when the dump keeps none for it.
     """

@@ -313,7 +313,7 @@ def _number(name: str) -> str:
 
 
 def overflow_facts(dump: DumpFile, index: int) -> dict[str, Any]:
-    """What the output of an Opdebug file tells.
+    """Decode the output of an Opdebug file.
 
     Raises
     ------

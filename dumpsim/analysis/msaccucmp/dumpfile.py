@@ -235,7 +235,7 @@ class Name:
 
 
 def name_of(name: str) -> Name | None:
-    """What a file name tells, None for one that is not a dump's. [spec ge 3.4, 4.6]
+    """Parse a file name; None if it is not a dump's. [spec ge 3.4, 4.6]
 
     Examples
     --------

@@ -18,7 +18,7 @@ _REPLACED = str.maketrans(" ./\\", "____")  # [spec ge 3.4]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A dump file of an operator; `name` is the real one where mapping.csv tells it."""
+    """A dump file of an operator; `name` is the original one if mapping.csv has it."""
 
     path: str
     op_type: str

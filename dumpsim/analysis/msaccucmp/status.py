@@ -20,7 +20,7 @@ Where the real tool (26.2.0) is wrong or refuses, and what is done here:
   4.2]
 * convert, data that are not whole elements: the process ends with an exception: exit code 1. Here: exit code 40, the
   other files are converted. [seen with 26.2.0]
-* convert -v 1: listed, without effect: such files fail with exit code 11. Here: both containers are told apart by
+* convert -v 1: listed, without effect: such files fail with exit code 11. Here: both containers are recognised by
   their first bytes. [spec ge 3.9]
 * overflow, an operator with an empty tensor: no summary, exit code 11. Here: the tensor's values are nan. [seen with
   26.2.0]
