@@ -1,4 +1,4 @@
-"""Names that are too long for a file: a number stands for them, and mapping.csv tells the original."""
+"""Names that are too long for a file: a number stands for them, and mapping.csv has the original."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def bin_number(name: str) -> str:
 
 
 def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[str, str]:
-    """The name that a file gets, and the line of mapping.csv that tells the original, empty where the name fits.
+    """The name that a file gets, and the line of mapping.csv with the original, empty where the name fits.
 
     Parameters
     ----------

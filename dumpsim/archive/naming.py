@@ -163,7 +163,7 @@ class BinName:
 
     @property
     def opdebug(self) -> bool:
-        """Whether the file tells of an overflow."""
+        """Whether the file reports an overflow."""
         return (self.op_type, self.op_name) == OPDEBUG
 
     def __str__(self) -> str:
@@ -194,7 +194,7 @@ class BinName:
         return f"{self}.output.{slot}.json"
 
     def record(self, io: str, slot: int) -> Record:
-        """What the name tells of one of the operator's tensors."""
+        """The record of one of the operator's tensors, from the name."""
         return Record(
             op_type=self.op_type,
             op_name=self.op_name,
@@ -246,7 +246,7 @@ def exception_info_name(stream_id: int, task_id: int, timestamp: int) -> str:
 
 
 def parse_bin(name: str, *, where: str | None = None) -> BinName:
-    """What the name of a bin file tells; all forms of the table above are read.
+    """Parse the name of a bin file; all forms of the table above are read.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def parse_bin(name: str, *, where: str | None = None) -> BinName:
 def is_dump_file(name: str) -> bool:
     """Whether a file of this name may be part of a dump: npy, statistics, overflow, bin, or what mapping.csv explains.
 
-    A name that only looks like a bin file's (``libfoo.so.1.2``) is told by its time stamp, which is none.
+    A name that only looks like a bin file's (``libfoo.so.1.2``) is recognised by its time stamp, which is not one.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def parse_tensordump(name: str, *, where: str | None = None) -> tuple[Record, in
 
 
 def parse_npy(name: str, *, where: str | None = None) -> Record:
-    """The record that a file name tells; shape and stored type are in the file.
+    """Parse a file name to a record; shape and stored type are in the file.
 
     Names with and without a number type, in either case, full scope or short, are all read. The number type is empty
     where the name has none.

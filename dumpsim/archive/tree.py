@@ -105,7 +105,7 @@ def records(rank_path: str, net_name: str) -> Iterator[tuple[str, Record]]:
     Raises
     ------
     UnreadableError
-        For an npy file whose name tells no tensor and that no mapping.csv explains.
+        For an npy file whose name describes no tensor and that no mapping.csv explains.
     """
     rank = int(os.path.basename(rank_path).removeprefix("rank_"))
     net = f"{rank_path}/{net_name}"

@@ -53,7 +53,7 @@ _SHORT = 512  # bytes of a tensor's message that is remembered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A tensor as the header tells of it.
+    """A tensor as the header describes it.
 
     Attributes
     ----------
@@ -368,7 +368,7 @@ class Decoder:
         return DumpData(**plain), {name: tuple(p[1] for p in part) for name, part in parts.items()}
 
 
-@lru_cache(maxsize=1024)  # a tensor is told in the same words in every step
+@lru_cache(maxsize=1024)  # a tensor has the same description in every step
 def _known(message: bytes, output: bool) -> Item | None:
     """The tensor of a message, None for one that holds data or cannot be read, whose error needs the file's offset."""
     try:

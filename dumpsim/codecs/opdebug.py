@@ -1,4 +1,4 @@
-"""What an Ascend device tells of an overflow: the data of ``Opdebug.Node_OpDebug`` files. [spec ge 3.8]
+"""What an Ascend device reports of an overflow: the data of ``Opdebug.Node_OpDebug`` files. [spec ge 3.8]
 
 Two layouts, both 2048 bytes padded with zeros. The old one has a block for each unit that counts
 overflows; the new one has one block and says which unit it is of.

@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 @dataclass(slots=True)
 class VirtualClock:
-    """A clock that moves only when told.
+    """A clock that moves only when advanced.
 
     Examples
     --------

@@ -162,7 +162,7 @@ class BadInputError(DumpsimError, ValueError):
 
 
 class UnknownValueError(DumpsimError, RuntimeError):
-    """A value that nobody computed, since the engine knows types and shapes only; the message names it."""
+    """A value that was not computed, since the engine knows types and shapes only; the message names it."""
 
     default_code = "DS-ENG-001"
 

@@ -1,4 +1,4 @@
-"""What the emulated machine tells to whoever listens: the Tap protocol and its events.
+"""What the emulated machine reports to listeners: the Tap protocol and its events.
 
 The runtime raises events, `dump` listens. Neither knows the other.
 """
@@ -112,7 +112,7 @@ class NodeOutputs:
     ----------
     op_type, full_name : str
     outputs : tuple of TensorRef
-        Their bytes are read from where the plan has put the outputs, whoever has written there last.
+        Their bytes are read from where the plan has put the outputs, even if another operator has overwritten them.
     ran : bool
         The node has run in this run.
     alive : tuple of bool
@@ -156,7 +156,7 @@ class TaskEvent:
     op_type, full_name : str
         The name as files and `kernels` show it; in whole graphs (O2) the node name of the model.
     graph_id, root_graph_id : int
-        `NO_GRAPH` for an operator of dynamic graph mode, which is told of only where it failed.
+        `NO_GRAPH` for an operator of dynamic graph mode, which is reported only if it failed.
     model_name, model_id : the loaded model, where graphs run whole; "" and 0 elsewhere
     original_names : tuple of str
         Full names of the operators that a fused one replaced.

@@ -1,4 +1,4 @@
-"""What recomputing an operator shows: the contract between the search for a culprit and whoever recomputes."""
+"""What recomputing an operator shows: the contract between the search for a culprit and the code that recomputes."""
 
 from dataclasses import dataclass
 from math import inf, nan

@@ -44,7 +44,7 @@ def writer_of(name: str) -> int | None:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """Return what tells apart those machines, boots and containers that number their processes by themselves."""
+    """Return an identifier of the machines, boots and containers that number their processes by themselves."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             found = file.read() + os.readlink("/proc/self/ns/pid")

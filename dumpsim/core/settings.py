@@ -24,7 +24,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What `dumpsim run` was told.
+    """The settings of `dumpsim run`.
 
     Attributes
     ----------

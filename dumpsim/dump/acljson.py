@@ -37,7 +37,7 @@ class AclJson:
         self._write(contents(self._request, self._tree.root, None))
 
     def step(self, number: int, layers: Iterable[str]) -> None:
-        """The file of a step; its directory is there before ACL hears of it."""
+        """The file of a step; its directory exists before ACL is configured."""
         if self._request.trigger != "failure":
             self._sink.make(self._tree.step(number))
         self._write(contents(self._request, self._tree.step(number), layers))

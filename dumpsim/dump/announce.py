@@ -1,4 +1,4 @@
-"""The report of a finished dump, to whoever reports: the process, its job, or the launcher of its job."""
+"""Pass the report of a finished dump to its printer: the process, its job, or the launcher of its job."""
 
 import os
 import sys

@@ -197,7 +197,7 @@ def overlaps(ref: TensorRef, outputs: tuple[TensorRef, ...]) -> bool:
 
 
 def _copied(ref: TensorRef) -> TensorRef:
-    """The operand with its bytes of now; nobody counts their versions."""
+    """The operand with its current bytes, which have no version count."""
     data: NDArray[np.uint8] = ref.read().copy()
     read: Callable[[], NDArray[Any]] = lambda: data  # noqa: E731 - keeps the bytes, not the event
     return replace(ref, read=read, version=0)

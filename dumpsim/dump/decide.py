@@ -71,7 +71,7 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
     wanted: list[TensorRef] = []
     skipped: list[tuple[int, str]] = []
     for ref in refs:
-        if ref.origin == "none":  # a type, a text, None: no tensor, so nobody asks for it
+        if ref.origin == "none":  # a type, a text, None: no tensor, so it is never requested
             continue
         reason = why if ref.slot in hidden else _reason(profile, ref)
         if reason is None:

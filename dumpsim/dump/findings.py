@@ -28,7 +28,7 @@ class Fact:
     count : int
         Tensors or runs of operators of this kind.
     path, line : str, int
-        The script's line that made the operator; "" and 0 where no graph tells.
+        The script's line that made the operator; "" and 0 if unknown.
     """
 
     kind: str

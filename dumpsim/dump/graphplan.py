@@ -80,7 +80,7 @@ class GraphDump:
         return self._followers
 
     def _planned(self) -> list[Follower | None]:
-        """What dumps the tensors of each task; the first one tells that a run has begun."""
+        """What dumps the tensors of each task; the first one reports that a run has begun."""
         found: list[Follower | None] = []
         begun = False
         for event in self._events:

@@ -69,7 +69,7 @@ class ModelLocation:
         self.tree = tree
         self.root = tree.root
         self.owner = f"device_{tree.device_id}"
-        self._began_ns: int | None = None  # GE takes its time once, ACL is told anew in each step
+        self._began_ns: int | None = None  # GE takes its time once, ACL is configured again in each step
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:
         """Where the operator's tensors go."""

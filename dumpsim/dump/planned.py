@@ -216,7 +216,7 @@ def _disabled(request: DumpRequest) -> str | None:
 
 
 def _zeros(refs: Sequence[TensorRef]) -> tuple[TensorRef, ...]:
-    """Tensors with zeros for values that nobody computed: pages of zeros need no memory until they are written."""
+    """Tensors with zeros for values that were not computed: pages of zeros need no memory until they are written."""
     return tuple(replace(ref, read=_reader(ref.nbytes)) for ref in refs)
 
 

@@ -11,7 +11,7 @@ from dumpsim.dump.info import Log
 
 __all__ = ["LITE", "LITE_OFF", "Scene", "choose", "configured"]
 
-LITE = "lite_exception"  # the dump_scene that MindSpore hands to ACL unless told otherwise
+LITE = "lite_exception"  # the dump_scene that MindSpore passes to ACL by default
 LITE_OFF = f"{LITE}:disable"
 _KINDS = MappingProxyType(
     {LITE: "lite", "aic_err_brief_dump": "lite", "aic_err_norm_dump": "full", "aic_err_detail_dump": "detail"}

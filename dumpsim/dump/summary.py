@@ -90,7 +90,7 @@ class Summary:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a running dump; `elsewhere`: what was asked for is left by somebody else."""
+    """Counts of a running dump; `elsewhere`: another writer leaves what was asked for."""
 
     asked: int = 0
     captured: int = 0

@@ -351,7 +351,7 @@ def _current(ref: TensorRef, place: Place) -> TensorRef:
 
 
 def _key(ref: TensorRef) -> tuple[object, ...] | None:
-    """What names the content of a tensor; None where nobody counts its buffer's versions."""
+    """The key of a tensor's content; None if its buffer has no version count."""
     if not ref.version:
         return None
     return (ref.address, ref.version, ref.nbytes, ref.device_format, ref.device_dtype.name, ref.dtype.name, ref.shape)
