@@ -45,7 +45,7 @@ class Event:
                 waiter.wake()
 
     def fail(self, failure: Failure) -> None:
-        """A record was dropped: whoever waits for it fails."""
+        """Drop a record: every waiter for it fails."""
         if self.failure is None:
             self.failure = failure
         waiters, self.waiters = self.waiters, []

@@ -29,7 +29,7 @@ class Injector:
     Attributes
     ----------
     disk : FaultyDisk or None
-        For whoever writes files; None: the plan leaves the disk alone.
+        Faults of file writes; None if the plan has none.
     memory_limit : int or None
         Bytes of device memory that the plan leaves.
     """

@@ -219,7 +219,7 @@ class Stream:
             trace(task)
 
     def drop(self, failure: Failure) -> None:
-        """Drop the queued tasks; whoever waits for one of them fails."""
+        """Drop the queued tasks; every waiter for one of them fails."""
         tasks = tuple(self.tasks)
         self.tasks.clear()
         self.dropped += len(tasks)

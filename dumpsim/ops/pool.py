@@ -192,7 +192,7 @@ def _infer_adaptive_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstrac
 
 
 def _placed_window(shape: Sequence[int], attrs: Attrs) -> Window:
-    """The window of the form that also tells places: pads (1, 1, height, width), floor or ceiling."""
+    """The window of the form that also returns indices: pads (1, 1, height, width), floor or ceiling."""
     top, left = (int(n) for n in attrs["pads"][-2:])
     exact = Window.of(
         shape[2:], attrs["kernel_size"], attrs["strides"], attrs["dilation"], "pad", (top, top, left, left)

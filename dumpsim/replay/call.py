@@ -45,7 +45,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """An operand that was not dumped, and why nothing else tells it."""
+    """An operand that was not dumped, and why it cannot be derived."""
 
     reason: str
 
@@ -59,7 +59,7 @@ class Member:
     op_type : str
         Of the operator table.
     settings : mapping or None
-        Attributes and host operands by name; None where no graph tells them.
+        Attributes and host operands by name; None if no graph has them.
     """
 
     op_type: str
@@ -77,7 +77,7 @@ class Call:
     operands : tuple
         A file (`Side`), a `Given` or an `Absent` for each input, several tensors of one operand in a row.
     host : tuple of bool
-        Which of them are settings of the host, not tensors; empty where no graph tells.
+        Which of them are settings of the host, not tensors; empty if unknown.
     shapes : tuple
         Their shapes in the graph, which are not those in the files where the operator before is a view.
     attrs : mapping
@@ -372,7 +372,7 @@ def _document(operator: Operator, node: IrNode) -> IrDoc | None:
 
 
 def operands_of(node: IrNode, doc: IrDoc | None) -> list[tuple[Any, Any]]:
-    """The operands that a kernel has, each with its type where the graph tells; tuples are opened."""
+    """The operands that a kernel has, each with its type if the graph has it; tuples are opened."""
     found: list[tuple[Any, Any]] = []
     for at, operand in enumerate(node.operands):
         kind = node.operand_types[at] if at < len(node.operand_types) else None

@@ -1,7 +1,7 @@
 """Settings of an operator whose graph is not in the dump: those that its shapes allow.
 
 A bin dump of a whole graph has no attributes. Few settings take operands of given shapes to a result of a given shape,
-and one wrong element does not make a wrong setting fit, so the one that fits best tells whether the result is right.
+and one wrong element does not make a wrong setting fit, so the best fit decides whether the result is right.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -41,7 +41,7 @@ class Row:
     reason : str
     rank : int
     source : str
-        ``train.py:175``, empty where no graph tells.
+        ``train.py:175``, empty if unknown.
     """
 
     op_name: str

@@ -111,9 +111,9 @@ def launch_op(
     private_formats : bool
         The matrix unit computes in the chip's own number type.
     observers : Observers
-        They are told of a kernel that the hardware stopped, and, where one of them wants it, of every kernel.
+        They are notified of a kernel that the hardware stopped, and, if one of them wants it, of every kernel.
     failing : callable, optional
-        Called before they are told, so that those can begin to listen who listen to nothing else.
+        Called before they are notified, so that listeners of failures alone can subscribe.
     group : Group, optional
         Of a collective of several ranks, whose task works on the group's stream.
 
@@ -228,7 +228,7 @@ def launch_op(
 
 
 def _matrix_dtype(device: Device, definition: OpDef) -> DType | None:
-    """The number type in which the matrix unit computes the operator; None: it does not, or as it is told."""
+    """The number type in which the matrix unit computes the operator; None: it does not, or uses the type given."""
     chip = device.chip
     return dtype(chip.cube_dtype) if chip.cube_dtype is not None and definition.name in chip.cube_ops else None
 

@@ -181,7 +181,7 @@ class Executor:
                 case Run():
                     graph = self.graphs[step.graph]
                     graph.launch([_filled(slots, at) for at in step.arguments])
-                    results = graph.collect()  # at once: the clock of an event tells when the host launched its graph
+                    results = graph.collect()  # at once: an event's time is that of the graph's launch
                     if not graph.kernel_graph.is_own:  # the others' parameters are read at the end of the run
                         graph.unclaim()
                     for at, result in zip(step.results, results, strict=True):

@@ -38,7 +38,7 @@ class GeGraphs:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GeGraphs":
-        """What the environment asks for; a value that means nothing is told on stderr and changes nothing.
+        """What the environment asks for; an invalid value is reported on stderr and has no effect.
 
         Examples
         --------

@@ -71,7 +71,7 @@ class Kernels:
         self._shown: dict[int, _Shown] = {}  # by task: collectives whose inputs were shown
 
     def follow(self, injector: Injector | None, locate: Callable[[str, int], int | None] | None) -> None:
-        """Follow a fault plan until told otherwise; ``locate(pattern, slot)`` finds the address that a target names."""
+        """Follow a fault plan from now on; ``locate(pattern, slot)`` finds the address that a target names."""
         self._injector = injector
         self._locate = locate
         self._shown.clear()

@@ -1,4 +1,4 @@
-"""What the runtime tells its listeners: references to tensors, and the events around graphs, runs and tasks."""
+"""What the runtime reports to its listeners: references to tensors, and the events around graphs, runs and tasks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ class Observers:
         self.rank = rank
         self.constants_told = 0
         self.compiled_root = -1
-        self.failing: Callable[[], object] | None = None  # called before taps are told of a kernel that fails
+        self.failing: Callable[[], object] | None = None  # called before taps are notified of a kernel that fails
         # references to host constants, by identity and slot: those of a plan are the same in every run
         self._hosts: WeakKeyDictionary[GraphPlan, _Hosts] = WeakKeyDictionary()
 

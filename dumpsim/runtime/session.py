@@ -75,7 +75,7 @@ def _tell_unused(injector: "ref[Injector]") -> None:
 
 @dataclass(slots=True)
 class Arrivals:
-    """Who is told of a new session of the rank: what a script asked for before it made one."""
+    """Callbacks for a new session of the rank: what a script asked for before it made one."""
 
     observers: "list[Callable[[Session], object]]" = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class Session:
     Parameters
     ----------
     settings : RunSettings, optional
-        What `dumpsim run` was told, by default the environment's.
+        The settings of `dumpsim run`, by default the environment's.
     rank, device_id : int, optional
         Global rank, and number of the device in its server; by default those of the current rank context.
     environment : mapping, optional
@@ -175,7 +175,7 @@ class Session:
     def __repr__(self) -> str:
         try:
             name, level = self.chip.name, self._level
-        except BadInputError:  # the settings do not go together: whoever opens the device is told so
+        except BadInputError:  # the settings contradict each other: opening the device raises
             name, level = str(self.settings.chip), self._jit_level
         machine = f"{self.target} {name}, device {self.device_id}, rank {self.rank}"
         run = f"MindSpore {self.settings.mindspore}, {level}, {self.settings.clock} clock, seed {self.seed}"
@@ -487,7 +487,7 @@ class Session:
         output : Abstract, optional
             The inferred type where the caller knows it already.
         failing : callable, optional
-            Called where the hardware stops the kernel, before listeners are told of it.
+            Called where the hardware stops the kernel, before listeners are notified.
 
         Returns
         -------

@@ -80,7 +80,7 @@ class Watched:
         self._found: list[Sequence[Follower | None]] = []
         self._steps: list[_Steps] = []  # by event
         plan = binding.plan
-        self._data = plan.parameters if plan.kernel_graph.model_id else ()  # the inputs of a model are told of
+        self._data = plan.parameters if plan.kernel_graph.model_id else ()  # the inputs of a model are reported
         for slot in plan.planned:  # their buffers are those of every run
             binding.begin(slot)
         self._events = self._made()

@@ -75,7 +75,7 @@ class SharedTensors:
     Parameters
     ----------
     send : callable
-        ``send(kind, **fields)`` tells the hub of a new segment.
+        ``send(kind, **fields)`` notifies the hub of a new segment.
     """
 
     def __init__(self, send: Callable[..., None]) -> None:

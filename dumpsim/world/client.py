@@ -230,7 +230,7 @@ class Client:
     def depart(self, error: BaseException | None = None, *, result: Any = None) -> Mapping[int, Any] | None:
         """End this rank's part in the job; with an error, its groups fail.
 
-        `result` is what the hub shall keep for whoever has started the job: JSON. Where this process serves the hub, it
+        `result` is what the hub keeps for the launcher of the job: JSON. Where this process serves the hub, it
         waits for the other ranks and returns their results.
         """
         if self._left or os.getpid() != self._pid:  # a child that was forked leaves nothing

@@ -176,7 +176,7 @@ class Exchange:
         self._ranks = [_Rank(LocalCommunicator(rank, size, job, self._scheduler)) for rank in range(size)]
         self._rounds: dict[tuple[str, int], _Round] = {}
         self._letters: list[_Letter] = []
-        self._releasing = False  # everybody waits, and is told what became of that
+        self._releasing = False  # all ranks wait, and then get the outcome
         self._missing_after_s: float | None = None  # for which it was waited for those that never came
         self._handlers: dict[str, Callable[[int, _Rank, Mapping[str, Any]], None]] = {
             "segment": self._segment,

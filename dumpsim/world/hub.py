@@ -84,7 +84,7 @@ class Hub:
         ``unix:@NAME`` (no file, Linux), ``unix:/PATH`` or ``HOST:PORT``; port 0 takes a free one. By default a name
         that nobody else has.
     token : str, optional
-        What ranks must show; by default a new one. Empty: whoever reaches the address is let in.
+        What ranks must show; by default a new one. Empty: every connection is accepted.
     watchdog_s : float
         Wall-clock seconds without a word of any rank, while ranks wait for others, after which the job is given up: a
         rank may compile, or prepare its data, for minutes.
@@ -196,7 +196,7 @@ class Hub:
         return self
 
     def lost(self, rank: int, why: str) -> None:
-        """The process of a rank has ended, as whoever started it can tell: ``exit code 3``. From any thread.
+        """The process of a rank has ended, as its launcher reports: ``exit code 3``. From any thread.
 
         Nothing happens where the rank has left as it should.
         """

@@ -49,7 +49,7 @@ class Segment:
 
     @classmethod
     def create(cls, name: str, size: int) -> "Segment":
-        """Return new memory, all zeros; `name` is for whoever looks at the process."""
+        """Return new memory, all zeros; `name` is shown in the list of the process's mappings."""
         descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
         os.ftruncate(descriptor, size)
         return cls(descriptor, size)

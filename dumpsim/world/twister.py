@@ -33,7 +33,7 @@ class RandomState:
     Attributes
     ----------
     words : bytes
-        Key and position as they lie in memory; empty where `whole` tells all.
+        Key and position as they lie in memory; empty if `whole` is complete.
     half : float or None
         The second normal value of a pair, which the next call returns.
     whole : object
