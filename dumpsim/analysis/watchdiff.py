@@ -1,8 +1,8 @@
 """Watch mode's dump: after which operator a watched output changed first, and whether that was legal. [spec ge 2.8]
 
 An operator that runs after C may overwrite C's outputs for two reasons. The memory was given to another tensor, since
-C's output was not needed any longer: legal reuse. Or the operator wrote where it must not: trampling. Dumps of dumpsim say
-in their headers which it was; those of a real device do not.
+C's output was not needed any longer: legal reuse. Or the operator wrote where it must not: trampling. Dumps of
+dumpsim say in their headers which it was; those of a real device do not.
 """
 
 import os

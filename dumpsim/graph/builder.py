@@ -69,7 +69,7 @@ class NodeMaker:
     find : callable
         The definition of an operator type.
     place : callable
-        ``place(node)`` is told of every node that is made.
+        ``place(node)`` is called for every new node.
     """
 
     def __init__(self, find: Callable[[str], OpDef], place: Callable[[Node], None]) -> None:

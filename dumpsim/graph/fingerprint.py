@@ -27,7 +27,7 @@ class Fingerprint:
     weights : tuple of Parameter
         The graph's weights in an order that equal graphs share.
     anchors : tuple of object
-        Objects that only their identity tells apart, such as functions; the digest holds while these are alive.
+        Objects that differ by identity alone, such as functions; the digest holds while these are alive.
     """
 
     digest: bytes

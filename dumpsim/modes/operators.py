@@ -50,7 +50,7 @@ _ASCEND_OUTPUTS: dict[str, frozenset[int]] = {
 # operator types that the cube unit computes (AIC), by how they begin; the others are of the vector unit (AIV)
 CUBE = ("BatchMatMul", "Conv2D", "Conv3D", "Depthwise", "FlashAttention", "MatMul")
 
-TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are told of in the log [seed 001]
+TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are written to the log [seed 001]
 
 # whole graphs [spec ge 2.6]: nodes that are no kernels; what has no output has no file either
 _GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"})

@@ -95,7 +95,7 @@ class Recorder:
     # --------------------------------------------------------------- events
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
         if isinstance(event, TaskEvent) and event.graph_id == NO_GRAPH:
-            return event.error is not None  # the task itself tells of an operator that runs at once
+            return event.error is not None  # the task itself reports an operator that runs at once
         return not isinstance(event, GraphEvent)
 
     def graph_compiled(self, event: GraphEvent) -> None:

@@ -63,8 +63,8 @@ def api_dump_compare(
     Parameters
     ----------
     origin_path, target_path : str or path
-        The ``output_path`` of `api_dump_init`, or the directory of one of its ranks. Frameworks are recognised by the names
-        of the files; any two may be compared, each from a directory of its own.
+        The ``output_path`` of `api_dump_init`, or the directory of one of its ranks. The names of the files show the
+        framework; any two may be compared, each from a directory of its own.
     output_path : str or path, optional
         Where the tables are written; without it they are only shown.
     rtol, atol : float

@@ -75,7 +75,7 @@ class Interrupts:
                 signal.signal(number, self._handler)
 
     def restore(self) -> None:
-        """Give the signals back to whoever had them; where somebody else has taken them since, pass them on."""
+        """Restore the previous signal handlers; if another handler was installed since, only pass signals on."""
         self._active = False
         if threading.current_thread() is not threading.main_thread():
             return

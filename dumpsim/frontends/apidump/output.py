@@ -250,7 +250,7 @@ class Output:
             return
         try:
             written = self._stacks()
-        except DumpsimError:  # the next flush tries again, and tells
+        except DumpsimError:  # the next flush tries again, and reports
             written = True
         if written:  # all of them each time: the more there are the longer until the next time
             now = time.monotonic()

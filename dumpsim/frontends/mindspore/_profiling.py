@@ -17,7 +17,7 @@ class _Profiling:
     """The profile of the rank."""
 
     def __init__(self) -> None:
-        self.recorder: Recorder | None = None  # the one that records, whoever asked for it
+        self.recorder: Recorder | None = None  # the one that records, from any caller
         self.options: ProfilingOptions | None = None  # of set_context
         self.text = ""
         self.closes = False  # the rank's end writes the profile

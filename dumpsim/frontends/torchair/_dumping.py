@@ -1,4 +1,4 @@
-"""What a compilation tells GE: options of the process, and the dump of each graph. [spec ge 1.3] [spec aten 9.10]
+"""What a compilation passes to GE: options of the process, and the dump of each graph. [spec ge 1.3] [spec aten 9.10]
 
 GE is initialised when the first graph of a process is made, and its options are final then. Each graph that is dumped
 adds an entry to a JSON file which ACL's dump reads.

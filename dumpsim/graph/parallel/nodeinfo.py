@@ -1,4 +1,4 @@
-"""The nodes of a network that is split, as a dictionary by graph: what a compiled phase tells. [observed 2.10]"""
+"""The nodes of a network that is split, as a dictionary by graph: what a compiled phase reports. [observed 2.10]"""
 
 from collections import Counter
 from typing import Any

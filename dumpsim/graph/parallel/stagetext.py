@@ -294,7 +294,9 @@ class _Writer:
         text = text_of(node)
         definition = definition_of(node, self._find) if _is_operator(node) else None
         key = None
-        if not self._names.is_original(node):  # monads are added to each copy of a graph: their order tells them apart
+        if not self._names.is_original(
+            node
+        ):  # monads are added to each copy of a graph: their order distinguishes them
             key = (node.op_type, made[node.op_type])
             made[node.op_type] += 1
         operands = node.operands

@@ -1,6 +1,7 @@
 """Where TensorDump saves a tensor of a network that is split: before a redistribution, after it, or both.
 
-Redistributions and the communication after an operator are told by the instance names that sharding gives their nodes.
+Redistributions and the communication after an operator are recognised by the instance names that sharding gives their
+nodes.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -52,7 +52,7 @@ def _mirrored(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 
 def _accumulated(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """A gradient is added to what the parts of the batch before gave; the number tells only that this is done."""
+    """A gradient is added to what the parts of the batch before gave; the number only marks that this is done."""
     added = _unordered(b.emit("AssignAdd", operands[1], dout))
     return [b.emit("Depend", np.array(0, dout.abstract.dtype.numpy), added), None]
 

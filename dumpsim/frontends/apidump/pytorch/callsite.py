@@ -1,7 +1,7 @@
 """By which name an API was called, where one function object has several: read off the caller's instruction.
 
 torch hands ``x + y`` and ``x.add(y)`` to a function mode as the same function, as it does ``F.conv2d`` and
-``torch.conv2d``; the instruction that the caller stands at tells them apart. Answers are kept by (code, offset).
+``torch.conv2d``; the caller's current instruction distinguishes them. Answers are kept by (code, offset).
 """
 
 import dis
@@ -38,7 +38,7 @@ class CallSite:
     left_loads, right_loads : tuple of Load
         The variables in the operands, where those are more than that.
     positional : int or None
-        How many arguments were given by position, where the instruction tells.
+        How many arguments were given by position, if the instruction has it.
     """
 
     operator: bool

@@ -203,7 +203,7 @@ def _complex(data: torch.Tensor) -> "np.ndarray[Any, Any]":
 def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, ...]) -> tuple[bytes | memoryview, ...]:
     """The npy file; its data is copied, since the network may write into the tensor before the disk is ready.
 
-    bfloat16 is widened to float32, exactly: numpy has no such type, and the info line tells which it was.
+    bfloat16 is widened to float32, exactly: numpy has no such type, and the info line has the original one.
     """
     if data.dtype is torch.bfloat16:
         wide = widen(array.reshape(-1), "bfloat16")

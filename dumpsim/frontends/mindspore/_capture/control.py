@@ -141,7 +141,7 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
     with tracer.calls.calling(name):  # the vendor's overload for tensors is a function
         result = function(left, right)
     op_type, names = vendor.OPERATOR_ATTRS.get(name, ("", {}))
-    attrs = {key: list(value) for key, value in names.items()}  # the IR text tells lists from tuples
+    attrs = {key: list(value) for key, value in names.items()}  # the IR text distinguishes lists and tuples
     _print(tracer, result, op_type, attrs)
     return result
 

@@ -110,7 +110,7 @@ class Resolved:
 
 
 def operator(tracer: "Tracer | None", position: Position, name: str, *operands: Any) -> None:
-    """Note a Python operator (``Add``, ``NotEq``, ``In``, ``USub``, ``Not``); `position` tells an augmented one."""
+    """Note a Python operator (``Add``, ``NotEq``, ``In``, ``USub``, ``Not``); `position` marks an augmented one."""
     if tracer is None or not _counts(position):
         return
     kinds = [_kind(operand) for operand in operands]

@@ -169,7 +169,7 @@ def _replaced(value: Any, fresh: list[Any]) -> Any:
 
 
 def _key(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable | None:
-    """What makes two calls the same for the vendor's compiler; None where a value cannot be told."""
+    """What makes two calls the same for the vendor's compiler; None if a value cannot be compared."""
     owner = getattr(function, "__self__", None)
     target = getattr(function, "__func__", function)
     try:

@@ -348,11 +348,11 @@ class TensorMethods:
         return self.size
 
     def new_zeros(self, size: Any, dtype: DType | None = None) -> Any:
-        """Zeros of a shape, in the tensor's number type unless told otherwise."""
+        """Zeros of a shape, by default in the tensor's number type."""
         return _late("function._single", "single")("NewZeros", [self, size, dtype])
 
     def new_ones(self, size: Any, dtype: DType | None = None) -> Any:
-        """Ones of a shape, in the tensor's number type unless told otherwise."""
+        """Ones of a shape, by default in the tensor's number type."""
         return _late("function._single", "single")("NewOnes", [self, size, dtype])
 
 

@@ -356,7 +356,7 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
-    """Evenly spaced numbers, float32 unless told otherwise.
+    """Evenly spaced numbers, float32 by default.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class _CallError(DumpsimError, RuntimeError):
 def _queue(dataset: Any, size: int, asked: int | None = None) -> DataQueue:
     """The queue of a data set; the first use of a data set compiles and runs the graph that sets it up.
 
-    A dump that follows sinks of one step only goes by the size that was asked for, whoever takes the steps. [seed 001]
+    A dump that follows sinks of one step only goes by the size that was asked for, not by the caller. [seed 001]
     """
     if dataset.queue is None:
         session = Session.current()

@@ -156,7 +156,7 @@ class Model:
         initial_epoch: int,
         evaluate: Callable[[int, Any], None] | None = None,
     ) -> None:
-        """Train; `evaluate` is called with each epoch's number before its end is told."""
+        """Train; `evaluate` is called with each epoch's number before its end is reported."""
         _positive(epoch)
         if isinstance(initial_epoch, bool) or not isinstance(initial_epoch, int) or not 0 <= initial_epoch < epoch:
             raise ScriptValueError(

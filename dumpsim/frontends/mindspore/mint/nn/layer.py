@@ -170,7 +170,7 @@ class Linear(Cell):
 
 
 class Conv2d(Cell):
-    """Convolution of (N, C, H, W) images, with a bias unless told otherwise.
+    """Convolution of (N, C, H, W) images, with a bias by default.
 
     Examples
     --------

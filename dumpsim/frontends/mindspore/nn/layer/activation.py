@@ -70,7 +70,7 @@ class ReLU6(Cell):
 
 
 class GELU(Cell):
-    """Gaussian error linear unit, by tanh unless told otherwise."""
+    """Gaussian error linear unit, approximated by tanh by default."""
 
     def __init__(self, approximate: bool = True) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ def partial(func: Any, *args: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
-    """A number as a tensor, of Float32 unless told otherwise.
+    """A number as a tensor, of Float32 by default.
 
     Examples
     --------
