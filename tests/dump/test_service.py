@@ -9,6 +9,7 @@ import signal
 import stat
 import tracemalloc
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -985,3 +986,26 @@ def test_a_path_that_cannot_be_written(tmp_path):
     machine = Machine(tmp_path / "file/dump", "2.10/ascend_o0")
     machine.run(add())
     assert "is a file" in str(machine.service.finish())
+
+
+def test_a_dump_that_is_finished_in_a_step_closes_its_tables(root):
+    """As where a script ends in the middle of a step."""
+    machine = Machine(root, "seed/ascend_o0", saved_data="statistic")
+    machine.compile(graph())
+    machine.service.run_begin(RunEvent(root_graph_id=0, graph_id=0, run_count=0, kind="train"))
+    operator = add()
+    assert machine.service.wants(operator)
+    machine.service.before_task(operator)
+    machine.service.after_task(operator)
+
+    def is_open():
+        links = []
+        for descriptor in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                links.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return any(link.startswith(str(root)) and link.endswith("statistic.csv") for link in links)
+
+    assert is_open()
+    machine.service.finish()
+    assert not is_open()
+    assert len(next(root.rglob("statistic.csv")).read_text().splitlines()) == 4

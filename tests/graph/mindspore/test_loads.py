@@ -5,6 +5,7 @@ import pytest
 
 from dumpsim.core.abstract import MonadType, TupleType
 from dumpsim.graph.graph import Constant, Node
+from dumpsim.graph.mindspore.enforce import _holds
 from dumpsim.graph.mindspore.loads import merge_loads
 from tests.graph.mindspore.test_monads import lines_of
 
@@ -85,3 +86,18 @@ def test_loads_around_a_write_of_the_weight_stay(net, weights, reads):
     found = merged(net, weights, reads, writes="b")
     assert sum(" Load(b" in line for line in found) == 2
     assert any("MakeTuple" in line for line in found) == (len(reads) > 1)
+
+
+def test_a_token_holds_its_readers_and_those_of_its_tuples_alone(net, weights):
+    start = Constant(value="U", abstract=U)
+    one, other, third, fourth = (load(net, weights[name], start) for name in "abcd")
+    by_itself = waiting(net, start, [one])
+    both = waiting(net, by_itself, [other, third])
+    mixed = made(net, "UpdateState", both, fourth, made(net, "MakeTuple", one, abstract=TupleType(items=())))
+    held = {name: [_holds(state, reader) for reader in (one, other, third, fourth, by_itself)] for name, state in (
+        ("by itself", by_itself), ("both", both), ("mixed", mixed))}  # fmt: skip
+    assert held == {
+        "by itself": [True, False, False, False, False],
+        "both": [False, True, True, False, False],
+        "mixed": [True, False, False, True, False],
+    }
