@@ -156,3 +156,22 @@ def test_an_index_out_of_range_in_a_planned_run(tmp_path, monkeypatch, planned):
     assert "Aicore kernel execute failed" in str(results[-1])
     assert all(np.array_equal(a, b) for a, b in zip(results, expected, strict=True))
     assert ours == theirs
+
+
+def test_a_dump_that_is_only_counted_counts_every_step(tmp_path):
+    """It counts for other configs beside its own, so that it needs the events of every task."""
+    (tmp_path / "plan").mkdir()
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps(config(tmp_path / "out")))
+    settings = RunSettings(mindspore="2.10", quiet=True, plan=str(tmp_path / "plan"), plan_steps=STEPS)
+    with use(RankContext()):
+        session = Session(settings, environment={})
+        Session.use(session)
+        ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+        _dumping.ensure_dump(session, {"MINDSPORE_DUMP_CONFIG": str(file)})
+        list(train(Words()))
+        _dumping.finish_dump(session)
+    (account,) = (tmp_path / "plan").glob("*.json")
+    steps = dict(json.loads(account.read_text())["counts"][""]["steps"])
+    files = [sum(amount["files"] for amount in steps[number].values()) for number in range(STEPS)]
+    assert files == [files[0]] * STEPS
