@@ -113,8 +113,8 @@ def save_nodes(module: fx.GraphModule, config: Any) -> fx.GraphModule:
     directory = config.full_path()
     saved: dict[str, int] = {}
     for node in list(module.graph.nodes):
-        if node.op == "output" or "dumpsim_saves" in node.meta:
-            continue
+        if node.op in ("output", "get_attr") or "dumpsim_saves" in node.meta:
+            continue  # constants of the graph are not saved, only what is made of them [observed wheel 2.14.0]
         with module.graph.inserting_after(node):
             saver = module.graph.call_function(_saver(directory, node.name, saved), (node,))
             saver.meta["dumpsim_saves"] = node.name

@@ -208,13 +208,31 @@ def test_the_nearest_value_is_told(process):
     assert "did you mean \"'output'\"" in caught.value.__notes__[0]
 
 
-def test_steps_that_ge_does_not_take_are_refused_when_it_is_initialised(process):
-    """TorchAir itself takes them. [spec ge 8.6]"""
-    for steps in ("5-2", "3-3", "1|"):
-        config = made(enable_dump=True, dump_step=steps)
-        with pytest.raises(DumpConfigError, match="E10001"):
-            initialise(config)
-    initialise(made(enable_dump=True, dump_step="0|2-4"))
+@pytest.mark.parametrize(
+    ("steps", "torchair", "option"),
+    [
+        ("5-2", True, False),
+        ("3-3", True, False),
+        ("1|", True, False),
+        ("1||2", False, None),
+        ("4294967296", True, False),
+        ("02|3|4-6", True, True),
+        ("1-23-4", True, False),
+        ("|1", False, None),
+    ],
+)
+def test_steps_are_judged_by_torchair_and_then_by_ge(process, steps, torchair, option):
+    """The grammars differ; those of ACL's files are tested with these. [spec ge 1.2, 8.6]"""
+    if not torchair:
+        with pytest.raises(ValueError, match=r"dump_step|regex|match"):
+            made(enable_dump=True, dump_step=steps)
+        return
+    config = made(enable_dump=True, dump_step=steps)
+    if option:
+        initialise(config)
+        return
+    with pytest.raises(DumpConfigError, match="E10001"):
+        initialise(config)
 
 
 def test_a_json_file_sets_the_dump_and_other_options_void_it(process, capsys):
