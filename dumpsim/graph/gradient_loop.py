@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dumpsim.core.abstract import TupleType
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.gradient_builder import ControlBuilder, Parts
 from dumpsim.graph.gradient_control import (
     Gradients,
@@ -59,7 +60,14 @@ def loop_gradients(
         Ids of the values whose gradients are asked for.
     builder : ControlBuilder
     reverse : callable
+
+    Raises
+    ------
+    UnsupportedError
+        For a further gradient of a loop.
     """
+    if control_of(node).unwinds:
+        raise UnsupportedError("several gradients of one loop on tensors are not emulated", code="DS-GRD-002")
     body = node.blocks[1]
     needed = needed | _all_used([*rest, node], node)
     parts = [one for one in rest if one.op_type == "TupleGetItem" and one.operands[0] is node]

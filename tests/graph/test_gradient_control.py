@@ -281,3 +281,11 @@ def test_everything_goes_into_blocks(net):
     (made,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [net.op("Neg", x)])
     net.give(net.op("Exp", made))
     assert [node.op_type for node in everything(net.graph.trail)] == ["Tanh", "Neg", "If", "TupleGetItem", "Exp"]
+
+
+def test_a_second_gradient_of_the_same_loop_is_refused(net):
+    x, w = net.input("x", (2,)), net.input("w", (2,))
+    y = grown(net, x, w)
+    gradients(net, y, [x])
+    with pytest.raises(UnsupportedError, match="several gradients of one loop"):
+        gradients(net, y, [w])

@@ -112,7 +112,9 @@ class _Maker:
     def __init__(self, form: FuncForm, graph: Graph) -> None:
         self.form = form
         self._loops = 0  # loops around what is being made
-        self._present = {id(node) for node in everything(graph.trail)}
+        nodes = list(everything(graph.trail))
+        self._present = {id(node) for node in nodes}
+        self._is_twice = any(_is_second(node) for node in nodes)  # gradients of gradients
         self._new: dict[int, Value] = {}  # what stands for a captured value, by id
         self._closing: set[int] = set()  # ids of branches that give their gradients as closures
         self._backwards: dict[int, tuple[Node, list[FuncGraph]]] = {}  # these gradients, by id of the captured one
@@ -398,9 +400,13 @@ class _Maker:
         self._new[id(node)] = call
 
     def _is_closing(self, node: Node) -> bool:
-        """Whether a branch gives its gradient as a closure; in loops values are kept round by round instead."""
+        """Whether a branch gives its gradient as a closure.
+
+        In loops values are kept round by round instead; where a gradient is differentiated once more, the branch gives
+        out what its gradient uses. [fitted]
+        """
         backward = control_of(node).backward
-        if self._loops or not control_of(node).is_differentiated:
+        if self._loops or self._is_twice or not control_of(node).is_differentiated:
             return False
         return backward is None or id(backward) in self._present
 
@@ -688,3 +694,12 @@ class _Maker:
 def _given(node: Node, place: int) -> list[Value]:
     """What the sides of a branch give at a place."""
     return [block.output.operands[place] for block in node.blocks if isinstance(block.output, Node)]
+
+
+def _is_second(node: Node) -> bool:
+    """Whether a node is one of several gradients of a branch, or such a gradient that has one itself."""
+    if node.op_type != "If" or len(node.operands) == 1:
+        return False
+    forward = node.operands[1]
+    assert isinstance(forward, Node)
+    return control_of(node).backward is not None or control_of(forward).backward is not node
