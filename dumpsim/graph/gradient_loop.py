@@ -66,8 +66,6 @@ def loop_gradients(
     UnsupportedError
         For a further gradient of a loop.
     """
-    if control_of(node).unwinds:
-        raise UnsupportedError("several gradients of one loop on tensors are not emulated", code="DS-GRD-002")
     body = node.blocks[1]
     needed = needed | _all_used([*rest, node], node)
     parts = [one for one in rest if one.op_type == "TupleGetItem" and one.operands[0] is node]
@@ -75,6 +73,8 @@ def loop_gradients(
     seeds: list[Value] = []
     with builder.block("after") as after, builder.formal([*later, node, *parts]):
         found = reverse(output, _formals(after, output, sens, builder, seeds), [node, *later], rest)
+    if control_of(node).unwinds:
+        raise UnsupportedError("several gradients of one loop on tensors are not emulated", code="DS-GRD-002")
     of_variables = found[0].items if isinstance(found[0], Parts) else [None] * len(node.operands)
     outer = list({id(value): value for value in (*outer_of(node, needed), *later)}.values())
     of_later = {id(value): gradient for value, gradient in zip(later, found[1:], strict=True)}
