@@ -46,6 +46,8 @@ class Differentiated:
         Wanted values that are arguments of the function, before the others.
     scope : str
         Scope of the function and so of its formal parameters, to which the sums of gradients by arguments belong.
+    formals : tuple of (str, str)
+        Arguments of the network, and the names that they have in the function.
     """
 
     outputs: Shape
@@ -57,6 +59,7 @@ class Differentiated:
     sums: str = ""
     arguments: int = 0
     scope: str = "Default"
+    formals: tuple[tuple[str, str], ...] = ()
 
 
 def gradient_node(output: Value, seed: Any, wanted: Sequence[Value], **about: Any) -> Node:

@@ -103,7 +103,8 @@ class _Splitter:
 
     def _function(self, loads: Sequence[Node]) -> Graph:
         """The forward pass with formal parameters, which ends after its reads."""
-        formals = [replace(parameter) for parameter in self._arguments]
+        names = dict(gradient_of(self._gradient).formals)
+        formals = [replace(p, debug_name=names.get(p.name, p.debug_name)) for p in self._arguments]
         known: dict[int, Value] = {id(p): formal for p, formal in zip(self._arguments, formals, strict=True)}
         token = self._token
         for node in self._inner:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, FunctionType, MonadType, NoneType, TensorType, TupleType
+from dumpsim.core.abstract import Abstract, FunctionType, MonadType, NoneType, TensorType, TupleType, TypeType
 from dumpsim.core.cutting import Strategy
 from dumpsim.core.irdoc import (
     ConstRef,
@@ -39,6 +39,7 @@ from dumpsim.graph.parallel.results import block_outputs
 from dumpsim.graph.parallel.stagefunctions import Functions, call_text
 from dumpsim.graph.sequence import flat_operands
 from dumpsim.ops.printed import attributes
+from dumpsim.ops.rules import type_number
 
 __all__ = ["NodeNames", "primitive_attributes", "stage_document", "with_monads"]
 
@@ -161,6 +162,12 @@ def _form(graph: Graph, find: Find) -> FuncForm:
 
 def _is_operator(node: Node) -> bool:
     return node.op_type not in _STRUCTURAL and not node.op_type.startswith("call @")
+
+
+def _number(value: Constant) -> Constant:
+    """A number type as its number, which the front end's text has in its place. [observed 2.10]"""
+    number = type_number(value.value) if isinstance(value.abstract, TypeType) else None
+    return constant(number) if number is not None else value
 
 
 def _axes(value: Value) -> Value:
@@ -288,6 +295,7 @@ class _Writer:
             return NameRef(name=self._named[id(value)])
         if isinstance(value, Parameter):
             return ParamRef(index=self._place[id(value)])
+        value = _number(value)
         return ConstRef(value=value.value, abstract=value.abstract, identity=0)
 
     def _node(self, node: Node, made: Counter[str]) -> IrNode:
@@ -318,7 +326,7 @@ class _Writer:
             prim_func=definition is not None and definition.prim_func,
             operands=tuple(map(self._operand, operands)),
             operand_types=tuple(self._part(value) or _type(node, value) for value in operands),
-            output=node.abstract,
+            output=_shown(node),
             full_name=node.scope,
             instance_name=text.instance_name,
             primitive_attrs=_ordered(primitive_attributes(node, self._find)),
@@ -347,12 +355,17 @@ def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
 
 # constants of inserted nodes that have no types yet
 _UNTYPED = frozenset({"Split", "TupleGetItem", "Concat", "ExpandDims", "Gather", "DtypeToEnum"})
+_ANEW = re.compile(r"\d+(OneHot)?\d+|redistribution_op_\d+")
 _REPLACING = re.compile(r"redistribution_op_\d+")  # in the place of the script's Reshape
 
 
 def _type(node: Node, value: Value) -> Abstract:
     """The type of an operand; that of a tuple says which of its elements are used where the script's node takes it."""
-    kind, is_constant = value.abstract, isinstance(value, Constant)
+    kind, is_constant = _shown(value), isinstance(value, Constant)
+    if isinstance(kind, TypeType) and isinstance(value, Constant):
+        kind = NoneType() if isinstance(node.abstract, NoneType) else _number(value).abstract
+    if is_constant and not isinstance(kind, TensorType) and (_is_anew(node) or _is_sliced_tile(node)):
+        return NoneType()
     if isinstance(kind, TupleType) and not (text_of(node).sources and is_constant):
         kind = replace(kind, value=None)
     if text_of(node).sources or not is_constant:
@@ -362,6 +375,22 @@ def _type(node: Node, value: Value) -> Abstract:
     if isinstance(node.abstract, NoneType) and (node.op_type in _UNTYPED or _is_first_replacing(node)):
         return NoneType()
     return kind
+
+
+def _shown(value: Value) -> Abstract:
+    """The type of a value; an operator that the vendor makes anew in the place of the script's has none yet."""
+    return NoneType() if isinstance(value, Node) and _is_anew(value) else value.abstract
+
+
+def _is_anew(node: Node) -> bool:
+    """Whether a node of the script is one that the pass makes anew; the script's Reshape goes and is none."""
+    name = text_of(node).instance_name
+    return bool(text_of(node).sources) and name is not None and _ANEW.fullmatch(name) is not None
+
+
+def _is_sliced_tile(node: Node) -> bool:
+    """Whether a node is a Tile whose repetitions the pass wrote."""
+    return node.op_type == "Tile" and "in_strategy" in text_of(node).node_attrs
 
 
 def _is_first_replacing(node: Node) -> bool:

@@ -4,7 +4,7 @@ Compared are operators, operands, numbers and variables, instance names, strateg
 """
 
 import pytest
-from graph.parallel.replay import load
+from graph.parallel.replay import forward, load
 from graph.parallel.stages import read
 from graph.parallel.texts import FIELDS, same, texts_of, trains
 
@@ -15,9 +15,25 @@ def _evaluations():
     return {name: net for name, net in load().items() if not trains(net)}
 
 
-@pytest.mark.parametrize("name", ["net_0008", "net_0064", "net_0089", "net_0236"])
+@pytest.mark.parametrize("name", ["net_0008", "net_0089", "net_0236", "net_6127", "net_6150"])
 def test_equal_in_everything(name):
-    assert not same(load()[name])
+    assert not same(load("nets", "moving")[name])
+
+
+def test_the_formal_parameters_are_those_of_the_function_that_is_differentiated():
+    net = load("moving")["net_6126"]
+    for text in ("begin", "end"):
+        ours, theirs = (forward(one[text]) for one in (texts_of(net["script"]), net))
+        assert [line.operands for line in ours.lines if line.call == "_VirtualDataset"] == [
+            line.operands for line in theirs.lines if line.call == "_VirtualDataset"
+        ]
+
+
+def test_a_number_type_is_shown_by_its_number():
+    net = load("moving")["net_6253"]
+    ours, theirs = (forward(one["end"]) for one in (texts_of(net["script"]), net))
+    casts = [[(line.operands, line.types) for line in one.lines if "Cast" in line.call] for one in (ours, theirs)]
+    assert casts[0] == casts[1] != []
 
 
 @pytest.mark.slow

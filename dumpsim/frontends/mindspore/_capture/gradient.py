@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,20 @@ def _in_capture(
             around=tracer.calls.open,
             arguments=arguments,
             scope=tracer.scope_of_callee(fn),
+            formals=_formals(tracer, fn, args),
         )
     )
     return value, list(tracer.unpack(node, node.abstract))
+
+
+def _formals(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:
+    """The names that arguments of the network have in a function."""
+    try:
+        names = tuple(signature(getattr(fn, "construct", fn)).parameters)
+    except (TypeError, ValueError):  # a function of C has none
+        return ()
+    passed = [(tracer.value_of(arg), name) for arg, name in zip(args, names, strict=False) if values.is_tensor(arg)]
+    return tuple((value.name, name) for value, name in passed if isinstance(value, Parameter))
 
 
 def _called(
