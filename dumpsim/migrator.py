@@ -147,7 +147,7 @@ def api_dump_init(
 ) -> ApiDump:
     """Prepare the dump of a network; dropout is neutral from here to `ApiDump.close`.
 
-    Calls are heard in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only
+    Calls are recorded in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only
     while a module runs there, which `ApiDump.skipped` counts. What ``torch.compile`` has compiled runs uncompiled
     meanwhile, and encoder layers that torch would fuse in evaluation run layer by layer, as under the real tool; either
     may change a result by rounding. A child that is forked writes nothing.

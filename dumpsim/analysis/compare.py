@@ -383,7 +383,7 @@ def compare(
     UnreadableError
         Where one of the two is not a dump.
     BadInputError
-        For a tolerance or a way of matching that there is not, and a name that is none.
+        For an invalid tolerance, and an unknown way of matching or name.
 
     Examples
     --------

@@ -123,7 +123,7 @@ def first(
     UnreadableError
         Where there is no dump.
     BadInputError
-        For a tolerance, a name or a way of matching that there is not, and what has no meaning for so many dumps.
+        For an invalid tolerance, an unknown name or way of matching, and options that do not fit the number of dumps.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class Arena:
         return sum(len(step.bytes) for step in self._steps)
 
     def hold(self, start: int, stop: int, used: int = 0) -> None:
-        """Let the bytes from `start` to `stop` lie in one step; nobody has a view of them.
+        """Let the bytes from `start` to `stop` lie in one step; there must be no view of them.
 
         What was written there before the offset `used` stays.
 

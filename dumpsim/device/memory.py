@@ -278,7 +278,7 @@ class Memory:
 
     # ----------------------------------------------------------------- bytes
     def fill(self, address: int, nbytes: int) -> None:
-        """Write `FILL` to bytes that nobody has written yet."""
+        """Write `FILL` to bytes that were never written."""
         if nbytes and self.backed:
             self.drop(address, nbytes)
             self.view(address, nbytes)[:] = FILL

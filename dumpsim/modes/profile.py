@@ -275,7 +275,7 @@ class Profile:
         Raises
         ------
         BadInputError
-            For a field or a value that there is not, naming the nearest.
+            For an unknown field or value, naming the nearest.
 
         Examples
         --------
@@ -361,7 +361,7 @@ def find(release: str, device: str, overrides: Mapping[str, str] | None = None) 
     Raises
     ------
     BadInputError
-        For a name or a field that there is not.
+        For an unknown name or field.
     UnsupportedError
         For a mode that the release has no more, unless ``o2=present`` is set.
 

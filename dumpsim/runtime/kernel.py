@@ -256,7 +256,7 @@ class Kernels:
         )
 
     def bury(self, binding: Binding, call: Call) -> None:
-        """The tensors that nobody needs after this kernel."""
+        """The tensors that are unused after this kernel."""
         for slot in call.deaths:
             buffer = binding.end(slot)
             if not self._memory_reuse and buffer.size >= _DISCARD:

@@ -95,7 +95,7 @@ class LoadedGraph:
         self.kernel_graph = kernel_graph
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
-        self._launched: Binding | None = None  # of the run whose results nobody has collected
+        self._launched: Binding | None = None  # of the run whose results are not yet collected
         self._prepared: Prepared | None = None  # what runs it, where no tasks do
         self._watched: Watched | None = None  # what its tasks do, where that is known
         self._streams: set[int] = set()  # where that run has put its tasks
@@ -135,7 +135,7 @@ class LoadedGraph:
         self.binding = None
 
     def unclaim(self) -> None:
-        """Give the workspace back; results that nobody has collected are lost."""
+        """Give the workspace back; results that were not collected are lost."""
         self._launched = None
         workspace = None if self.binding is None else self.binding.unclaim()
         if workspace is not None:

@@ -47,7 +47,7 @@ class Call:
     stream : int
         Where it runs.
     births, deaths : tuple of Slot
-        What begins to live before it, and what nobody needs after it.
+        What is allocated before it, and what is unused after it.
     freed : frozenset of Slot
         Operands that show no memory, see `dumpsim.runtime.freed`.
     """

@@ -98,7 +98,7 @@ class StackRun:
         self._counts: dict[Node, int] = {}  # runs of random kernels
         self._first = 0  # of the ranks that are computed
         mode = device.overflow
-        self._mode = None if mode is OverflowMode.INFNAN else mode  # nobody asks whether a number was too large
+        self._mode = None if mode is OverflowMode.INFNAN else mode  # overflow is not checked
         self._stacks: list[list[Any]] = []
         self._spare: Sequence[list[Array]] = ()
         for plan in self._plans:
@@ -154,7 +154,7 @@ class StackRun:
         arguments : sequence
             One per `Program.inputs`, each as `place` takes it.
         spare : sequence of list of ndarray
-            Parts of stacks that nobody needs: taken out of the lists while new parts need their memory.
+            Unused parts of stacks: taken out of the lists while new parts need their memory.
 
         Returns
         -------
@@ -238,7 +238,7 @@ class StackRun:
     ) -> dict[int, Value]:
         """Run the kernels between two collectives, one group of ranks after the other; return what is needed later.
 
-        What nobody needs after these kernels and the collectives that take it has the memory of one group, and what
+        What is unused after these kernels and the collectives that take it has the memory of one group, and what
         they need last is dropped group by group; `values` is emptied. What is equal in all ranks is computed once, with
         the first group.
         """
@@ -434,7 +434,7 @@ def _is_silent(call: Call) -> bool:
 
 
 def _bury(call: Call, values: dict[int, Value]) -> None:
-    """Forget the tensors that nobody needs after a kernel."""
+    """Drop the tensors that are unused after a kernel."""
     for slot in call.deaths:
         values.pop(slot.index, None)
 

@@ -43,7 +43,7 @@ class Compute(Protocol):
         ...
 
     def bury(self, binding: Binding, call: Call) -> None:
-        """The tensors that nobody needs after a kernel."""
+        """The tensors that are unused after a kernel."""
         ...
 
 

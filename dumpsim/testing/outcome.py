@@ -25,7 +25,7 @@ class Outcome:
     traceback : str
         The traceback as pytest shows it.
     out, err : str
-        What it has printed and nobody has read.
+        Its output that was not read.
 
     Examples
     --------

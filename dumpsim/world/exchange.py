@@ -106,7 +106,7 @@ class _Entry:
         self.number = number  # of the meeting at its rank
         self.meeting: Meeting
         self.round: _Round | None = None  # None for messages between two members
-        self.letters: set[int] = set()  # that nobody has read yet
+        self.letters: set[int] = set()  # not read yet
         self.answered = False
 
     def wake(self) -> None:

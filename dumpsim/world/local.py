@@ -35,7 +35,7 @@ class _GroupState:
         self.place = placement(members)
         self.seen: set[str] = set()  # types whose members have connected
         self.entries: dict[int, dict[int, Entry]] = {}  # by round and rank
-        self.opened: dict[int, list[Entry]] = {}  # by round that nobody has computed yet; one may have failed since
+        self.opened: dict[int, list[Entry]] = {}  # by round not computed yet; one may have failed since
         self.present: set[int] = set()  # ranks that have created it
         self.absent: set[int] = set()  # those of them that have destroyed it
         if scheduler is None:

@@ -158,7 +158,7 @@ class Accumulator:
         self._reduce = reduce
         self._ufunc = _UFUNCS[reduce]
         self._order = order
-        self._mode = mode if mode is OverflowMode.SATURATION else None  # nobody asks whether a number was too large
+        self._mode = mode if mode is OverflowMode.SATURATION else None  # overflow is not checked
         self._compiled = True  # until the totals have numbers of which numpy decides the bits
         self._count = 0
         self._total: Array | None = None

@@ -64,7 +64,7 @@ class PythonRandom:
 
     @staticmethod
     def take(before: RandomState | None = None) -> RandomState:
-        """Return the state; `before` itself where nobody has drawn since."""
+        """Return the state; `before` itself if no number was drawn since."""
         if not _python_is_known():
             return RandomState(b"", whole=random.getstate())
         words, half = _python_words(_PYTHON).raw, _PYTHON.gauss_next
@@ -108,7 +108,7 @@ class NumpyRandom:
 
     @staticmethod
     def take(before: RandomState | None = None) -> RandomState:
-        """Return the state; `before` itself where nobody has drawn since."""
+        """Return the state; `before` itself if no number was drawn since."""
         of = _numpy_random()
         generator = of.get_bit_generator()
         if not isinstance(generator, of.MT19937):

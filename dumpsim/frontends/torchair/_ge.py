@@ -225,7 +225,7 @@ class GeGraph:
         outputs: int = 1,
         name: str | None = None,
     ) -> GeNode:
-        """Add a node; one without a name gets its type and a number that nobody has.
+        """Add a node; one without a name gets its type and a free number.
 
         Raises
         ------

@@ -6,7 +6,7 @@ way to the result of its function, since what follows it is a function that its 
 nobody reads what it computes, while a variable of it goes that nothing in the loop reads.
 [spec vendor 2.8; source auto_monad.cc, program_specialize.cc EliminateUnusedSequenceItem]
 
-Code that nobody needs is there until reads of weights and effects have their tokens; a node `DEAD` stands for such code
+Unused code is there until reads of weights and effects have their tokens; a node `DEAD` stands for such code
 where it matters to tokens. [source function_block.cc FindIsolatedNodes]
 """
 
@@ -39,7 +39,7 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 class _Effects:
     """Which nodes are effects or read weights, and which values depend on such nodes; see `monads`.
 
-    In a network with gradients only writing counts: code that nobody needs is dropped with them. [fitted]
+    In a network with gradients only writing counts: unused code is dropped with them. [fitted]
     """
 
     def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
@@ -97,7 +97,7 @@ def _gives_formals(node: Node) -> bool:
 def _given_on(nodes: Sequence[Node], parts: Sequence[Node], after: frozenset[int]) -> Iterator[Value]:
     """What branches and rounds give to what follows them; one that leaves its loop, what is read `after` the loop.
 
-    They are arguments of calls until the optimizer drops parameters that nobody needs. [source function_block.cc]
+    They are arguments of calls until the optimizer drops unused parameters. [source function_block.cc]
     """
     for node in nodes:
         inner = after

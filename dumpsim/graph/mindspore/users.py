@@ -69,7 +69,7 @@ class Users:
 
 
 def settle(graph: Body) -> None:
-    """Order the trail anew where an operand stands after its user, and drop Loads and tokens that nobody needs."""
+    """Order the trail anew where an operand stands after its user, and drop unused Loads and tokens."""
     states = ("Load", "UpdateState", "MakeTuple")
     roots = [node for node in graph.trail if node.op_type not in states]
     order = topological([*roots, graph.output])

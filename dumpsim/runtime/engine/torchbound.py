@@ -76,7 +76,7 @@ class Binder:
     """Binds the kernels of one graph.
 
     A kernel with a method ``view`` gives a copy of a view of its first operand, such as a transposition. It does not
-    run where all of its readers can read that view instead: nobody has written over it by then, and the operator
+    run where all of its readers can read that view instead: it is not overwritten by then, and the operator
     computes the same from it. That is how eager torch runs, too. A kernel with a method ``bind`` says which operands
     it reads from such views.
 

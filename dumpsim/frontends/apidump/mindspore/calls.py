@@ -1,6 +1,6 @@
 """Calls of cells, functions and methods of the MindSpore front end, under the names of an API dump.
 
-Only what runs op by op is heard: a graph has no values to look at while it is captured.
+Only operators that run one by one are recorded: a graph has no values to look at while it is captured.
 """
 
 import json

@@ -108,7 +108,7 @@ def _called(shared: Graph) -> Graph:
 
 def _stays(branch: Node, rest: Sequence[Node]) -> bool:
     """Whether the sides of a branch differ once they only call what follows: one has effects, or code before a call
-    with effects. Code that nobody needs is there until effects have their tokens."""
+    with effects. Unused code is there until effects have their tokens."""
     sides = [node for side in branch.blocks for node in side.trail]
     return bool(sides) and any(map(_is_effect, everything([*sides, *rest])))
 

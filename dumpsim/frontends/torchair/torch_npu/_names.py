@@ -103,7 +103,7 @@ def uninstall() -> None:
 
 
 def _gone() -> ModuleType:
-    """What torch finds under the device's name when nobody has imported torch_npu any more."""
+    """What torch finds under the device's name after the last importer of torch_npu has gone."""
     module = ModuleType("torch.npu")
     module.is_available = lambda: False  # type: ignore[attr-defined]
     module.device_count = lambda: 0  # type: ignore[attr-defined]
