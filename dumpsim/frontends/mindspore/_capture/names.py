@@ -2,7 +2,9 @@
 
 It begins with the result: the function of a call comes first, then the arguments, then the call itself is evaluated,
 and with it the body of what it calls. So a function that is applied last is looked up before the cells inside of its
-argument are. [spec vendor 3.1; observed 2.10: helpers called in the root and in cells]
+argument are. [spec vendor 3.1; observed 2.10: helpers called in the root and in cells] Before that comes what nothing
+reads, by name: the result waits for it, and the vendor evaluates what is waited for first.
+[source function_block.cc AttachIsolatedNodesBeforeReturn; observed 2.10]
 """
 
 import ast
@@ -38,24 +40,39 @@ def looked_up(function: ast.FunctionDef) -> tuple[tuple[int, tuple[LookUp, ...]]
     >>> (tree,) = ast.parse("def f(self, x): return ops.relu(self.cell(ops.exp(x)))").body
     >>> [".".join(name) for name, is_called in looked_up(tree)[0][1] if not is_called]
     ['ops.relu', 'ops.exp']
+
+    What nothing reads comes first:
+
+    >>> (tree,) = ast.parse("def f(x):\\n    y = ops.tanh(x)\\n    z = ops.exp(x)\\n    return ops.relu(y)").body
+    >>> [".".join(name) for name, is_called in looked_up(tree)[0][1] if not is_called]
+    ['ops.exp', 'ops.relu', 'ops.tanh']
     """
     arguments = function.args
     given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     names: _Names = {argument.arg: None for argument in given if argument is not None}
     found: list[tuple[int, tuple[LookUp, ...]]] = []
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    unread: dict[str, _Variable | None] = {}
     line = 0
     for statement in function.body:
         if isinstance(statement, ast.Return):
-            found.append((line, tuple(_walk(statement.value, names)) if statement.value is not None else ()))
+            before = [name for _, variable in sorted(unread.items()) for name in _follow(variable)]
+            result = _walk(statement.value, names) if statement.value is not None else ()
+            found.append((line, (*before, *result)))
             break
         if isinstance(statement, (ast.For, ast.While)):
             begin = statement.iter if isinstance(statement, ast.For) else statement.test
-            before = [*_walk(begin, names), *(name for value in names.values() for name in _follow(value))]
+            before = [name for _, variable in sorted(unread.items()) for name in _follow(variable)]
+            before += [*_walk(begin, names), *(name for value in names.values() for name in _follow(value))]
             found.append((line, tuple(before)))
+            unread = {}
             line = statement.end_lineno or statement.lineno
             names = dict.fromkeys([*names, *_stored(statement)])
         elif not _assign(statement, names):
             break
+        elif isinstance(statement, ast.Assign):
+            stored = [each.id for target in statement.targets for each in _targets(target)]
+            unread.update((name, names[name]) for name in stored if name not in read)
     return tuple(found)
 
 

@@ -53,6 +53,21 @@ def test_a_variable_means_what_it_was_given_last_in_front():
     assert names(text) == order
 
 
+def test_what_nothing_reads_comes_before_the_result_by_name():
+    text = """
+        def f(x):
+            b = one(x)
+            a = two(x)
+            y = three(x)
+            for i in all(x):
+                y = inner(y)
+            c = four(y)
+            return last(y)
+    """
+    order = ["two", "two()", "one", "one()", "all", "all()", "three", "three()", 6, "four", "four()", "last", "last()"]
+    assert names(text) == order
+
+
 def test_tuples_operators_and_keywords_are_looked_into():
     text = """
         def f(x, *args, key=None, **kwargs):
