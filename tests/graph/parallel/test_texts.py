@@ -76,3 +76,18 @@ def test_the_function_that_reads_a_weight_first_comes_last():
     ours = read(texts_of(net["script"])["begin"])
     theirs = read(net["begin"])
     assert ["Train" in stage.name for stage in ours] == ["Train" in stage.name for stage in theirs] == [True, False]
+
+
+def test_a_cast_is_cut_as_the_script_says():
+    """[recorded: Cast to float16 with the strategy (4, 1) on four devices]"""
+    net = load("moving")["net_6127"]["script"]
+    lines = net.splitlines()
+    fields = [at for at, line in enumerate(lines) if line.startswith("        self.")]
+    body = [at for at, line in enumerate(lines) if line.startswith("    def construct")]
+    lines[fields[0] : body[0]] = ["        self.op0 = P.Cast().shard(((4, 1, 1),))", ""]
+    start = next(at for at, line in enumerate(lines) if line.startswith("    def construct"))
+    stop = next(at for at, line in enumerate(lines) if line.startswith("def inputs"))
+    lines[start:stop] = ["    def construct(self, x):", "        return self.op0(x, ms.float16)", "", ""]
+    (cast,) = [line for line in forward(texts_of("\n".join(lines))["end"]).lines if line.call == "PrimFunc_Cast"]
+    assert cast.operands[1:] == ["I64(42)"]
+    assert (cast.instance, cast.strategy) == ("op0", "((4, 1, 1))")
