@@ -91,6 +91,7 @@ def test_the_tree_and_its_values(process):
     [
         (Net, {"dump_layer": "Sub Add_1"}, {"Sub", "Add_1", "arg1_1"}),
         (Net, {"dump_layer": "Relu"}, {"Relu"}),
+        (Net, {"dump_layer": "arg0_1"}, set()),  # inputs are dumped with who reads them only [spec ge 2.6]
         (Scoped, {}, {"Mul", "arg1_1"}),
         (Scoped, {"dump_layer": "Sub"}, {"Mul", "Sub", "arg0_1", "arg1_1"}),
         (Scoped, {"enable_dump": False}, set()),
@@ -113,6 +114,21 @@ def test_modes_steps_and_statistics(process):
 def test_unknown_layers_are_told(process, capsys):
     process(Net(), enable_dump=True, dump_layer="Sbu")
     assert "no loaded model has an operator 'Sbu' (did you mean 'Sub'?)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("place", "error"), [("{}", NotADirectoryError), ("{}/" + RANK, FileExistsError)])
+def test_a_file_where_the_dump_would_lie(process, tmp_path, place, error):
+    """The path exists when it is set and is a file later: an error of the same class as the real one's."""
+    (tmp_path / "there").mkdir()
+
+    config = CompilerConfig()
+    config.dump_config.enable_dump, config.dump_config.dump_path = True, "there"
+    if place == "{}":
+        (tmp_path / "there").rmdir()
+    (tmp_path / place.format("there")).write_text("")
+    Session.use(Session(RunSettings(quiet=True, manifest=None), environment={}))
+    with torch.no_grad(), pytest.raises(Exception, match=error.__name__):
+        torch.compile(Net(), backend=get_npu_backend(compiler_config=config))(X, Y)
 
 
 def test_a_second_model_is_appended(process):
