@@ -86,6 +86,7 @@ def _add(data: sqlite3.Connection, root: Path, folder: Path) -> None:
     with contextlib.closing(sqlite3.connect(folder / "all")) as run:
         for (name,) in run.execute("select path from file"):
             text = Path(name).read_text("utf-8")
+            _carry(data, _short(name, root), text)
             data.execute("insert or replace into source values (?, ?)", (_short(name, root), text))
         lines = run.execute(
             "select path, context, numbits from line_bits"
@@ -95,6 +96,35 @@ def _add(data: sqlite3.Connection, root: Path, folder: Path) -> None:
             "insert or replace into line values (?, ?, ?)",
             ((_short(name, root), test, bits) for name, test, bits in lines),
         )
+
+
+def _carry(data: sqlite3.Connection, path: str, text: str) -> None:
+    """Bring the lines that earlier runs recorded to the places that they have in a module as it is now."""
+    row = data.execute("select text from source where path = ?", (path,)).fetchone()
+    if row is None or row[0] == text:
+        return
+    places = _places(row[0], text)
+    for test, bits in data.execute("select test, bits from line where path = ?", (path,)).fetchall():
+        moved = 0
+        for was, now in places.items():
+            moved |= _bit(bits, was) << now
+        size = (moved.bit_length() + 7) // 8
+        data.execute(
+            "update line set bits = ? where path = ? and test = ?", (moved.to_bytes(size, "little"), path, test)
+        )
+
+
+def _places(old: str, new: str) -> dict[int, int]:
+    """Numbers of the lines that two texts share: that in the old one, that in the new one.
+
+    Examples
+    --------
+    >>> _places("a\\nb\\nc", "a\\nx\\nb\\nc")
+    {1: 1, 2: 3, 3: 4}
+    """
+    matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    blocks = matcher.get_matching_blocks()
+    return {was + at + 1: now + at + 1 for was, now, size in blocks for at in range(size)}
 
 
 def _short(path: str, root: Path) -> str:
@@ -258,9 +288,7 @@ class _Module:
         self._tree = ast.parse(text)
         self._was: dict[int, int] = {}
         if text != recorded:
-            matcher = difflib.SequenceMatcher(None, text.splitlines(), recorded.splitlines(), autojunk=False)
-            for now, was, size in matcher.get_matching_blocks():
-                self._was.update((now + at + 1, was + at + 1) for at in range(size))
+            self._was = _places(text, recorded)
         else:
             self._was = {line: line for line in range(1, text.count("\n") + 2)}
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shutil
+import sqlite3
 
 import forkrun
 import linemap
@@ -200,6 +201,29 @@ def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     assert len(re.findall("killed .*return 8\n    tests/core/test_number.py::test_shared", output, re.DOTALL)) == 1
     assert output.count("no test executes this line") == 2
     assert "killed 2 of 4 (50.0%)" in output
+
+
+def test_lines_of_earlier_runs_move_with_a_module_that_changes_between_runs(tmp_path):
+    old = "A = 1\n\ndef f():\n    return A\n\ndef g():\n    return 2\n"
+    new = "A = 1\nB = 2\n\ndef f():\n    return A\n\ndef h():\n    return B\n\ndef g():\n    return 2\n"
+    (tmp_path / "m.py").write_text(new)
+    bits = {"test_f": [4], "test_g": [7], "test_all": [1, 4, 7]}
+    with contextlib.closing(sqlite3.connect(tmp_path / "lines.db")) as data, data:
+        data.execute("create table test (name text primary key, seconds real, fixtures text)")
+        data.execute("create table source (path text primary key, text text)")
+        data.execute("create table line (path text, test text, bits blob, primary key (path, test))")
+        data.execute("insert into source values ('m.py', ?)", (old,))
+        for name, lines in bits.items():
+            data.execute("insert into test values (?, 0.1, '[]')", (name,))
+            number = sum(1 << line for line in lines)
+            data.execute("insert into line values ('m.py', ?, ?)", (name, number.to_bytes(2, "little")))
+        for _ in range(2):
+            linemap._carry(data, "m.py", new)
+            data.execute("insert or replace into source values ('m.py', ?)", (new,))
+    lines = linemap.LineMap(tmp_path / "lines.db", tmp_path)
+    assert [set(lines.tests("m.py", line)[0]) for line in (5, 8, 11)] == [
+        {"test_f", "test_all"}, set(), {"test_g", "test_all"},
+    ]  # fmt: skip
 
 
 def test_a_recording_must_exist(root, capsys):
