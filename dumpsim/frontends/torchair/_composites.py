@@ -89,7 +89,7 @@ def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) 
         kept: list[Any] = [m.picked(shape, at) for at in range(rank)]
         for at in sorted((at % rank for at in dims), reverse=True):
             kept[at : at + 1] = [m.const(1)] if keepdim else []
-        pack = m.op("Pack", *kept, N=len(kept), axis=0) if kept else []
+        pack: Any = m.op("Pack", *kept, N=len(kept), axis=0) if kept else []
         if size == 0 or size == 1 <= number:
             return m.op("Fill", pack, m.op("Cast", float("nan"), dst_type=m.out.dtype))
         if number > 1 and size <= number:
