@@ -170,7 +170,7 @@ class Transformer(nn.Cell):
         self.norm = Norm("norm", size, ways, weights, is_integer)
         self.head = weights("head", size.words, size.width)
         self.logits = primitives.MatMul(transpose_b=True).shard(((d, 1), (m, 1)))
-        self.one_hot = primitives.OneHot().shard(((d, 1), (), ()))
+        self.one_hot = primitives.OneHot().shard(((d, 1, 1), (), ()))
         self.on, self.off = Tensor(1, ms.float32), Tensor(0, ms.float32)
         self.entropy = primitives.SoftmaxCrossEntropyWithLogits().shard(((d, 1), (d, 1)))
         self.hits = primitives.Mul().shard(((d, 1), (d, 1)))
