@@ -204,7 +204,8 @@ def _store_all(call: Callable[[], Any], outs: Sequence[torch.Tensor]) -> None:
 
 def _is_small(numbers: Any) -> bool:
     """Whether a sum of squares is finite, and so all of its terms: the fastest look at many numbers."""
-    return isfinite(numbers.dot(numbers))
+    with np.errstate(over="ignore"):
+        return isfinite(numbers.dot(numbers))
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

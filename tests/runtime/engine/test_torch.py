@@ -2,6 +2,7 @@
 
 import doctest
 import sys
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -117,3 +118,16 @@ def test_where_somebody_looks_kernels_that_move_numbers_run_and_their_readers_re
     assert list(product.views) == [1]
     assert arrays[1].any() != moves
     assert arrays[3].tolist() == [[3, 12]]
+
+
+def test_a_look_at_large_numbers_warns_of_nothing():
+    large = np.full((3, 3), 1e10, np.float32)
+    arrays = {0: large, 1: large.copy(), 2: np.zeros((3, 3), np.float32)}
+    works = [Work(operator(_Product()), (0, 1), {}, (2,))]
+    roots = {number: number for number in arrays}
+    bound = engine("torch").bind(works, arrays, {}, roots, {2}, moves=True)
+    (run,), ((look,),) = bound.runs, bound.finite
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run()
+        assert not look()
