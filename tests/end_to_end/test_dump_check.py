@@ -1,6 +1,7 @@
 """`dumpsim check`: everything that is wrong at once, and fields without effect, which then have none indeed."""
 
 import json
+from pathlib import Path
 
 import dumprun
 import pytest
@@ -41,7 +42,7 @@ ERRORS = {
     "sample_mode": None,
     "sample_num": None,
     "dump_mode": None,
-    "path": "/relative/x",
+    "path": str(Path("relative/x").absolute()),
     "net_name": "a_b",
     "iteration": "0|1",
     "input_output": "0",
