@@ -50,8 +50,11 @@ def below(roots: Iterable[Value | None]) -> list[Node]:
 
 
 def is_straight(node: Node) -> bool:
-    """Whether a node is a loop without control flow in its rounds, in no other loop."""
-    if node.op_type != "While" or control_of(node).jumps or control_of(node).is_inner:
+    """Whether a node is a loop without control flow in its rounds, in no other loop, with one gradient at most."""
+    if node.op_type != "While":
+        return False
+    control = control_of(node)
+    if control.jumps or control.is_inner or control.gradients > 1:
         return False
     return not any(inner.blocks for block in node.blocks for inner in block.trail)
 

@@ -104,6 +104,8 @@ class Control:
         The gradient of a branch.
     is_differentiated : bool
         It stands in a function that is differentiated, so that it gives a gradient besides its outputs.
+    gradients : int
+        How many gradients are taken of a loop.
     is_inner : bool
         It stands in a loop.
     unwinds : list of Node
@@ -133,6 +135,7 @@ class Control:
     writes: bool = False
     backward: "Node | None" = None
     is_differentiated: bool = False
+    gradients: int = 0
     is_inner: bool = False
     unwinds: "list[Node]" = field(default_factory=list)
     saved: list[int] = field(default_factory=list)

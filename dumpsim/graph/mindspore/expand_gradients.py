@@ -54,8 +54,14 @@ def expand_gradients(
     UnsupportedError
         An operator on the way has no gradient.
     """
-    if any(node.op_type == GRADIENT for node in everything(graph.trail)):
+    gradients = [node for node in everything(graph.trail) if node.op_type == GRADIENT]
+    if gradients:
         _order_outputs(graph)
+    for node in gradients:
+        given = gradient_of(node).nodes
+        for loop in everything(below([outputs_of(node)]) if given is None else given):
+            if loop.op_type == "While":
+                control_of(loop).gradients += 1
     _Expander(find, around, tell).expand(graph)
     return graph
 

@@ -98,6 +98,7 @@ class _Loop:
     first: Node  # the call of the header before the loop,
     again: Node  # in the body,
     chosen: Node  # and what the header calls
+    outputs: dict[int, Value] = field(default_factory=dict)  # as what follows the loop has them, by id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +331,7 @@ class _Maker:
             self._new[id(node)] = self._new.get(id(given), given)  # its gradient is a closure in this function
         elif source.op_type == "While":
             self._new[id(node)] = self._new[id(source.blocks[1].parameters[place.value])]
-        elif isinstance(source.abstract, TupleType) and self._results(source) == 1:
+        elif self._results(source) == 1 and id(source) not in self._unwinding:
             self._new[id(node)] = self._new[id(source)]
         else:
             node.operands = [self._new[id(source)], place]
@@ -624,6 +625,7 @@ class _Maker:
         inside = {id(one) for one in rest}
         for at, leaf in enumerate(leaves):
             if id(leaf) in inside or id(leaf) in self._new:
+                self._unwinding[id(unwind)].outputs[id(leaf)] = self._new.get(id(leaf), leaf)
                 self._new[id(leaf)] = call if len(leaves) == 1 else self._element(call, at, leaf.abstract, function)
         return call
 
@@ -643,7 +645,10 @@ class _Maker:
         formals = [self._new[id(loop.node.blocks[1].parameters[at])] for at in active] + targets[len(active) :]
         # what follows the loop
         after.parameters = list(later.parameters)
+        outside = {key: self._new[key] for key in loop.outputs}
+        self._new |= loop.outputs
         self._fill_gradient(after, later, unwind.abstract)
+        self._new |= outside
         # a round
         body.parameters = [Parameter(name="", abstract=one.abstract) for one in later.parameters]
         before = self._call(loop.again, list(body.parameters), unwind.abstract, body)
@@ -685,7 +690,9 @@ class _Maker:
         starts = [self._value(operand, function) for operand in node.operands[1:]]
         body = self.function("body", LABELS["body"] + function.label, turn.trail, turn.output)
         body.parameters = turn.parameters
-        call = self._call(as_constant(body), starts, node.abstract, function)
+        assert isinstance(node.abstract, TupleType)
+        abstract = node.abstract.items[0] if len(node.abstract.items) == 1 else node.abstract
+        call = self._call(as_constant(body), starts, abstract, function)
         self.form.unwinds[id(call)] = node
         self._kept.append(node)
         self._new[id(node)] = call

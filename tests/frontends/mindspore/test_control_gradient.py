@@ -164,3 +164,63 @@ def test_the_gradient_of_a_loop_in_a_branch(x, slope):
     ms.set_context(mode=ms.GRAPH_MODE)
     found = ops.grad(Loop())(Tensor(np.array([x], np.float32)))
     np.testing.assert_array_equal(found.asnumpy(), np.array([slope], np.float32))
+
+
+class Loop(nn.Cell):
+    """A loop before a function whose gradient uses its own result."""
+
+    def __init__(self, start, behind):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([0.5, -0.25, 0.75], np.float32)), name="w")
+        self.start = start
+        self.behind = behind
+
+    def construct(self, x):
+        y = self.start(x, self.w)
+        i = Tensor(0, ms.int32)
+        while i < 2:
+            y = y * y + x
+            i = i + 1
+        return self.behind(y)
+
+
+def wide_differences(function, array, step=1e-6):
+    """Central differences in float64."""
+    moved = np.eye(array.size).reshape(array.size, *array.shape) * step
+    return np.array([function(array + one) - function(array - one) for one in moved]).reshape(array.shape) / (2 * step)
+
+
+def rounds(y, x):
+    for _ in range(2):
+        y = y * y + x
+    return y
+
+
+@pytest.mark.parametrize("behind", ["exp", "tanh", "sin", "square"])
+@pytest.mark.parametrize("with_weight", [True, False])
+def test_gradients_behind_a_loop(behind, with_weight):
+    x = np.array([[0.3, -0.2, 0.4], [0.1, 0.25, -0.3]], np.float32)
+    w = np.array([0.5, -0.25, 0.75]) if with_weight else 2
+    net = Loop((lambda x, w: x * w) if with_weight else (lambda x, w: x * 2), getattr(ops, behind))
+    found = ops.grad(net)(Tensor(x)).asnumpy()
+    expected = wide_differences(lambda a: getattr(np, behind)(rounds(a * w, a)).sum(), x.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_two_gradients_of_one_loop():
+    class Both(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.net = Loop(lambda x, w: x * w, ops.exp)
+
+        def construct(self, x):
+            return ops.grad(self.net)(x), ops.grad(self.net, None, self.net.w)(x)
+
+    x = np.array([[0.3, -0.2, 0.4]], np.float32)
+    w = np.array([0.5, -0.25, 0.75])
+    by_input, by_weight = Both()(Tensor(x))
+    wide = x.astype(np.float64)
+    expected = wide_differences(lambda a: np.exp(rounds(a * w, a)).sum(), wide)
+    np.testing.assert_allclose(by_input.asnumpy(), expected, rtol=1e-4, atol=1e-5)
+    expected = wide_differences(lambda b: np.exp(rounds(wide * b, wide)).sum(), w)
+    np.testing.assert_allclose(by_weight.asnumpy(), expected, rtol=1e-4, atol=1e-5)
