@@ -124,7 +124,7 @@ def test_crash(world):
     try:
         WAIT
     finally:
-        print("in time", time.monotonic() - began < 5)  # ranks that wait for ever would wait for a minute
+        print("in time", time.monotonic() - began < 30)  # ranks that wait for ever would wait for a minute
 
 @pytest.mark.ranks(3)
 def test_later(world): ...
@@ -152,7 +152,8 @@ def test_a_worker_that_crashes_fails_the_test_at_once_and_is_named(run, rank, ho
     assert f"worker 'gw{rank}' crashed while running 'test_inner.py::test_crash'\ngw{rank} was rank {rank} of" in output
     dead = re.search(rf"rank {rank} \(worker gw{rank}, process \d+\) ended in test_inner.py::test_crash", output)
     assert dead, output
-    assert len(re.findall(rf"SKIPPED \[1\] test_inner.py:\d+: {re.escape(dead[0])}", output)) == 2
+    # one rank or both that are left skip the later tests, whichever of them sees the end first
+    assert len(re.findall(rf"SKIPPED \[[12]\] test_inner.py:\d+: {re.escape(dead[0])}", output)) == 2
     assert len(re.findall(r"SKIPPED \[1\] test_inner.py:\d+: gw3 replaces a worker that crashed", output)) == 2
     assert re.search(rf"died: worker gw{rank}, process \d+", output)
     assert "in time True" in output
