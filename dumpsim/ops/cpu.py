@@ -7,7 +7,7 @@ infinities, zeros and random numbers of float16, float32 and float64. [observed 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -15,15 +15,17 @@ import numpy as np
 
 from dumpsim.ops.cpporder import nth_element, stable_sort
 from dumpsim.ops.opdef import Kernel, OpDef
-from dumpsim.ops.reduce import axes_of
+from dumpsim.ops.order import unique
+from dumpsim.ops.pool import max_window
+from dumpsim.ops.reduce import argument, reduction, with_value
 from dumpsim.ops.table import find
-from dumpsim.ops.window import Window
 
 __all__ = ["on_target"]
 
 Array = np.ndarray[Any, Any]
 
 _KINDS = ("float16", "float32", "float64")
+_WHOLE = ("int8", "int16", "int32", "int64", "uint8")
 _LARGEST = np.finfo(np.float32).max  # where maxima begin
 _SMALL = 3e-38  # chances above it have no power near 2**-125.5
 
@@ -210,82 +212,47 @@ def _greater(compare: Callable[[Any, Any], Any]) -> _Change:
     return _Change(make)
 
 
-def _sum(plain: Kernel) -> Kernel:
+def _sum(x: Array, axis: Any, keepdims: bool) -> Any:
     """In float64."""
-
-    def run(x: Array, *settings: Any) -> Any:
-        return np.asarray(plain(x.astype(np.float64), *settings)).astype(x.dtype)
-
-    return run
+    return x.sum(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
 
 
-def _mean(plain: Kernel) -> Kernel:
-    """Sums as those of `_sum`, those of small types in the type itself, divided in float32, rounded towards zero."""
-
-    def run(x: Array, axis: Any = (), keep_dims: bool = False) -> Any:
-        axes = axes_of("ReduceMean", axis, x.ndim)
-        if not axes:
-            return plain(x, axis, keep_dims)
-        count = np.float32(np.prod([x.shape[at] for at in axes]))
-        wide = np.float64 if x.dtype.itemsize > 2 else x.dtype
-        total = x.sum(axis=axes, keepdims=keep_dims, dtype=wide).astype(x.dtype).astype(np.float32)
-        return np.asarray(np.trunc(total / count)).astype(x.dtype)
-
-    return run
+def _mean(x: Array, axis: Any, keepdims: bool) -> Any:
+    """A sum, that of small types in the type itself, divided in float32 and rounded towards zero."""
+    small = x.dtype.itemsize <= 2
+    total = x.sum(axis=axis, keepdims=keepdims, dtype=x.dtype) if small else _sum(x, axis, keepdims)
+    count = np.float32(np.prod([x.shape[at] for at in axis]))
+    return np.trunc(total.astype(np.float32) / count).astype(x.dtype)
 
 
-def _running(extreme: np.ufunc) -> _Change:
+def _running(extreme: np.ufunc, plain: np.ufunc) -> Callable[..., Any]:
     """A maximum that is kept unless the next element is greater: NaN stays where it comes first, else it is lost."""
 
-    def make(plain: Kernel) -> Kernel:
-        def run(x: Array, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Any:
-            result = plain(x, axis, keep_dims, skip_mode) if skip_mode else plain(x, axis, keep_dims)
-            if not x.ndim or not _has_nan(x) or (skip_mode and not isinstance(axis, int) and not axis):
-                return result
-            axes = axes_of(extreme.__name__, axis, x.ndim)
-            first = x[tuple(slice(0, 1) if at in axes else slice(None) for at in range(x.ndim))]
-            best = extreme.reduce(x, axis=axes, keepdims=True)
-            return np.where(np.isnan(first), first, best).reshape(np.shape(result))
+    def run(x: Array, axis: Any, keepdims: bool) -> Any:
+        if not _has_nan(x):
+            return plain.reduce(x, axis=axis, keepdims=keepdims)
+        first = x[tuple(slice(0, 1) if at in axis else slice(None) for at in range(x.ndim))]
+        best = np.where(np.isnan(first), first, extreme.reduce(x, axis=axis, keepdims=True))
+        return best if keepdims else best.squeeze(axis)
 
-        return run
-
-    return _Change(make)
+    return run
 
 
-def _place(lowest: float, choose: Callable[..., Any]) -> Callable[[Array, int], Array]:
+def _place(lowest: float, choose: Callable[..., Any]) -> Callable[..., Array]:
     """The place of the running extreme along an axis."""
 
     def find_place(x: Array, axis: int) -> Array:
+        if not x.ndim or not _has_nan(x):
+            return np.asarray(choose(x, axis=axis))
         index = choose(np.where(np.isnan(x), x.dtype.type(lowest), x), axis=axis)
         return np.where(np.isnan(np.take(x, 0, axis=axis)), 0, index)
 
     return find_place
 
 
-def _argument(place: Callable[[Array, int], Array]) -> _Change:
-    def make(plain: Kernel) -> Kernel:
-        def run(x: Array, axis: int = -1, output_type: Any = None) -> Any:
-            result = plain(x, axis, output_type)
-            return place(x, axis).astype(result.dtype) if x.ndim and _has_nan(x) else result
-
-        return run
-
-    return _Change(make)
-
-
-def _argument_with_value(place: Callable[[Array, int], Array]) -> _Change:
-    def make(plain: Kernel) -> Kernel:
-        def run(x: Array, axis: int = 0, keep_dims: bool = False) -> Any:
-            if not x.ndim or not _has_nan(x):
-                return plain(x, axis, keep_dims)
-            index = np.expand_dims(place(x, axis), axis)
-            value = np.take_along_axis(x, index, axis)
-            index = index.astype(np.int64)
-            return (index, value) if keep_dims else (index.squeeze(axis), value.squeeze(axis))
-
-        return run
-
-    return _Change(make)
+def _instead(kernel: Kernel, kinds: Sequence[str] = _KINDS) -> _Change:
+    """A kernel that has nothing of the plain one."""
+    return _Change(lambda plain: kernel, kinds)
 
 
 def _is_last(axis: Any, rank: int) -> bool:
@@ -352,7 +319,7 @@ def _max_pool(plain: Kernel) -> Kernel:
     def run(x: Array, **attrs: Any) -> Any:
         if x.dtype.kind != "f" or np.isfinite(x.min()):
             return plain(x, **attrs)
-        window = _window(x, attrs)
+        window = max_window(x.shape, attrs)
         best = np.full((*x.shape[:2], *window.out), -_LARGEST, x.dtype)
         inside = window.taps(window.pad(np.ones(x.shape[2:], np.bool_), False))
         for tap, there in zip(window.taps(window.pad(x)), inside, strict=True):
@@ -368,7 +335,7 @@ def _max_pool_slope(plain: Kernel) -> Kernel:
     def run(x: Array, out: Array, dout: Array, **attrs: Any) -> Any:
         if x.dtype.kind != "f" or np.isfinite(x.min()):
             return plain(x, out, dout, **attrs)
-        window = _window(x, attrs)
+        window = max_window(x.shape, attrs)
         wide = window.pad(x, -np.inf)
         best, place = np.full(out.shape, -_LARGEST, x.dtype), np.zeros(out.shape, np.intp)
         for at, tap in enumerate(window.taps(wide)):
@@ -380,10 +347,6 @@ def _max_pool_slope(plain: Kernel) -> Kernel:
         return window.crop(slopes)
 
     return run
-
-
-def _window(x: Array, attrs: Mapping[str, Any]) -> Window:
-    return Window.of(x.shape[2:], attrs["kernel_size"], attrs["strides"], 1, attrs["pad_mode"])
 
 
 def _clamp(plain: Kernel) -> Kernel:
@@ -486,21 +449,6 @@ def _unit_vector(plain: Kernel) -> Kernel:
     return run
 
 
-def _distinct(plain: Kernel) -> Kernel:
-    """No NaN equals another."""
-
-    def run(x: Array) -> Any:
-        if not _has_nan(x):
-            return plain(x)
-        values, first, index = np.unique(x.reshape(-1), return_index=True, return_inverse=True, equal_nan=False)
-        order = np.argsort(first)
-        places = np.empty_like(order)
-        places[order] = np.arange(order.size)
-        return values[order], places[index.reshape(-1)].astype(np.int32)
-
-    return run
-
-
 _GREATEST, _LEAST = _place(-np.inf, np.argmax), _place(np.inf, np.argmin)
 
 _CHANGES: Mapping[str, _Change] = MappingProxyType(
@@ -517,27 +465,27 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "SoftplusGrad": _slope_at_nan(lambda dy: dy * 0),
         "HSigmoidGrad": _slope_at_nan(lambda dy: dy / 6),
         "Div": _Change(_quotient),
-        "RealDiv": _Change(_quotient, (*_KINDS, "int8", "int16", "int32", "int64", "uint8")),
+        "RealDiv": _Change(_quotient, (*_KINDS, *_WHOLE)),
         "TruncateDiv": _Change(_quotient),
         "FloorDiv": _Change(_floor_quotient, (*_KINDS, "int64")),
         "Mod": _Change(_remainder(np.trunc, of_nan=0), (*_KINDS, "int64")),
         "FloorMod": _Change(_remainder(np.floor, of_nan=np.nan), (*_KINDS, "int64")),
         "DivNoNan": _Change(_no_nan_quotient, ("float32", "float64")),
-        "Xlogy": _Change(lambda plain: lambda x, y: x * np.log(y)),
+        "Xlogy": _instead(lambda x, y: x * np.log(y)),
         "Heaviside": _Change(_step),
         "Maximum": _greater(np.greater),
         "Minimum": _greater(np.less),
         "ClampScalar": _Change(_clamp),
         "Hardtanh": _Change(_clamp),
         "NanToNum": _Change(_numbers_of_half, ("float16",)),
-        "ReduceSum": _Change(_sum, ("int32", "int64")),
-        "ReduceMean": _Change(_mean, ("int8", "int16", "int32", "int64", "uint8")),
-        "ReduceMax": _running(np.fmax),
-        "ReduceMin": _running(np.fmin),
-        "Argmax": _argument(_GREATEST),
-        "Argmin": _argument(_LEAST),
-        "ArgMaxWithValue": _argument_with_value(_GREATEST),
-        "ArgMinWithValue": _argument_with_value(_LEAST),
+        "ReduceSum": _instead(reduction("ReduceSum", _sum), ("int32", "int64")),
+        "ReduceMean": _instead(reduction("ReduceMean", _mean), _WHOLE),
+        "ReduceMax": _instead(reduction("ReduceMax", _running(np.fmax, np.maximum))),
+        "ReduceMin": _instead(reduction("ReduceMin", _running(np.fmin, np.minimum))),
+        "Argmax": _instead(argument(_GREATEST)),
+        "Argmin": _instead(argument(_LEAST)),
+        "ArgMaxWithValue": _instead(with_value(_GREATEST)),
+        "ArgMinWithValue": _instead(with_value(_LEAST)),
         "Softmax": _Change(_softmax, ("float32",)),
         "LogSoftmax": _Change(_log_softmax),
         "SparseSoftmaxCrossEntropyWithLogits": _Change(_sparse_cross_entropy),
@@ -548,8 +496,8 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "TensorScatterMax": _without_nan(2, -np.inf),
         "TensorScatterMin": _without_nan(2, np.inf),
         "L2Normalize": _Change(_unit_vector),
-        "Unique": _Change(_distinct),
-        "TopK": _Change(_top, (*_KINDS, "int8", "int16", "int32", "int64", "uint8")),
+        "Unique": _instead(partial(unique, equal_nan=False)),
+        "TopK": _Change(_top, (*_KINDS, *_WHOLE)),
         "Sort": _Change(_sort),
     }
 )

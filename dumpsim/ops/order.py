@@ -12,7 +12,7 @@ from dumpsim.ops.gradient import part_or_zeros, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import axis_of, constant, output, size_of, tensor_of, tuple_of, value_of
 
-__all__ = ["OPS"]
+__all__ = ["OPS", "unique"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -86,9 +86,9 @@ def _infer_unique(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return tuple_of(output(x.dtype, (-1,)), output(index, (x.size,)))
 
 
-def _unique(x: Array) -> tuple[Array, Array]:
+def unique(x: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
     """Distinct values in order of appearance and, for every element, the place of its value. [2.10 observed]"""
-    values, first, index = np.unique(x.reshape(-1), return_index=True, return_inverse=True)
+    values, first, index = np.unique(x.reshape(-1), return_index=True, return_inverse=True, equal_nan=equal_nan)
     order = np.argsort(first)
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
@@ -175,7 +175,7 @@ OPS = (
         name="Unique",
         operands=("x",),
         infer=_infer_unique,
-        kernel=_unique,
+        kernel=unique,
         fixed={"output_is_dynamic_shape": True},
         largest=lambda shapes: (prod(shapes[0]),),
         stop=True,

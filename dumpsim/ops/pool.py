@@ -12,7 +12,7 @@ from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import constant, output, tensor_of, tuple_of, value_of, vector
 from dumpsim.ops.window import Window
 
-__all__ = ["OPS"]
+__all__ = ["OPS", "max_window"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -29,13 +29,14 @@ def _four(name: str, abstract: Abstract, operand: str) -> TensorType:
     return x
 
 
-def _max_window(shape: Sequence[int], attrs: Attrs) -> Window:
+def max_window(shape: Sequence[int], attrs: Attrs) -> Window:
+    """The windows of MaxPool and its gradient over an input of a shape."""
     return Window.of(shape[2:], attrs["kernel_size"], attrs["strides"], 1, attrs["pad_mode"])
 
 
 def _infer_max(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = _four("MaxPool", abstracts[0], "x")
-    window = _max_window(x.shape, attrs)
+    window = max_window(x.shape, attrs)
     shape = (*x.shape[:2], *window.out)
     if min(window.out) < 1:
         kernel, strides = (1, 1, *window.kernel), (1, 1, *window.stride)
@@ -53,7 +54,7 @@ def _lowest(kind: np.dtype[Any]) -> Any:
 
 
 def _max_pool(x: Array, **attrs: Any) -> Array:
-    window = _max_window(x.shape, attrs)
+    window = max_window(x.shape, attrs)
     best: Array | None = None
     for tap in window.taps(window.pad(x, _lowest(x.dtype))):
         if best is None:
@@ -66,7 +67,7 @@ def _max_pool(x: Array, **attrs: Any) -> Array:
 
 def _max_pool_grad(x: Array, out: Array, dout: Array, **attrs: Any) -> Array:
     """Each window hands its gradient to the first element that is its maximum."""
-    window = _max_window(x.shape, attrs)
+    window = max_window(x.shape, attrs)
     wide = window.pad(x, _lowest(x.dtype))
     slopes = np.zeros_like(wide, dout.dtype)
     free = np.ones(out.shape, np.bool_)

@@ -23,7 +23,7 @@ from dumpsim.ops.rules import (
     value_of,
 )
 
-__all__ = ["OPS", "axes_of", "product_gradient", "spread"]
+__all__ = ["OPS", "argument", "axes_of", "product_gradient", "reduction", "spread", "with_value"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -53,7 +53,9 @@ def _infer(name: str, kind: DType | None = None, kinds: Sequence[str] = ()) -> I
     return infer
 
 
-def _kernel(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of a reduction: ``function(x, axis, keepdims)`` over the axes that it is given."""
+
     @np.errstate(all="ignore")
     def run(x: Array, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Any:
         if skip_mode and not isinstance(axis, int) and not axis:
@@ -159,7 +161,7 @@ def _reduction(
         operands=("x", "axis", "keep_dims", "skip_mode") if skip else ("x", "axis", "keep_dims"),
         defaults=((), False, False) if skip else ((), False),
         infer=_infer(name, kind),
-        kernel=_kernel(name, function),
+        kernel=reduction(name, function),
         grad=grad,
         prim_func=True,
         stop=stop,
@@ -179,7 +181,9 @@ def _infer_arg(name: str, default: str) -> Infer:
     return infer
 
 
-def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
+def argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that gives the place of an extreme, which ``function(x, axis)`` finds."""
+
     def run(x: Array, axis: int = -1, output_type: Any = None) -> Any:
         return function(x, axis=axis).astype(np.int32 if output_type is None else type_of(output_type).numpy)
 
@@ -196,7 +200,9 @@ def _infer_with_value(name: str) -> Infer:
     return infer
 
 
-def _with_value(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that gives the place of an extreme, which ``function(x, axis)`` finds, and the extreme."""
+
     def run(x: Array, axis: int = 0, keep_dims: bool = False) -> tuple[Array, Array]:
         if not x.shape:
             return np.zeros((), np.int64), x
@@ -223,7 +229,7 @@ def _extreme_with_value(name: str, function: Callable[..., Any]) -> OpDef:
         operands=("input", "axis", "keep_dims"),
         defaults=(0, False),
         infer=_infer_with_value(name),
-        kernel=_with_value(function),
+        kernel=with_value(function),
         grad=_grad_with_value,
         prim_func=True,
     )
@@ -248,7 +254,7 @@ OPS = (
         operands=("input", "axis", "output_type"),
         defaults=(-1, None),
         infer=_infer_arg("Argmax", "int32"),
-        kernel=_arg(np.argmax),
+        kernel=argument(np.argmax),
         prim_func=True,
         stop=True,
     ),
@@ -257,7 +263,7 @@ OPS = (
         operands=("input", "axis", "output_type"),
         defaults=(-1, None),
         infer=_infer_arg("Argmin", "int32"),
-        kernel=_arg(np.argmin),
+        kernel=argument(np.argmin),
         prim_func=True,
         stop=True,
     ),

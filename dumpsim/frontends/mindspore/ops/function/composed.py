@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, div
@@ -156,11 +157,9 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 def count_nonzero(x: Tensor, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """How many elements are not zero, of type int32 unless `dtype` says another."""
-    from dumpsim.frontends.mindspore.common.dtype import float32, int32
-
     there = binary("NotEqual", x, zeros(x.shape, x.dtype))
-    total = single("ReduceSum", [single("Cast", [there, float32]), axis, keep_dims, False])
-    return single("Cast", [total, int32 if dtype is None else dtype])
+    total = single("ReduceSum", [single("Cast", [there, mstype.float32]), axis, keep_dims, False])
+    return single("Cast", [total, mstype.int32 if dtype is None else dtype])
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
