@@ -6,15 +6,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dumpsim.codecs import irproto, irtext
-from dumpsim.core.abstract import MonadType, ScalarType, TensorType, TupleType
+from dumpsim.core.abstract import MonadType, NoneType, ScalarType, StringType, TensorType, TupleType
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo
+from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, ParamRef
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "mindspore_2_10"
 SHORT = {row.short: row for row in DTYPES.values()}
@@ -126,6 +127,106 @@ def test_equal_constants_are_one_unless_their_identity_differs(graph_proto):
     graph = graph_proto.decode(irproto.encode(doc))["graph"]
     assert [[i["name"] for i in n["input"]] for n in graph["node"]] == [["cst1", "cst1"], ["cst2", "cst1"]]
     assert [c["full_name"] for c in graph["const_vals"]] == ["Default_data-0", "Default_data-1"]
+
+
+def _node(**fields) -> IrNode:
+    settings = {"operands": (), "operand_types": (), "output": TupleType(items=()), "full_name": "Default/Op-op0"}
+    return IrNode(index=0, name="", op_type="Op", prim_func=False, **settings | fields)
+
+
+ATTRIBUTES = [  # value, what the protobuf holds, how the reader spells it
+    (None, {"dtype": "NONE"}, ""),
+    (True, {"dtype": "BOOL", "bool_val": True}, "True"),
+    (-3, {"dtype": "INT64", "int_val": -3}, "-3"),
+    (0.5, {"dtype": "FLOAT32", "float_val": 0.5}, "0.5"),
+    (np.float64(0.1), {"dtype": "FLOAT64", "double_val": 0.1}, "0.1"),
+    (np.float16(0.5), {"dtype": "FLOAT16", "float_val": 0.5}, "0.5"),
+    (np.uint8(200), {"dtype": "UINT8", "uint_val": 200}, "200"),
+    (np.int16(-7), {"dtype": "INT16", "int_val": -7}, "-7"),
+    (np.bool_(False), {"dtype": "BOOL", "bool_val": False}, "False"),
+    ("NCHW", {"dtype": "STRING", "str_val": "NCHW"}, "NCHW"),
+    (
+        (1, "a"),
+        {"dtype": "TUPLE", "values": [{"dtype": "INT64", "int_val": 1}, {"dtype": "STRING", "str_val": "a"}]},
+        "(1, a)",
+    ),
+    ([2.0], {"dtype": "LIST", "values": [{"dtype": "FLOAT32", "float_val": 2.0}]}, "(2.0)"),
+    ((), {"dtype": "TUPLE"}, "()"),
+    (DTYPES["float16"], {"dtype": "TYPE", "type_val": {"data_type": 38}}, ""),
+    (DTYPES["int8"], {"dtype": "TYPE", "type_val": {"data_type": 36}}, ""),
+    (DTYPES["uint32"], {"dtype": "TYPE", "type_val": {"data_type": 37}}, ""),
+    (DTYPES["bool"], {"dtype": "TYPE", "type_val": {"data_type": 35}}, ""),
+]
+
+
+@pytest.mark.parametrize(("value", "expected", "spelled"), ATTRIBUTES, ids=lambda item: repr(item)[:20])
+def test_an_attribute_of_every_kind(value, expected, spelled, graph_proto):
+    data = irproto.encode(replace(_doc("float32"), nodes=(_node(primitive_attrs=(("key", value),)),)))
+    (node,) = graph_proto.decode(data)["graph"]["node"]
+    assert node["attribute"] == [{"name": "key", "value": expected}]
+    (back,) = irproto.decode(data).nodes
+    assert back.primitive_attrs == (("key", spelled),)
+
+
+def test_counts_of_the_feature_map_are_unsigned(graph_proto):
+    attrs = (("IsFeatureMapInputList", (0, 2)), ("begin", (0, 2)))
+    data = irproto.encode(replace(_doc("float32"), nodes=(_node(primitive_attrs=attrs),)))
+    (node,) = graph_proto.decode(data)["graph"]["node"]
+    assert [[member["dtype"] for member in one["value"]["values"]] for one in node["attribute"]] == [
+        ["UINT64", "UINT64"],
+        ["INT64", "INT64"],
+    ]
+
+
+FLOATS = TensorType(dtype=DTYPES["float32"], shape=(2, 3))
+OUTPUTS = [
+    (
+        FLOATS,
+        {"data_type": "TENSOR", "tensor_type": {"elem_type": "FLOAT32", "shape": {"dim": [{"size": 2}, {"size": 3}]}}},
+    ),
+    (ScalarType(dtype=DTYPES["int64"]), {"data_type": "INT64"}),
+    (ScalarType(dtype=DTYPES["bool"]), {"data_type": "BOOL"}),
+    (MonadType(kind="U"), {"data_type": "UMONAD"}),
+    (MonadType(kind="IO"), {"data_type": "IOMONAD"}),
+    (StringType(), {"data_type": "STRING"}),
+    (NoneType(), {"data_type": "NONE"}),
+    (TupleType(items=()), {"data_type": "TUPLE", "sequence_type": {}}),
+]
+
+
+@pytest.mark.parametrize(("abstract", "expected"), OUTPUTS, ids=lambda item: str(item)[:20])
+def test_an_output_of_every_kind(abstract, expected, graph_proto):
+    data = irproto.encode(replace(_doc("float32"), nodes=(_node(output=abstract),)))
+    (node,) = graph_proto.decode(data)["graph"]["node"]
+    assert node["output_type"] == expected
+    (back,) = irproto.decode(data).nodes
+    assert back.output == abstract
+
+
+def test_members_of_a_tuple_lose_their_shape(graph_proto):
+    """As in what MindSpore writes."""
+    data = irproto.encode(replace(_doc("float32"), nodes=(_node(output=TupleType(items=(FLOATS, NoneType()))),)))
+    (node,) = graph_proto.decode(data)["graph"]["node"]
+    members = [{"data_type": "TENSOR", "tensor_type": {"elem_type": "FLOAT32"}}, {"data_type": "NONE"}]
+    assert node["output_type"] == {"data_type": "TUPLE", "sequence_type": {"elem_types": members}}
+    (back,) = irproto.decode(data).nodes
+    assert back.output == TupleType(items=(replace(FLOATS, shape=()), NoneType()))
+
+
+def test_operands_are_numbered_by_what_they_are():
+    number = ScalarType(dtype=DTYPES["int64"], value=5)
+    operands = (ParamRef(index=0), ConstRef(value=5, abstract=number))
+    two = replace(_node(operands=(NodeRef(index=0), *operands), operand_types=(FLOATS,) * 3), index=1)
+    doc = replace(_doc("float32"), nodes=(_node(operands=operands, operand_types=(FLOATS,) * 2), two))
+    first, second = irproto.decode(irproto.encode(doc)).nodes
+    assert [type(operand) for operand in second.operands] == [NodeRef, ParamRef, ConstRef]
+    assert first.operands == second.operands[1:] == (ParamRef(index=0), ConstRef(value="5", abstract=NoneType()))
+    assert second.operands[0] == NodeRef(index=0)
+
+
+@pytest.mark.parametrize(("root", "graph_id"), [(0, 0), (7, 7), (10**17 - 1, 10**17 - 1), (10**17, -1)])
+def test_a_graph_id_that_no_graph_has_is_none(root, graph_id):
+    assert irproto.decode(irproto.encode(replace(_doc("float32"), graph_id=root))).graph_id == graph_id
 
 
 @given(st.binary(max_size=300))

@@ -81,3 +81,26 @@ def test_characters_of_several_bytes(text):
         if data[end] & 0xC0 == 0x80:
             with pytest.raises(JsonTextError, match="ill-formed UTF-8 byte"):
                 parse(data[:end] + b'"')
+
+
+@pytest.mark.parametrize("code", [0x00, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF])
+def test_escapes_of_characters_outside_the_surrogates(code):
+    assert parse(b'"\\u%04x"' % code) == chr(code)
+
+
+@pytest.mark.parametrize("pair", [(0xD800, 0xDC00), (0xD800, 0xDFFF), (0xDBFF, 0xDC00), (0xDBFF, 0xDFFF)])
+def test_the_first_and_last_surrogate_pairs(pair):
+    assert parse(b'"\\u%04x\\u%04X"' % pair) == json.loads('"\\u%04x\\u%04X"' % pair)
+
+
+@pytest.mark.parametrize("code", [0xDC00, 0xDFFF])
+def test_a_second_surrogate_alone(code):
+    with pytest.raises(JsonTextError, match=r"surrogate U\+DC00..U\+DFFF must follow U\+D800..U\+DBFF"):
+        parse(b'"\\u%04x"' % code)
+
+
+@pytest.mark.parametrize("follower", [b"", b"x", b"\\n", b"\\u0041", b"\\udbff", b"\\ue000"])
+@pytest.mark.parametrize("code", [0xD800, 0xDBFF])
+def test_a_first_surrogate_without_the_second(code, follower):
+    with pytest.raises(JsonTextError, match=r"surrogate U\+D800..U\+DBFF must be followed by U\+DC00..U\+DFFF"):
+        parse(b'"\\u%04x%s"' % (code, follower))
