@@ -7,9 +7,11 @@ from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
 from dumpsim.core.errors import DumpConfigError, UnsupportedError
+from dumpsim.core.steps import Steps
 from dumpsim.modes.aclchecks import _existing, step_error
 from dumpsim.modes.aclfile import _blocked, check_acl, load_acl
 from dumpsim.modes.gesteps import check_ge_steps
+from dumpsim.modes.request import ModelRule, RequestedStatistics, Selection
 
 CONTENT = "EP0001: The content of configuration item {} in configuration file acl.json is invalid. Reason: {}."
 ENUM = "EP0002: Value {} for configuration item {} in configuration file acl.json is invalid. Expected value: {}."
@@ -458,3 +460,61 @@ LARGEST = 2**63 - 1  # of C's strtol, which gives it for greater numbers as well
 )
 def test_steps_are_numbers_as_c_reads_them(piece, reason):
     assert step_error(piece) == reason
+
+
+LAYER = {"model_name": "m", "layer": ["a", "b"]}
+RANGE = {"model_name": "m", "opname_range": [{"begin": "a", "end": "b"}, {"begin": "c", "end": "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("switch", "entries", "rules"),
+    [
+        ("off", [{}], [ModelRule()]),
+        ("off", [{}, {}], [ModelRule()]),
+        ("off", [{"model_name": "m"}], [ModelRule(model="m")]),
+        ("off", [LAYER], [ModelRule(model="m", names=("a", "b"))]),
+        ("off", [{"layer": ["a"]}], [ModelRule(names=("a",))]),
+        ("off", [LAYER, {"model_name": "n"}], [ModelRule(model="m", names=("a", "b")), ModelRule(model="n")]),
+        ("off", [RANGE], [ModelRule(model="m", names=(), ranges=(("a", "b"), ("c", "c")))]),
+        ("off", [RANGE | LAYER], [ModelRule(model="m", names=("a", "b"), ranges=(("a", "b"), ("c", "c")))]),
+        ("on", [LAYER], [ModelRule(model="m", names=("a", "b"))]),
+        ("on", [{"model_name": "", "layer": ["a"]}, LAYER], [ModelRule(model="m", names=("a", "b"))]),
+        ("on", [{"model_name": "m", "layer": []}, LAYER], [ModelRule(model="m", names=("a", "b"))]),
+        ("on", [{"model_name": "", "layer": []}], []),
+        ("on", [], [ModelRule()]),
+    ],
+)  # fmt: skip
+def test_entries_of_the_dump_list(directory, switch, entries, rules):
+    dump, _ = load_acl(text(dump_op_switch=switch, dump_list=entries, dump_level="op"))
+    assert dump.request.selection.models == tuple(rules)
+
+
+@pytest.mark.parametrize(
+    ("items", "fields"),
+    [
+        ({}, {"inputs": False, "outputs": True, "singles": False, "trigger": "every", "tensors": True}),
+        ({"dump_mode": "all"}, {"inputs": True, "outputs": True}),
+        ({"dump_mode": "input"}, {"inputs": True, "outputs": False}),
+        ({"dump_mode": "output"}, {"inputs": False, "outputs": True}),
+        ({"dump_step": "1|3-4"}, {"steps": Steps.parse("1|3-4")}),
+        ({"dump_step": ""}, {"steps": Steps(text="", every=True)}),
+        ({"dump_op_switch": "on"}, {"singles": True}),
+        ({"dump_op_switch": "on", "dump_level": "op"}, {"singles": False}),
+        ({"dump_level": "kernel"}, {"selection": Selection(models=())}),
+        ({"dump_data": "stats"}, {"tensors": False, "statistics": RequestedStatistics(names=(), device=False)}),
+        (
+            {"dump_data": "stats", "dump_stats": ["Max", "Nan"]},
+            {"tensors": False, "statistics": RequestedStatistics(names=("max", "nan"), device=True)},
+        ),
+    ],
+)
+def test_what_the_items_ask_for(directory, items, fields):
+    dump, _ = load_acl(text(**{"dump_list": [{"model_name": "m"}]} | items))
+    assert {name: getattr(dump.request, name) for name in fields} == fields
+
+
+def test_what_an_overflow_dump_asks_for(directory):
+    dump, _ = load_acl(text(dump_debug="on", dump_step="nonsense"))
+    request = dump.request
+    assert (request.trigger, request.inputs, request.outputs, request.tensors) == ("overflow", True, True, True)
+    assert (request.selection.models, request.steps) == (None, Steps(text="", every=True))
