@@ -30,7 +30,7 @@ def test_models_have_a_time_that_stays_unless_each_step_sets_its_own(step_level)
     later = SimpleNamespace(**vars(EVENT) | {"time_ns": EVENT.time_ns + 60 * 10**9})
     second = location.directory(later, Moment(number=1, run=1))
     single = location.directory(SimpleNamespace(**vars(later) | {"graph_id": NO_GRAPH}), Moment(number=1, run=1))
-    times = [[part for part in path.split("/") if len(part) == 14][0] for path in (first, second, single)]
+    times = [next(part for part in path.split("/") if len(part) == 14) for path in (first, second, single)]
     assert times[1] == times[2]
     assert int(times[1]) - int(times[0]) == (100 if step_level else 0)
     assert first.endswith("/6/net/5/0")
