@@ -388,8 +388,6 @@ def _finish(first: _Moments, kullback: float) -> Distance:
 def _euclidean(squares: float, golden: float) -> float:
     if math.sqrt(golden) <= EPS64:
         return 0.0
-    if math.isinf(golden):
-        return math.nan if not math.isfinite(squares) else 0.0
     return math.sqrt(squares / golden)
 
 
