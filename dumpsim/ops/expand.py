@@ -12,13 +12,13 @@ import numpy as np
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
 from dumpsim.ops.gradient import shape_of
-from dumpsim.ops.opdef import GradBuilder
+from dumpsim.ops.opdef import Emitter
 from dumpsim.ops.promotion import operand_type
 from dumpsim.ops.rules import axis_of, constant
 
 __all__ = ["EXPANSIONS", "expand"]
 
-Expansion = Callable[[GradBuilder, Sequence[Any], Any], Any]
+Expansion = Callable[[Emitter, Sequence[Any], Any], Any]
 
 
 def _as_number(operand: Any, result: Any) -> Any:
@@ -29,12 +29,12 @@ def _as_number(operand: Any, result: Any) -> Any:
     return value if isinstance(value, np.ndarray) else np.asarray(value, result.dtype.numpy)
 
 
-def _cast(b: GradBuilder, x: Any, kind: DType) -> Any:
+def _cast(b: Emitter, x: Any, kind: DType) -> Any:
     return x if x.abstract.dtype == kind else b.emit("Cast", x, kind)
 
 
 def _with_number(op_type: str) -> Expansion:
-    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, other = operands[:2]
         return b.emit(op_type, _cast(b, x, result.dtype), _as_number(other, result))
 
@@ -44,7 +44,7 @@ def _with_number(op_type: str) -> Expansion:
 def _with_alpha(op_type: str) -> Expansion:
     """``x + other * alpha``, the product as a node even of two constants."""
 
-    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, other, alpha = operands
         scaled = b.emit("Mul", _as_number(other, result), _as_number(alpha, result))
         return b.emit(op_type, _as_number(x, result), scaled)
@@ -55,7 +55,7 @@ def _with_alpha(op_type: str) -> Expansion:
 def _compared(op_type: str) -> Expansion:
     """A comparison with a number, in the type that both have in common."""
 
-    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, value = operands[0], constant(operands[1])
         kind = operand_type([x.abstract, _scalar_type(value)])
         return b.emit(op_type, _cast(b, x, kind), np.asarray(value, kind.numpy))
@@ -68,14 +68,14 @@ def _scalar_type(value: Any) -> ScalarType:
     return ScalarType(dtype=dtype(kind), value=value)
 
 
-def _remainder_of_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _remainder_of_number(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("FloorMod", _as_number(operands[0], result), _cast(b, operands[1], result.dtype))
 
 
 def _inplace(op_type: str, alpha: bool = False) -> Expansion:
     """What ``x += y`` computes, in the type of `x`. [source math_ops.cc]"""
 
-    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, other = operands[:2]
         is_tensor = isinstance(getattr(other, "abstract", None), TensorType)
         y = _cast(b, other, result.dtype) if is_tensor else _as_number(other, result)
@@ -86,7 +86,7 @@ def _inplace(op_type: str, alpha: bool = False) -> Expansion:
     return run
 
 
-def _masked_by_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _masked_by_number(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, mask, value = operands
     filler = constant(value)
     if isinstance(filler, float):
@@ -94,7 +94,7 @@ def _masked_by_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> A
     return b.emit("MaskedFill", x, mask, b.emit("Cast", np.asarray(filler, np.int64), result.dtype))
 
 
-def _place_of_largest(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _place_of_largest(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, dim, keep = operands
     if constant(dim) is None:
         return b.emit("Argmax", b.emit("Reshape", x, (-1,)), 0, dtype("int64"))
@@ -103,24 +103,24 @@ def _place_of_largest(b: GradBuilder, operands: Sequence[Any], result: Any) -> A
 
 
 def _new(value: int) -> Expansion:
-    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         return b.emit("FillV2", constant(operands[1]), np.asarray(value, result.dtype.numpy))
 
     return run
 
 
-def _view_as(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _view_as(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("Reshape", operands[0], result.shape)
 
 
-def _sum(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _sum(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, dim, keep, _ = operands
     named = constant(dim)
     axes = () if named is None else (named,) if isinstance(named, int) else tuple(named)
     return b.emit("ReduceSum", _cast(b, x, result.dtype), axes, bool(constant(keep)), False)
 
 
-def _mean(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _mean(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, dim, keep, _ = operands
     named = constant(dim)
     axes = () if named is None else (named,) if isinstance(named, int) else tuple(named)
@@ -128,57 +128,57 @@ def _mean(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
 
 
 def _whole(op_type: str) -> Expansion:
-    def run(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+    def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         return b.emit(op_type, operands[0], tuple(range(len(shape_of(operands[0])))), False)
 
     return run
 
 
-def _product(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _product(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, dim, keep, _ = operands
     named = constant(dim)
     axes = () if named is None else (named,) if isinstance(named, int) else tuple(named)
     return b.emit("ReduceProd", _cast(b, x, result.dtype), axes, bool(constant(keep)))
 
 
-def _masked(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _masked(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("MaskedFill", *operands)
 
 
-def _zeros_like(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _zeros_like(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return _cast(b, b.emit("ZerosLike", operands[0]), result.dtype)
 
 
-def _softmax_backward(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _softmax_backward(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     dout, out, dim = operands
     total = b.emit("ReduceSum", b.emit("Mul", out, dout), (constant(dim),), True, False)
     return b.emit("Mul", out, b.emit("Sub", dout, total))
 
 
-def _silu(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _silu(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("Mul", operands[0], b.emit("Sigmoid", operands[0]))
 
 
-def _silu_grad(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _silu_grad(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     dout, x = operands
     gate = b.emit("Sigmoid", x)
     direct = b.emit("Mul", gate, dout)  # made first, used last: its number is the lower one
     return b.emit("Add", b.emit("SigmoidGrad", gate, b.emit("Mul", x, dout)), direct)
 
 
-def _clamp(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _clamp(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, low, high = operands
     if constant(low) is not None:
         x = b.emit("Maximum", x, _as_number(low, result))
     return x if constant(high) is None else b.emit("Minimum", x, _as_number(high, result))
 
 
-def _remainder(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _remainder(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     kind = result.dtype
     return b.emit("FloorMod", *(_cast(b, operand, kind) for operand in operands))
 
 
-def _div_mod(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _div_mod(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, y, rounding = operands
     if constant(rounding) == 2:
         return b.emit("FloorDiv", x, y)
@@ -186,7 +186,7 @@ def _div_mod(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("Trunc", quotient) if constant(rounding) == 1 else quotient
 
 
-def _matmul(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _matmul(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, y = operands
     left, right = shape_of(x), shape_of(y)
     if len(left) == 2 and len(right) == 2:
@@ -210,7 +210,7 @@ def _matmul(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return product if shape_of(product) == result.shape else b.emit("Reshape", product, result.shape)
 
 
-def _dense(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _dense(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, weight, bias = operands
     shape = shape_of(x)
     rows = x if len(shape) == 2 else b.emit("Reshape", x, (-1, shape[-1]))
@@ -220,7 +220,7 @@ def _dense(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return product if len(shape) == 2 else b.emit("Reshape", product, result.shape)
 
 
-def _pieces(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _pieces(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, sizes, dim = operands
     shape = shape_of(x)
     axis = axis_of("SplitWithSize", constant(dim), len(shape))
@@ -232,12 +232,12 @@ def _pieces(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("MakeTuple", *parts)
 
 
-def _scatter(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _scatter(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, dim, index, source = operands
     return b.emit("TensorScatterElements", x, index, source, constant(dim), 0)
 
 
-def _logits_backward(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _logits_backward(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     dout, x, target, weight, pos_weight, reduction = operands
     pos_weight = pos_weight if _given(pos_weight) else b.emit("OnesLike", target)
     steep = b.emit("Mul", target, pos_weight)
@@ -250,34 +250,34 @@ def _logits_backward(b: GradBuilder, operands: Sequence[Any], result: Any) -> An
     return slope
 
 
-def _log_softmax(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _log_softmax(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("LogSoftmax", _cast(b, operands[0], result.dtype), constant(operands[1]))
 
 
-def _one_hot(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _one_hot(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     tensor, depth, on, off, axis = operands
     return b.emit("OneHot", tensor, constant(depth), on, off, constant(axis))
 
 
-def _embedding(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _embedding(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("Gather", operands[1], operands[0], 0, 0)
 
 
-def _padded(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _padded(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, padding, value = operands
     filler = np.asarray(constant(value))
     return b.emit("PadV3", x, tuple(constant(padding)), b.emit("Cast", filler, result.dtype))
 
 
-def _ones_like(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _ones_like(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return _cast(b, b.emit("OnesLike", operands[0]), result.dtype)
 
 
-def _filled(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _filled(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("FillV2", constant(operands[0]), np.asarray(constant(operands[1]), result.dtype.numpy))
 
 
-def _power_of_number(b: GradBuilder, operands: Sequence[Any], result: Any) -> Any:
+def _power_of_number(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("Pow", _as_number(operands[0], result), _cast(b, operands[1], result.dtype))
 
 
@@ -342,12 +342,12 @@ EXPANSIONS: Mapping[str, Expansion] = {
 }
 
 
-def expand(b: GradBuilder, op_type: str, operands: Sequence[Any], abstract: Any) -> Any:
+def expand(b: Emitter, op_type: str, operands: Sequence[Any], abstract: Any) -> Any:
     """Emit the nodes that stand for a composite operator.
 
     Parameters
     ----------
-    b : GradBuilder
+    b : Emitter
         Takes the nodes; their scope is ``Expand/_<op_type>``.
     op_type : str
         A key of `EXPANSIONS`.

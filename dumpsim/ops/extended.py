@@ -28,15 +28,15 @@ def _infer_whole(name: str) -> Infer:
 
 
 def _grad_whole(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The elements that equal the result share its gradient.
+    """The elements that equal the result share its gradient, those that are NaN where it is NaN.
 
-    The vendor chooses between this and a mask of NaN by control flow; a tensor with NaN gets no gradient here.
+    The vendor chooses between the two by control flow. [source grad_math_ops.cc ReduceExtOpGetMask]
     """
     x = operands[0]
-    equal = b.emit("Equal", x, out)
+    mask = b.choose(b.emit("NotEqual", out, out), lambda: b.emit("NotEqual", x, x), lambda: b.emit("Equal", x, out))
     zeros = b.emit("Zeros", shape_of(x), x.abstract.dtype)
-    count = b.emit("Cast", b.emit("SumExt", equal, None, False, None), x.abstract.dtype)
-    return (b.emit("InplaceMaskedFillTensor", zeros, equal, b.emit("Div", dout, count)),)
+    count = b.emit("Cast", b.emit("SumExt", mask, None, False, None), x.abstract.dtype)
+    return (b.emit("InplaceMaskedFillTensor", zeros, mask, b.emit("Div", dout, count)),)
 
 
 def _whole(name: str, kernel: Callable[..., Any]) -> OpDef:

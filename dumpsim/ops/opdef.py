@@ -13,7 +13,7 @@ from dumpsim.core.abstract import Abstract
 if TYPE_CHECKING:
     from dumpsim.ops.bounds import Bounds
 
-__all__ = ["GradBuilder", "OpDef", "Symbol"]
+__all__ = ["Emitter", "GradBuilder", "OpDef", "Symbol"]
 
 
 class Symbol(Protocol):
@@ -23,8 +23,8 @@ class Symbol(Protocol):
     def abstract(self) -> Abstract: ...
 
 
-class GradBuilder(Protocol):
-    """Emits the nodes of a gradient or of an expansion; the graph room implements it."""
+class Emitter(Protocol):
+    """Emits the nodes of an expansion; the graph room implements it."""
 
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
         """Add a node and return its output (a symbol).
@@ -36,6 +36,14 @@ class GradBuilder(Protocol):
 
     def item(self, value: Any, index: int) -> Any:
         """Output `index` of a node with several outputs."""
+        ...
+
+
+class GradBuilder(Emitter, Protocol):
+    """Emits the nodes of a gradient."""
+
+    def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """What `one` emits where the condition holds, else what `other` emits: symbols of tensors of one type."""
         ...
 
 

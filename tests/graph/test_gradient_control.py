@@ -276,6 +276,17 @@ def test_the_second_gradient_of_a_loop_is_refused(net):
     assert caught.value.code == "DS-GRD-002"
 
 
+@pytest.mark.parametrize("values", [[1, 3, 3], [2, 1, 0]])
+def test_the_gradient_of_a_maximum_asks_for_nan_by_a_branch(net, run, values):
+    x = net.input("x", (3,))
+    (found,) = gradients(net, net.op("Max", x), [x])
+    (branch,) = (node for node in net.graph.trail if node.op_type == "If")
+    assert [[node.op_type for node in block.trail] for block in branch.blocks] == [["NotEqual"], ["Equal"]]
+    start = np.array(values, np.float32)
+    ((slope,),) = run(net, [found], [start])
+    np.testing.assert_array_equal(slope, (start == start.max()) / np.sum(start == start.max()))
+
+
 def test_everything_goes_into_blocks(net):
     x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
     (made,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [net.op("Neg", x)])

@@ -114,6 +114,9 @@ class Builder:
     def item(self, value: Any, index: int) -> Any:
         return self.emit("TupleGetItem", value, index)
 
+    def choose(self, condition: Any, one: Any, other: Any) -> Any:
+        return one() if bool(content_of(condition)) else other()
+
     def gradients(self, case: Case, operands: Sequence[Any], out: Value, dout: Any) -> Sequence[Any]:
         definition = find(case.op)
         assert definition.grad is not None, case.op

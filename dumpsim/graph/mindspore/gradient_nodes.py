@@ -178,6 +178,20 @@ class NodeBuilder(NodeMaker):
         self._late.append(zeros)
         return zeros
 
+    def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """A branch that a rule makes."""
+        blocks = []
+        for name, emitted in (("then", one), ("else", other)):
+            with self.block(name) as graph:
+                made = self.value(emitted())
+            graph.output = Node(op_type="MakeTuple", operands=[made], abstract=TupleType(items=(made.abstract,)))
+            blocks.append(graph)
+        assert isinstance(blocks[0].output, Node)
+        branch = Node(
+            op_type="If", operands=[self.value(condition)], abstract=blocks[0].output.abstract, blocks=tuple(blocks)
+        )
+        return self.item(self.add(branch), 0)
+
     def zeros(self, abstract: Abstract) -> Any:
         """A constant tensor of zeros."""
         assert isinstance(abstract, TensorType)

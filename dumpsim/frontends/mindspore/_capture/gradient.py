@@ -390,6 +390,10 @@ class EagerBuilder:
             return value[index]
         return self.symbol(self._tensors[id(value)][index])
 
+    def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """Run what the condition asks for."""
+        return one() if bool(self.tensor(condition).asnumpy()) else other()
+
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
         """The sum of several gradients."""
         return self.emit("AddN", tuple(gradients))
