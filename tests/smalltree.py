@@ -41,9 +41,10 @@ def api(
     arrays.mkdir(parents=True)
     lines = []
     for name, array in calls:
-        array = np.asarray(array, np.float32)
+        array = np.asarray(array) if isinstance(array, np.integer | np.ndarray) else np.asarray(array, np.float32)
+        array = array if array.dtype.kind == "i" else array.astype(np.float32)
         stats = [float(array.max()), float(array.min()), float(array.mean(dtype=np.float64))]
-        dtype = "torch.float32" if framework == "torch" else "Float32"
+        dtype = f"torch.{array.dtype}" if framework == "torch" else array.dtype.name.capitalize()
         line = [name, 1, [], dtype, list(array.shape), stats]
         if version == "1.0.18":
             line[5][2] = float("nan")

@@ -15,7 +15,7 @@ def main() -> None:
 
         print(f"dumpsim {__version__}")
         return
-    from dumpsim.core.errors import DumpConfigError, DumpsimError, UnreadableError
+    from dumpsim.core.errors import DumpsimError, UnreadableError
 
     from .app import app
     from .output import echo
@@ -25,9 +25,7 @@ def main() -> None:
     except DumpsimError as error:
         notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
         echo(f"dumpsim: {error}{notes}", err=True)
-        raise SystemExit(
-            3 if isinstance(error, UnreadableError) and not isinstance(error, DumpConfigError) else 2
-        ) from None
+        raise SystemExit(3 if isinstance(error, UnreadableError) else 2) from None
     except OSError as error:
         echo(f"dumpsim: {error.filename}: {error.strerror}", err=True)
         raise SystemExit(3) from None

@@ -25,7 +25,7 @@ from dumpsim.core.errors import DtypeError, DumpsimError, UnreadableError
 from dumpsim.core.evidence import Evidence
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import numbers_of
-from dumpsim.replay.bounded import Bounded
+from dumpsim.replay.bounded import Bounded, plain
 from dumpsim.replay.call import Absent, Call, Given, arrange, attrs_of, definition_of, settled
 from dumpsim.replay.given import Unspelled
 from dumpsim.replay.guess import guesses
@@ -196,7 +196,7 @@ def _tried(
                 continue
             found = _measured(dumped, computed[slot], kinds[slot], machine.unit, factor, slot in openly)
             if found.error and computed[slot].value.dtype.kind in "iu" and definition.name in _CHOICES:
-                found = _chosen(found, definition.name, operands, dumped, computed[slot].value)
+                found = _chosen(found, definition, operands, attrs, dumped, computed[slot].value)
             if worst is None or found.excess > worst.measured.excess:
                 worst = _Found(slot, found, attempt.sure)
         return worst
@@ -393,21 +393,18 @@ def _measured(dumped: Array, computed: Computed, kind: str, machine: float, fact
     return measure(dumped, computed, kind, machine, factor=factor)
 
 
-def _chosen(found: Measured, op_type: str, operands: Sequence[Any], own: Array, other: Array) -> Measured:
-    """Indices of equal elements are equally right."""
-    x = operands[0]
-    axis = -1 if op_type in ("TopK", "Sort") else operands[1]
-    if op_type == "Sort":
-        axis = x.ndim - 1
-    if not isinstance(axis, int) or not x.ndim:
+def _chosen(
+    found: Measured, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any], own: Array, other: Array
+) -> Measured:
+    """Indices of equal elements are equally right; of those in an order, each stands there once."""
+    x = plain(operands[0])
+    ordered = definition.name in ("TopK", "Sort")
+    axis = attrs.get("axis", -1) if ordered else operands[1]
+    own = own.reshape(-1)[: other.size].reshape(other.shape)
+    if not x.ndim or own.dtype.kind not in "iu" or own.min() < 0 or own.max() >= x.shape[axis]:
         return found
-    try:
-        wide = [one.reshape(other.shape) for one in (own, other)]
-        if other.ndim < x.ndim:
-            wide = [np.expand_dims(one, axis) for one in wide]
-        if min(int(wide[0].min()), 0) < 0 or int(wide[0].max()) >= x.shape[axis]:
-            return found
-        a, b = (np.take_along_axis(x, one.astype(np.int64), axis) for one in wide)
-    except (ValueError, IndexError):
+    if ordered and not np.diff(np.sort(own, axis), axis=axis).all():
         return found
-    return Measured(0.0, 0.0) if np.array_equal(a, b) else found
+    places = [one.astype(np.int64) if one.ndim == x.ndim else np.expand_dims(one, axis) for one in (own, other)]
+    a, b = (np.take_along_axis(x, one, axis).reshape(own.shape) for one in places)
+    return measure(np.where(a == b, other, own), Computed(other, 0.0), other.dtype.name, 0.0)

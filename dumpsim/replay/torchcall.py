@@ -19,6 +19,7 @@ from dumpsim.analysis.operator import Operator
 from dumpsim.analysis.verdict import side_of
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.evidence import Evidence
+from dumpsim.replay.unit import largest
 
 __all__ = ["torch_evidence"]
 
@@ -198,17 +199,23 @@ def _measured(function: Function, own: _Call, arrays: Sequence[Any], results: Se
     moves = [np.zeros(one.shape) for one in made]
     for _ in range(_SAMPLES):
         moved = _run(function, own, [_shaken(array, unit, random) for array in arrays])
+        if [one.shape for one in moved] != [one.shape for one in made]:
+            raise _Unknown("the last bits of its arguments change the shape of its results")
         for n, (one, other) in enumerate(zip(moved, made, strict=True)):
-            moves[n] = np.maximum(moves[n], np.abs(one - other))
+            moves[n] = np.maximum(moves[n], _distance(one, other))
     worst = Evidence(0.0, 0.0, "ok")
-    for n, (one, other, move) in enumerate(zip(dumped, made, moves, strict=True)):
-        if np.shape(one) != other.shape:
-            return Evidence(np.inf, 0.0, "suspect", f"output.{n} is {np.shape(one)}, recomputed {other.shape}")
-        if np.asarray(one).dtype.kind not in "fV":
+    for n, (own_result, other, move) in enumerate(zip(dumped, made, moves, strict=True)):
+        one = np.asarray(own_result)
+        if one.shape != other.shape:
+            return Evidence(np.inf, 0.0, "suspect", f"output.{n} is {one.shape}, recomputed {other.shape}")
+        if one.dtype.kind not in "fV":
             if not np.array_equal(one, other):
                 raise _Unknown("its results are whole numbers, which near ties change")
             continue
-        found = _worst(np.asarray(one, np.float64), other, move, unit, n)
+        high = largest(one.dtype.name)
+        one = np.asarray(one, np.float64)
+        beyond = np.isinf(one) & (np.copysign(1.0, one) * other > high * (1 - unit))
+        found = _worst(one, np.where(beyond, one, other), move, unit, n)
         worst = max(worst, found, key=lambda evidence: (evidence.verdict == "suspect", evidence.error))
     return worst
 
@@ -217,18 +224,26 @@ def _worst(dumped: Array, made: Array, move: Array, unit: float, slot: int) -> E
     """The element that is furthest from what rounding explains."""
     if not dumped.size:
         return Evidence(0.0, 0.0, "ok")
-    with np.errstate(all="ignore"):
-        error = np.abs(dumped - made)
-        # an element on which no sample moved anything is rounded as the others are
-        explained = _ROUNDINGS * (move + move.mean() / 4 + unit * np.abs(made)) + np.finfo(np.float32).tiny
-        same = (dumped == made) | (np.isnan(dumped) & np.isnan(made))
-        error = np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
-        ratio = np.where(error > 0, error / np.where(np.isnan(explained), np.inf, explained), 0.0)
+    error = _distance(dumped, made)
+    known = np.isfinite(move)  # elsewhere the last bits decide whether there is a number at all
+    # an element on which no sample moved anything is rounded as the others are
+    mean = move[known].mean() / 4 if known.any() else 0.0
+    size = np.where(np.isfinite(made), np.abs(made), 0.0)
+    explained = np.where(known, _ROUNDINGS * (move + mean + unit * size) + np.finfo(np.float32).tiny, np.inf)
+    error = np.where(known & np.isnan(error), np.inf, error)
+    ratio = np.where(known & (error > 0), error / explained, 0.0)
     at = int(np.argmax(ratio))
     place = ", ".join(map(str, np.unravel_index(at, ratio.shape)))
     verdict = "suspect" if ratio.flat[at] > 1 else "ok"
     said = f"output.{slot}[{place}]" if verdict == "suspect" else ""
     return Evidence(float(error.flat[at]), float(explained.flat[at]), "suspect" if said else "ok", said)
+
+
+def _distance(a: Array, b: Array) -> Array:
+    """How far elements are apart: equal ones not at all, NaN and infinities too."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(np.subtract(a, b, dtype=np.result_type(a, b, np.float64)))
+        return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
 
 
 def _unit(values: Sequence[Any]) -> float:

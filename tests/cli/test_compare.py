@@ -207,3 +207,41 @@ def test_first_says_how_to_start_two_runs_alike(tmp_path):
         "checkpoint"
         not in run("first", *(write(tmp_path / n, chain(*V[:2], v)) for n, v in zip("cd", V, strict=False))).stdout
     )
+
+
+def test_what_only_one_side_has_is_named_up_to_eight_and_shown_with_its_own_names(tmp_path):
+    extra = [("Cast", f"Default/Cast-op{n}", [], [V[n % 3]]) for n in range(10)]
+    a, b = write(tmp_path / "a", chain(*V[:2])), write(tmp_path / "b", [*chain(*V[:2]), *extra])
+    found = run("compare", a, b)
+    names = ", ".join(f"Default_Cast-op{n}" for n in range(8))
+    assert found.stderr.splitlines() == [
+        f"in B only: 10 tensors of {names} and 2 more", "2 pairs compared: 2 equal, 10 only_b"
+    ]  # fmt: skip
+    assert (found.exit_code, found.stdout) == (0, "")
+    head, *rows = run("compare", a, b, "--all").stdout.splitlines()
+    cells = [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+    assert [row["verdict"] for row in cells] == ["equal"] * 2 + ["only_b"] * 10
+    assert {(row["op_type"], row["op_name"], row["io"], row["slot"]) for row in cells[2:]} == {
+        ("Cast", f"Default_Cast-op{n}", "output", "0") for n in range(10)
+    }
+
+
+def test_iterations_of_other_numbers_lead_to_the_order(tmp_path):
+    a, b = write(tmp_path / "a", chain(*V[:2])), write(tmp_path / "b", chain(*V[:2]), iteration=1)
+    assert run("compare", a, b).stderr.splitlines()[2:] == [
+        "not compared: rank 0, iteration 0: in A only",
+        "not compared: rank 0, iteration 1: in B only",
+        "--match order compares the first iteration with the first, whatever their numbers",
+        "0 pairs compared: 2 only_a, 2 only_b",
+    ]
+
+
+def test_first_shows_names_of_both_sides(tmp_path):
+    calls = [("NN_{}_0_forward_input.0", V[0]), ("NN_{}_0_forward_output", V[1])]
+    left = api(tmp_path / "a", [(name.format("Mine"), value) for name, value in calls])
+    right = api(tmp_path / "b", [(name.format("Mish"), value * 2) for name, value in calls])
+    names = tmp_path / "names.yaml"
+    names.write_text("NN.Mine: NN.Mish\n")
+    assert "  in B NN_Mish_0_forward" in run("first", left, right, "--map", names).stdout.splitlines()
+    right = api(tmp_path / "c", [(name.format("Mine"), value * 2) for name, value in calls])
+    assert "  in B" not in run("first", left, right).stdout

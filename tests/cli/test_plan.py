@@ -8,6 +8,9 @@ import dumprun
 import pytest
 
 from dumpsim.analysis.projection import OTHER, chosen_steps, project
+from dumpsim.cli.plan import _lines as lines_of
+from dumpsim.cli.plan import _report as report
+from dumpsim.cli.plan import _time as time_of
 
 RANKS = """
     import numpy as np
@@ -264,3 +267,119 @@ def test_a_dump_without_files_of_its_own_has_no_row_for_them(tmp_path, monkeypat
         monkeypatch.setenv("ENABLE_MS_GE_DUMP", variable)
         found = dumprun.cli(tmp_path, "plan", "--config", "plan.json", "--measure", "1", "script.py")
         assert found.out.count("each rank: once") == rows
+
+
+def amounts(**kinds):
+    return {kind: {"files": files, "bytes": size} for kind, (files, size) in kinds.items()}
+
+
+def account(rank, add, **changes):
+    """What a rank has counted in one step: its own files once, two operator types, and a smaller config."""
+    own = {"steps": [[None, amounts(**{OTHER: (1, 100)})], [0, amounts(Add=(2, add), Mul=(1, 50))]],
+           "skipped": {"lives on the host": 2}}  # fmt: skip
+    return {
+        "rank": rank, "config": "c.json", "profile": "seed/ascend_o0", "chip": "910B", "devices": [0, 1],
+        "iteration": {"every": True, "ranges": [], "text": ""}, "measured": [0], "trigger": "every", "estimate": "",
+        "dump": {"notes": ["a word"], "files": 4},
+        "counts": {"": own, "less": {"steps": [[0, amounts(Add=(1, 100))]]}, "more": {"steps": [[0, amounts(Add=(1, 9000))]]}},
+        **changes,
+    }  # fmt: skip
+
+
+def test_ranks_and_steps_that_did_not_run_are_those_of_the_largest_rank():
+    """Ranks 0, 1, 2 ran one step; devices 0 and 1 of each four dump; three steps on eight ranks are planned."""
+    found = report([account(0, 200), account(1, 400), account(2, 9000)], "net.py", 3, 8, 4, [200.0, 0.5])
+    small, large = (1 + 3 * 3, 100 + 3 * (200 + 50)), (1 + 3 * 3, 100 + 3 * (400 + 50))
+    total = small[1] + 3 * large[1]  # ranks 0, 1, and 4, 5 like the largest
+    assert found == {
+        "config": "c.json", "profile": "seed/ascend_o0", "chip": "910B", "source": "net.py", "measured_steps": [0],
+        "measured_ranks": 3, "iteration": "", "steps": 3, "ranks": 8, "dumping_ranks": 4,
+        "once": {"files": 1, "bytes": 100}, "step": {"files": 3, "bytes": 450},
+        "rank": {"files": large[0], "bytes": large[1]},
+        "total": {"files": 4 * 10, "bytes": total},
+        "seconds": {"200 MB/s": total / 200e6, "0.5 MB/s": total / 0.5e6},
+        "types": amounts(Add=(6, 1200), Mul=(3, 150), **{OTHER: (1, 100)}),
+        "skipped_in_measured_steps": {"lives on the host": 2},
+        "smaller": [
+            {"change": "dump_mode: 1, kernels: all types but Add", "files": 40 - 4 * 6, "bytes": total - 4 * 1200},
+            {"change": "less", "files": 4 * 3, "bytes": 4 * 300},
+            {"change": "iteration: one step", "files": 4 * 4, "bytes": 4 * 550},
+        ],
+        "notes": ["a word", "the ranks that ran differ; further ranks are taken to be like the largest of them",
+                  "steps that did not run are taken to be like the last one that did"],
+        "exact": {"notes": ["a word"], "files": 4},
+    }  # fmt: skip
+    assert list(found["types"]) == ["Add", "Mul", OTHER]
+    assert lines_of(found) == [
+        "c.json (seed/ascend_o0, 910B), counted in 1 step on 3 ranks of net.py; nothing was written",
+        "  each rank: once                             1 file       100 B",
+        "  each rank: each step                        3 files      450 B",
+        "  each rank: 3 steps                         10 files     1.4 kB  (iteration all)",
+        "  in all: 4 ranks                            40 files     5.2 kB  (of 8, by support_device)",
+        "  at 200 MB/s                                  0.0 ms",
+        "  at 0.5 MB/s                                 10.4 ms",
+        "by operator type, on each rank:",
+        "  Add                                         6 files     1.2 kB  83%",
+        "  Mul                                         3 files      150 B  10%",
+        f"  {OTHER:34}          1 file       100 B  7%",
+        "not captured, in the steps that ran:",
+        "  2: lives on the host",
+        "what would make it smaller, most first:",
+        "  dump_mode: 1, kernels: all types but Add         16 files      400 B  -92.3%",
+        "  less                                       12 files     1.2 kB  -76.9%",
+        "  iteration: one step                        16 files     2.2 kB  -57.7%",
+        *(f"note: {note}" for note in found["notes"]),
+    ]
+
+
+def test_a_plan_of_all_that_ran_says_no_more_than_that():
+    step = {"iteration": {"every": False, "ranges": [[0, 0]], "text": "0"}, "devices": [], "dump": {"notes": []}}
+    one = account(0, 200, **step)
+    one["counts"][""]["steps"][1:] = [[0, amounts(Add=(2, 200))]]
+    found = report([one], "net.py", None, None, 8, [])
+    assert (found["notes"], [each["change"] for each in found["smaller"]]) == ([], ["less"])
+    assert (found["steps"], found["ranks"], found["dumping_ranks"]) == (1, 1, 1)
+    assert "each rank: 1 step " in lines_of(found)[3]
+    assert lines_of(found)[3].endswith("(iteration 0)")
+    assert lines_of(found)[4] == "  in all: 1 rank                              3 files      300 B"
+
+
+def test_what_a_plan_cannot_know_is_noted():
+    every = {"every": True, "ranges": [], "text": "", "script": True}
+    one = account(0, 200, iteration=every, estimate="shapes are guessed", trigger="overflow")
+    notes = ["a word", "shapes are guessed", "the script starts and stops the dump itself: this is the most that it can be"]
+    said = "this config dumps operators that {}: how many will, no plan knows"
+    assert report([one], "n", None, None, 8, [])["notes"] == [*notes, said.format("overflow")]
+    one["trigger"] = "exception"
+    assert report([one], "n", None, None, 8, [])["notes"] == [*notes, said.format("fail")]
+
+
+@pytest.mark.parametrize(("count", "shown"), [(9, 9), (10, 8)])
+def test_the_eight_largest_types_are_shown_and_a_last_one_is_not_hidden_alone(count, shown):
+    one = account(0, 200)
+    kinds = {f"T{n}": (1, 100 - n) for n in range(count)}
+    one["counts"][""]["steps"] = [[0, amounts(**kinds)]]
+    lines = lines_of(report([one], "n", None, None, 8, []))
+    first = lines.index("by operator type, on each rank:") + 1
+    rows = [line.split()[0] for line in lines[first : first + shown]]
+    assert rows == [f"T{n}" for n in range(shown)]
+    total = sum(100 - n for n in range(count))
+    rest = 92 + 91
+    row = f"  2 other types                               2 files      {rest} B  {rest / total:.0%}"
+    assert lines[first + shown] == (row if count > shown else "not captured, in the steps that ran:")
+
+
+def test_a_plan_of_nothing_divides_by_nothing():
+    one = account(0, 0)
+    one["counts"] = {"": {"steps": [[0, amounts(Add=(0, 0))]], "skipped": {}}}
+    lines = lines_of(report([one], "n", None, None, 8, [1.0]))
+    assert lines[-1] == "note: a word"
+    assert "  Add                                         0 files        0 B  0%" in lines
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.999, "999.0 ms"), (1, "1.0 s"), (119.9, "119.9 s"), (120, "2.0 min"), (7199, "120.0 min"), (7200, "2.0 h")],
+)
+def test_a_duration_has_the_unit_of_its_size(seconds, text):
+    assert time_of(seconds) == text

@@ -5,6 +5,9 @@ import pytest
 from smalltree import api
 
 import dumpsim
+from dumpsim.analysis.operator import operators
+from dumpsim.core.evidence import Evidence
+from dumpsim.replay.torchcall import torch_evidence
 
 
 @pytest.mark.torch
@@ -28,6 +31,12 @@ def test_an_element_is_judged_by_what_its_last_bits_move():
     unit, tiny = 2.0**-24, float(np.finfo(np.float32).tiny)
     move, made = np.array([0.0, 4e-7]), np.array([1.0, -2.0])
     allowed = 32 * (move + 1e-7 / 2 + unit * np.abs(made)) + tiny
+    # of the elements whose number hangs on the last bits nothing is known, and they hide no other
+    for lost in (np.nan, np.inf):
+        found = _worst(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 1.0]), np.array([lost, 0.0, 0.0]), unit, 0)
+        assert (found.verdict, found.reason, found.error) == ("suspect", "output.0[2]", 1.0)
+        assert found.explained == pytest.approx(32 * unit + tiny)
+    assert _worst(np.array([5.0]), np.array([1.0]), np.array([np.nan]), unit, 0).verdict == "ok"
     for factor, verdict in ((0.99, "ok"), (1.01, "suspect")):
         for at in range(2):
             dumped = made.copy()
@@ -40,3 +49,123 @@ def test_an_element_is_judged_by_what_its_last_bits_move():
     odd = np.array([np.nan, np.inf])
     assert _worst(odd, odd, np.zeros(2), unit, 0).verdict == "ok"
     assert _worst(np.array([np.inf, 1.0]), np.array([2.0, 1.0]), np.zeros(2), unit, 0).reason == "output.0[0]"
+
+
+X, Y = np.float32([[1, -2, 3], [4, 0.5, -6]]), np.float32([[2, 2, 1], [1, 8, 3]])
+PICTURE = np.arange(36, dtype=np.float32).reshape(1, 1, 6, 6) * np.float32([1, -1, 1, 1, -1, 1])
+# calls with what was recorded of each: (place, value) of inputs, values of results; then the verdict or the reason
+CALLS = [
+    ("Torch_mm", [("0", X), ("1", Y.T)], [X @ Y.T], "ok"),
+    ("Torch_mm", [("0", X), ("1", Y.T)], [X @ Y.T + np.float32([[0, 0], [0, 1]])], "output.0[1, 1]"),
+    ("Torch_mm", [("0", X), ("1", Y.T)], [X], "output.0 is (2, 3), recomputed (2, 2)"),
+    ("Torch_mm", [("1", X), ("2", Y.T)], [X @ Y.T], "some of its arguments were not dumped"),
+    ("Torch_mm", [("0", X), ("1", Y)], [X], "torch: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+    ("Torch_cat", [("0.0", X), ("0.1", Y), ("1", np.int64(1))], [np.hstack([X, Y])], "ok"),
+    ("Torch_cat", [("0.0", X), ("0.1", Y), ("dim", np.int64(1))], [np.hstack([X, Y])], "ok"),
+    ("Torch_cat", [("0.0", X), ("0.2", Y), ("1", np.int64(1))], [np.hstack([X, Y])],
+     "what was recorded of its arguments does not make its results"),
+    ("Torch_cat", [("0", X), ("0.1", Y)], [np.vstack([X, Y])],
+     "what was recorded of its arguments does not make its results"),
+    ("Torch_abs", [("0", X), ("0.1", Y)], [np.abs(X)], "its arguments are in each other's places"),
+    ("Torch_abs", [("0.0", X), ("0.2", Y)], [np.abs(X)], "some of its arguments were not dumped"),
+    ("Torch_sort", [("0", X)], [np.sort(X), np.argsort(X)], "ok"),
+    ("Torch_sort", [("0", X)], [np.sort(X), np.argsort(-X)],
+     "what was recorded of its arguments does not make its results"),
+    ("Torch_abs", [("0", np.int64([-1, 2]))], [np.int64([1, 2])], "ok"),
+    ("Torch_abs", [("0", np.int64([-1, 2]))], [np.int64([1, 3])], "its results are whole numbers, which near ties change"),
+    ("Torch_abs", [("0", X)], [np.abs(X), X], "makes 1 results, 2 were dumped"),
+    ("Torch_abs_", [("0", X)], [np.abs(X)], "works in place: its input was dumped after it ran"),
+    ("Tensor___neg__", [("0", X)], [-X], "ok"),
+    ("Tensor_sub_", [("0", X)], [-X], "works in place: its input was dumped after it ran"),
+    ("Torch_bernoulli", [("0", X)], [X], "draws random numbers"),
+    ("Functional_dropout", [("0", X)], [X], "draws random numbers"),
+    ("NN_Dropout", [("0", X)], [X], "ok"),  # of a module in evaluation
+    ("Torch_unheard", [("0", X)], [X], "unknown"),
+    ("NN_Unheard", [("0", X)], [X], "a module with weights, which an API dump does not have"),
+    ("NN_Linear", [("0", X)], [X], "a module with weights, which an API dump does not have"),
+    ("NN_BatchNorm1d", [("0", X)], [X], "a module with weights, which an API dump does not have"),
+    ("NN_ReLU", [("0", X)], [np.maximum(X, 0)], "ok"),
+    ("NN_Softmax", [("0", X)], [np.exp(X) / np.exp(X).sum(0)], "ok"),
+    ("NN_Softmax", [("0", X)], [np.exp(X) / np.exp(X).sum(1, keepdims=True)], "ok"),
+    ("NN_LogSoftmax", [("0", X)], [X - np.log(np.exp(X).sum(0))], "ok"),
+    ("NN_MSELoss", [("0", X), ("1", Y)], [np.square(X - Y).sum()], "ok"),
+    ("NN_MSELoss", [("0", X), ("1", Y)], [np.square(X - Y).mean()], "ok"),
+    ("NN_MSELoss", [("0", X), ("1", Y)], [np.square(X - Y)], "ok"),
+    ("NN_L1Loss", [("0", X), ("1", Y)], [np.abs(X - Y).mean() + 1],
+     "what was recorded of its arguments does not make its results"),
+    ("NN_MaxPool2d", [("0", PICTURE)], [PICTURE.reshape(1, 1, 3, 2, 3, 2).max((3, 5))], "ok"),
+    ("NN_MaxPool2d", [("0", PICTURE)], [PICTURE.reshape(1, 1, 2, 3, 2, 3).max((3, 5))], "ok"),
+    ("NN_AvgPool2d", [("0", PICTURE)], [PICTURE.reshape(1, 1, 2, 3, 2, 3).mean((3, 5))], "ok"),
+    ("NN_AdaptiveAvgPool2d", [("0", PICTURE)], [PICTURE.mean((2, 3), keepdims=True)], "ok"),
+    ("Torch_unique", [("0", np.float32([2, *[1] * 9]))], [np.float32([1, 2])],
+     "what was recorded of its arguments does not make its results"),  # ties, which the last bits break
+    ("Torch_is_tensor", [("0", X)], [X], "what was recorded of its arguments does not make its results"),
+    ("Torch_relu", [], [X], "its inputs or its results were not dumped"),
+    ("Torch_relu", [("0", X)], [], "its inputs or its results were not dumped"),
+    ("Torch_sqrt", [("0", X)], [np.float32([[1, np.nan, 3**0.5], [2, 0.5**0.5, np.nan]])], "ok"),
+    ("Torch_sqrt", [("0", X)], [np.float32([[1, np.nan, 3**0.5], [2, 0.5**0.5, 1]])], "output.0[1, 2]"),
+    ("Torch_sqrt", [("0", X)], [np.float32([[1, np.nan, 3], [2, 0.5**0.5, np.nan]])], "output.0[0, 2]"),
+    ("Torch_acos", [("0", np.float32([1, 0]))], [np.float32([1e-6, np.pi / 2])], "ok"),  # acos(1.0000001) is none
+    ("Torch_log", [("0", np.float32([0, 1]))], [np.float32([-np.inf, 0])], "ok"),
+    ("Torch_log", [("0", np.float32([0, 1]))], [np.float32([-1e9, 0])], "output.0[0]"),
+    ("Torch_log", [("0", np.float32([0, 1]))], [np.float32([np.inf, 0])], "output.0[0]"),
+    ("Torch_exp", [("0", np.float32([90, 1]))], [np.float32([np.inf, np.e])], "ok"),  # beyond float32
+    ("Torch_exp", [("0", np.float32([88, 1]))], [np.float32([np.inf, np.e])], "output.0[0]"),
+    ("Torch_neg", [("0", np.float32([3e38, 1]))], [np.float32([-np.inf, -1])], "output.0[0]"),
+]  # fmt: skip
+
+
+def recorded(api, inputs, outputs):
+    results = [""] if len(outputs) == 1 else [f".{n}" for n in range(len(outputs))]
+    return [
+        *((f"{api}_0_forward_input.{place}", value) for place, value in inputs),
+        *((f"{api}_0_forward_output{place}", np.asarray(value)) for place, value in zip(results, outputs, strict=True)),
+    ]
+
+
+def calls(path, *args, **options):
+    return operators(dumpsim.open(api(path, recorded(*args), **options)))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "inputs", "outputs", "said"), CALLS)
+def test_a_recorded_call_is_judged_or_says_why_not(tmp_path, name, inputs, outputs, said):
+    (call,) = calls(tmp_path / "own", name, inputs, outputs)
+    found = torch_evidence(None, call)
+    if said == "ok" or said.startswith("output."):
+        assert (found.verdict, found.reason) == (("ok", "") if said == "ok" else ("suspect", said))
+    else:
+        assert found == Evidence.skip(said)
+
+
+def test_calls_without_values_and_calls_of_others_are_not_recomputed(tmp_path):
+    args = ("Torch_abs", [("0", X)], [np.abs(X)])
+    (call,) = calls(tmp_path / "statistics", *args, npy=False)
+    assert torch_evidence(None, call).reason == "no values were dumped"
+    (call,) = calls(tmp_path / "mindspore", "Functional_abs", *args[1:], framework="mindspore")
+    assert torch_evidence(None, call).reason == "no call of torch"
+
+
+@pytest.mark.torch
+def test_a_call_whose_file_is_gone_is_not_recomputed(tmp_path):
+    (call,) = calls(tmp_path / "own", "Torch_abs", [("0", X)], [np.abs(X)])
+    next((tmp_path / "own").rglob("*_input.0.npy")).write_bytes(b"")
+    assert torch_evidence(None, call).reason.startswith("unreadable: ")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "said"),
+    [
+        ([("0", Y), ("1", X.T)], [Y @ X.T], "ok"),
+        ([("0", Y), ("1", X.T)], [Y @ X.T + np.float32([[2, 0], [0, 1]])], "output.0[0, 0]"),
+        ([("0", Y), ("1", X.T)], [Y @ X.T, X], "has 1 results, the other one 2"),
+        ([("0", Y), ("1", X.T), ("2", np.zeros((5, 5)))], [Y @ X.T], "the other one has a tensor more"),
+        ([("0", Y)], [Y @ Y.T], "ok"),  # the second one is as in the call itself
+    ],
+)
+def test_a_call_is_repeated_on_what_its_counterpart_was_given(tmp_path, inputs, outputs, said):
+    (own,) = calls(tmp_path / "own", "Torch_mm", [("0", X), ("1", Y.T)], [X @ Y.T])
+    (other,) = calls(tmp_path / "other", "Torch_mm", inputs, outputs)
+    found = torch_evidence(None, own, on=other)
+    assert (found.reason or found.verdict) == said

@@ -1,0 +1,210 @@
+"""Single calls put to the judge: each with files written here, and the verdict that arithmetic by hand gives."""
+
+import os
+
+import numpy as np
+import pytest
+
+from dumpsim.analysis.verdict import Side
+from dumpsim.core.evidence import Evidence
+from dumpsim.replay.call import Absent, Call, Given, Member
+from dumpsim.replay.judge import judge
+
+X = np.array([[3.0, 1.0, 3.0, 2.0], [0.0, 5.0, 5.0, 5.0]], np.float32)
+SKIPPED = (None, None, "skipped")
+
+
+def side(folder, array, dtype=""):
+    path = folder / f"{len(os.listdir(folder))}.npy"
+    np.save(path, array)
+    return Side(path=str(path), binary=False, io="", slot=0, format="", dtype=dtype, shape=array.shape, row={})
+
+
+def asked(folder, op_type, operands, outputs, **more):
+    """The call of an operator of which these are the files; what is no array is a constant of the graph."""
+    given = (one if isinstance(one, Absent | Side) else side(folder, one) if isinstance(one, np.ndarray) else Given(one)
+             for one in operands)  # fmt: skip
+    files = enumerate(one if isinstance(one, Side) else side(folder, np.asarray(one)) for one in outputs)
+    return Call(op_type=op_type, operands=tuple(given), outputs=tuple(files), **more)
+
+
+def index(*rows):
+    return np.array(rows, np.int32)
+
+
+CHOICES = [
+    # operator, operands, attributes, outputs, what is wrong
+    ("Argmax", (X, 1, None), {}, [index(0, 1)], ""),
+    ("Argmax", (X, 1, None), {}, [index(2, 3)], ""),
+    ("Argmax", (X, -1, None), {}, [index(2, 2)], ""),
+    ("Argmax", (X, 1, None), {}, [index(1, 1)], "output.0[0]"),
+    ("Argmax", (X, 1, None), {}, [index(0, 4)], "output.0[1]"),  # beyond the axis
+    ("Argmax", (X, 1, None), {}, [index(-2, 1)], "output.0[0]"),  # which would count from the end
+    ("Argmax", (X[:, 1:3], 0, None), {}, [index(1, 0)], "output.0[1]"),
+    ("Argmin", (X[:, :1] * 0, 0, None), {}, [index(1)], ""),
+    ("ArgMaxWithValue", (X, 1, False), {}, [index(2, 3), np.float32([3, 5])], ""),
+    ("ArgMaxWithValue", (X, 1, True), {}, [index([2], [3]), np.float32([[3], [5]])], ""),
+    ("ArgMaxWithValue", (X, 1, True), {}, [index([2], [0]), np.float32([[3], [5]])], "output.0[1, 0]"),
+    ("ArgMinWithValue", (X * 0, 0, False), {}, [index(1, 0, 1, 0), np.zeros(4, np.float32)], ""),
+    ("TopK", (X, 3), {"sorted": True}, [X[[[0], [1]], [[0, 2, 3], [1, 2, 3]]], index([2, 0, 3], [3, 1, 2])], ""),
+    ("TopK", (X, 3), {"sorted": True}, [X[[[0], [1]], [[0, 2, 3], [1, 2, 3]]], index([2, 0, 3], [3, 1, 1])],
+     "output.1[0, 0], 5 of 6 elements"),  # one of three equal elements twice
+    ("TopK", (X, 2), {"sorted": True}, [np.float32([[3, 3], [5, 5]]), index([0, 1], [1, 2])], "output.1[0, 1]"),
+    ("Sort", (X,), {"axis": -1, "descending": False},
+     [np.sort(X), index([1, 3, 2, 0], [0, 3, 1, 2])], ""),
+    ("Sort", (X * 0,), {"axis": 0, "descending": False}, [X * 0, index([1, 0, 1, 0], [0, 1, 0, 1])], ""),
+    ("Sort", (X * 0,), {"axis": 0, "descending": False}, [X * 0, index([1, 0, 1, 0], [0, 1, 1, 1])],
+     "output.1[0, 0], 3 of 8 elements"),
+    ("Sort", (np.float32([[1, 1], [2, 0]]),), {"axis": 0, "descending": False},
+     [np.float32([[1, 0], [2, 1]]), index([1, 1], [0, 0])], "output.1[0, 0], 2 of 4 elements"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "operands", "attrs", "outputs", "wrong"), CHOICES)
+def test_whichever_of_equal_elements_is_named_is_right(tmp_path, op_type, operands, attrs, outputs, wrong):
+    found = judge(asked(tmp_path, op_type, operands, outputs, attrs=attrs))
+    assert (found.verdict, found.reason) == ("suspect" if wrong else "ok", wrong)
+
+
+HALF = np.float16([1, 2])
+ONE = np.float32([1, 2, 3])
+REASONS = [
+    ("ReLU", (Absent("input.0 was not dumped"),), [ONE], {}, "input.0 was not dumped"),
+    ("ReLU", (ONE,), [ONE], {"reason": "only statistics were dumped"}, "only statistics were dumped"),
+    ("ReLU", (ONE,), [ONE, ONE], {}, "has 1 outputs, the dump has output.1"),
+    ("ReLU", (ONE,), [ONE[:2]], {}, "its operands make output.0 of shape (3,), the dump has (2,)"),
+    ("Div", (ONE, ONE), [np.int32([1, 1, 1])], {}, "the recomputed type is a float, the dump has int32"),
+    ("Add", (ONE, ONE[:2]), [ONE], {}, "For 'Add'"),
+    ("Reshape", (ONE, "3"), [ONE], {}, "For 'Reshape', the input 'shape' must be an int or a tuple of int, but got '3'."),
+    ("Sort", (ONE,), [ONE], {}, "its kernel does not take these operands: KeyError: 'axis'"),
+    ("AssignAdd", (ONE, ONE), [ONE], {"machine": "cpu"},
+     "the values before the operator overwrote them are not in the dump"),
+    ("AssignAdd", (np.int32([1]), np.int32([1])), [np.int32([1])], {"machine": "cpu"},
+     "input.0: the values before the operator overwrote them are not in the dump"),
+    ("ReLU", (ONE,), [ONE + 1], {"doubt": "output.0 is float16 on the device, and its file says float32"},
+     "output.0 is float16 on the device, and its file says float32"),
+    ("Neg", (ONE, ONE), [-ONE], {"members": (Member(op_type="Neg"),)}, "1 of its inputs are not known"),
+    ("Fused", (ONE,), [-ONE], {"members": (Member(op_type="Unheard"),)}, "unknown operator type"),
+    ("Conv2D", (X, X), [ONE], {"members": (Member(op_type="Conv2D"),)},
+     "no graph in the dump shows its attributes, and none that its shapes allow are known"),
+    ("ReduceSum", (ONE.reshape(3, 1),), [ONE * 7], {"members": (Member(op_type="ReduceSum"),)},
+     "no graph in the dump shows its attributes, and none that its shapes allow make this output"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "operands", "outputs", "more", "reason"), REASONS)
+def test_what_keeps_a_call_from_being_recomputed_is_said(tmp_path, op_type, operands, outputs, more, reason):
+    found = judge(asked(tmp_path, op_type, operands, outputs, **more))
+    assert found.verdict == "skipped"
+    assert found.reason.startswith(reason) if reason.endswith((": ", "'")) else found.reason == reason
+
+
+def test_a_file_that_cannot_be_read_is_a_reason(tmp_path):
+    call = asked(tmp_path, "ReLU", (ONE,), [ONE])
+    os.unlink(call.operands[0].path)
+    assert judge(call).reason.startswith("unreadable: [Errno 2]")
+    call = asked(tmp_path, "ReLU", (ONE,), [ONE])
+    with open(call.operands[0].path, "r+b") as file:
+        file.truncate(20)
+    found = judge(call)
+    assert (found.verdict, found.reason[:12]) == ("skipped", "unreadable: ")
+
+
+def test_memory_that_runs_out_is_a_reason(tmp_path, monkeypatch):
+    def lacking(side):
+        raise MemoryError
+
+    monkeypatch.setattr(Side, "load", lacking)
+    assert judge(asked(tmp_path, "ReLU", (ONE,), [ONE])) == Evidence.skip("needs more memory than there is")
+
+
+@pytest.mark.parametrize(
+    ("operands", "outputs", "options", "explained"),
+    [
+        # one addition of 1 and much less: half a unit of the type computed in
+        ((ONE, ONE), [2 * ONE], {}, 0.0),
+        ((np.float32([1]), np.float32([2**-30])), [np.float32([1])], {}, 2.0**-24),
+        ((np.float16([1]), np.float16([2**-12])), [np.float16([1])], {"machine": "cpu"}, 2.0**-11),
+        ((np.float64([1]), np.float64([2**-60])), [np.float64([1])], {}, 2.0**-53),
+    ],
+)
+def test_a_sum_is_explained_by_the_type_of_its_operands(tmp_path, operands, outputs, options, explained):
+    found = judge(asked(tmp_path, "Add", operands, outputs, **options))
+    assert found.verdict == "ok"
+    assert explained <= found.explained <= 4 * explained or (found.error == 0.0 and not explained)
+
+
+def test_the_factor_widens_what_is_explained(tmp_path):
+    exact = np.float32([0.1]) * np.float32([0.3])
+    wrong = exact * np.float32(1 + 2.0**-20)
+    call = asked(tmp_path, "Mul", (np.float32([0.1]), np.float32([0.3])), [wrong])
+    assert judge(call).verdict == "suspect"
+    wide = judge(call, factor=16.0)
+    assert wide.verdict == "ok"
+    assert wide.explained == pytest.approx(16 * judge(call).explained)
+
+
+VAR, ONE_STATE, TWO_STATE, GRAD = np.float32([[1, 2, -3], [0.5, -1, 2], [0.25, 0.5, 0.75], [0.25, 4, -2]])
+LR, EPS, DECAY = 0.125, 1e-8, 0.25
+B1, B2 = 0.5, 0.75  # exact in every type
+
+
+def momentum(var, m, g):
+    m = m * B1 + g
+    return var - LR * m, m
+
+
+def adagrad(var, m, g):
+    m = m + g * g
+    return var - LR * g / np.sqrt(m), m
+
+
+def adam(var, m, v, g):
+    m, v = m * B1 + g * (1 - B1), v * B2 + g * g * (1 - B2)
+    return var - LR * np.sqrt(1 - B2**2) / (1 - B1**2) * m / (np.sqrt(v) + EPS), m, v
+
+
+def decaying(var, m, v, g):
+    m, v = m * B1 + g * (1 - B1), v * B2 + g * g * (1 - B2)
+    return var - LR * (m / (np.sqrt(v) + EPS) + DECAY * var), m, v
+
+
+MOMENTUM = {"use_nesterov": False, "use_locking": False, "gradient_scale": 1.0}
+STEPS = [
+    ("ApplyMomentum", momentum, lambda var, m, g: (var, m, LR, g, B1), 1, MOMENTUM),
+    ("ApplyAdagrad", adagrad, lambda var, m, g: (var, m, LR, g), 1, {"update_slots": True}),
+    ("Adam", adam, lambda var, m, v, g: (var, m, v, B1**2, B2**2, LR, B1, B2, EPS, g), 2,
+     {"use_locking": False, "use_nesterov": False}),
+    ("AdamWeightDecay", decaying, lambda var, m, v, g: (var, m, v, LR, B1, B2, EPS, DECAY, g, False), 2, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "rule", "arrange", "states", "attrs"), STEPS, ids=[one[0] for one in STEPS])
+def test_state_that_was_overwritten_follows_from_what_it_became(tmp_path, op_type, rule, arrange, states, attrs):
+    """The files of a step are written after it: the weight before is known, its moments are only known from after."""
+    before = (VAR, ONE_STATE, TWO_STATE)[: states + 1]
+    after = [one.astype(np.float32) for one in rule(*(one.astype(np.float64) for one in before), GRAD)]
+    held = {0: side(tmp_path, VAR)}
+    right = asked(tmp_path, op_type, arrange(*after, GRAD), after[:1], attrs=attrs, before=held, machine="cpu")
+    assert judge(right).verdict == "ok", judge(right)
+    wrong = [after[0] * np.float32([1, 1.001, 1]), *after[1:]]
+    found = judge(asked(tmp_path, op_type, arrange(*wrong, GRAD), wrong[:1], attrs=attrs, before=held, machine="cpu"))
+    assert (found.verdict, found.reason) == ("suspect", "output.0[1]")
+    scaled = {**attrs, "gradient_scale": 2.0}
+    if op_type == "ApplyMomentum":  # then its moments do not follow
+        call = asked(tmp_path, op_type, arrange(*after, GRAD), after[:1], attrs=scaled, before=held, machine="cpu")
+        found = judge(call)
+        assert found.reason == "the values before the operator overwrote them are not in the dump"
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_inputs_that_differ_from_the_output_in_their_memory_were_written_before(tmp_path, same):
+    old, added = np.float32([1, 2]), np.float32([10, 20])
+    call = asked(tmp_path, "AssignAdd", (old + added if same else old, added), [old + added])
+    found = judge(call)
+    if same:
+        assert found.reason == "the values before the operator overwrote them are not in the dump"
+        call = asked(tmp_path, "AssignAdd", (old + added, added), [old + added], before={0: side(tmp_path, old)})
+        assert judge(call).verdict == "ok"
+    else:
+        assert found.verdict == "ok"
