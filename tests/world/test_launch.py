@@ -316,6 +316,19 @@ def test_what_hangs_on_the_end_of_a_rank_is_called_in_it_also_after_an_error():
     assert sorted(closed) == [0, 1]
 
 
+def test_what_fails_at_the_end_of_a_rank_is_a_note_of_its_error():
+    def end():
+        raise OSError("no space")
+
+    def program():
+        current().at_close(end)
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong") as caught:
+        launch(program, ranks=1)
+    assert "then, at the end of the rank: OSError: no space" in caught.value.__notes__
+
+
 def test_each_rank_has_its_own_environment_directory_and_random_states(tmp_path):
     before = dict(os.environ), os.getcwd(), random.getstate()
     folders = [tmp_path / str(rank) for rank in range(2)]

@@ -136,3 +136,18 @@ def test_terms_stay_as_they_are():
 def test_orders_that_do_not_exist(order):
     with pytest.raises(BadInputError, match="random:SEED"):
         check_order(order, "--reduce-order")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_a_total_has_memory_of_its_own(kind, order, count):
+    """What a member does to its tensor later changes no result."""
+    block = rough(kind, count, (3,), plain=True)
+    total = Accumulator("sum", order=order)
+    total.add(block)
+    found = total.total()
+    before = found.copy()
+    assert not np.shares_memory(found, block)
+    block[...] = 0
+    assert same(found, before)
