@@ -281,7 +281,8 @@ def account(rank, add, **changes):
         "rank": rank, "config": "c.json", "profile": "seed/ascend_o0", "chip": "910B", "devices": [0, 1],
         "iteration": {"every": True, "ranges": [], "text": ""}, "measured": [0], "trigger": "every", "estimate": "",
         "dump": {"notes": ["a word"], "files": 4},
-        "counts": {"": own, "less": {"steps": [[0, amounts(Add=(1, 100))]]}, "more": {"steps": [[0, amounts(Add=(1, 9000))]]}},
+        "counts": {"": own, "less": {"steps": [[0, amounts(Add=(1, 100))]]},
+                   "more": {"steps": [[0, amounts(Add=(1, 9000))]]}},
         **changes,
     }  # fmt: skip
 
@@ -347,7 +348,8 @@ def test_a_plan_of_all_that_ran_says_no_more_than_that():
 def test_what_a_plan_cannot_know_is_noted():
     every = {"every": True, "ranges": [], "text": "", "script": True}
     one = account(0, 200, iteration=every, estimate="shapes are guessed", trigger="overflow")
-    notes = ["a word", "shapes are guessed", "the script starts and stops the dump itself: this is the most that it can be"]
+    most = "the script starts and stops the dump itself: this is the most that it can be"
+    notes = ["a word", "shapes are guessed", most]
     said = "this config dumps operators that {}: how many will, no plan knows"
     assert report([one], "n", None, None, 8, [])["notes"] == [*notes, said.format("overflow")]
     one["trigger"] = "exception"

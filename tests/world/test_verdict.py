@@ -117,7 +117,8 @@ def test_a_message_is_what_its_receiver_expects(wanted, sent, check, first, fail
     found = judge_message(receiver, sender, wanted, sent, group="g", first=first)
     assert (found is not None) is fails
     if found is not None:
-        text = f"{UNEQUAL} data type and shape, local value ('float32', (2,)), remote value ('float16', (2,)) (rank 2, s.py:1)"
+        text = f"{UNEQUAL} data type and shape, local value ('float32', (2,)), remote value ('float16', (2,))"
+        text += " (rank 2, s.py:1)"
         assert said({0: found}) == {0: (2, 8, f"rank 0: {text}. Message of group 'g': Receive. [EI0005]")}
 
 

@@ -1,0 +1,243 @@
+"""The processes of a job, started from a plan made by hand: shells instead of scripts."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from dumpsim.emulate import processes, scheduler
+from dumpsim.emulate.binding import SCHEDULER
+from dumpsim.emulate.processes import SUMMARY, Job, _Child, _signal_name, _Tail
+
+
+class Plan(SimpleNamespace):
+    """What a job needs of a plan."""
+
+    def log(self, rank):
+        return os.path.join(self.options.log_dir, "scheduler.log" if rank == SCHEDULER else f"worker_{rank}.log")
+
+    def environment(self, rank):
+        return {"RANK_ID": str(rank)}
+
+
+def job(folder, script, *, ranks=(0, 1), cpus=None, plain=False, quiet=False, **options):
+    given = {"log_dir": str(folder / "logs"), "join": True, "command": ["net.py"], "worker_num": len(ranks),
+             "cluster_time_out": 1}  # fmt: skip
+    plan = Plan(
+        warnings=["a warning"], options=SimpleNamespace(**given | options), ranks=ranks, tailed=ranks, scheduler=False,
+        claim=None, command=["/bin/sh", "-c", script], binding=SimpleNamespace(cpus=lambda local: cpus),
+    )  # fmt: skip
+    return Job(plan, {"PATH": os.environ["PATH"]}, plain=plain, quiet=quiet)
+
+
+def test_a_job_shows_what_its_workers_write_and_how_they_end(tmp_path, capfd):
+    found = job(tmp_path, "echo out $RANK_ID; echo err >&2; printf unfinished; exit 0")
+    assert (found.run(), found.code) == (0, 0)
+    out, err = capfd.readouterr()
+    lines = out.splitlines()
+    log = str(tmp_path / "logs" / "worker_1.log")
+    assert (
+        f"Start worker process with rank id:1, log file:{log}. Environment variable [RANK_ID=1] is exported. "
+        "Execute command: python net.py"
+    ) in lines
+    assert sorted(line for line in lines if not line.startswith("Start")) == [
+        "err", "err", "out 0", "out 1", "unfinished", "unfinished"
+    ]  # fmt: skip
+    assert err.splitlines() == [
+        "dumpsim msrun: a warning", "dumpsim msrun: Distributed job is spawned. Waiting all processes to exit...",
+        "dumpsim: ranks 0-1: exit code 0",
+    ]  # fmt: skip
+    told = json.loads((tmp_path / "logs" / SUMMARY).read_text())
+    assert [(one["rank"], one["exit_code"], one["log"]) for one in told["ranks"]] == [
+        (rank, 0, str(tmp_path / "logs" / f"worker_{rank}.log")) for rank in (0, 1)
+    ]
+    assert not os.path.exists(found._accounts)
+
+
+def test_a_plain_job_has_ranks_in_front_and_two_outputs(tmp_path, capfd):
+    found = job(tmp_path, "echo out; echo err >&2; exit 3", ranks=(4,), plain=True)
+    assert (found.run(), found.code) == (1, 3)
+    out, err = capfd.readouterr()
+    assert out == "[4] out\n"
+    assert err == "[4] err\ndumpsim: rank 4: exit code 3\n"
+    assert not (tmp_path / "logs" / SUMMARY).exists()
+    assert job(tmp_path, "true", ranks=(4,), plain=True).run() == 0
+    assert capfd.readouterr() == ("", "")  # all is well
+    assert job(tmp_path, "exit 1", ranks=(4,), plain=True, quiet=True).run() == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_first_that_fails_ends_the_others(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(processes, "_GRACE_S", 0.0)
+    found = job(tmp_path, "[ $RANK_ID = 1 ] && exit 9; exec sleep 100")
+    assert (found.run(), found.code) == (1, 9)
+    err = capfd.readouterr().err
+    pid = found._workers[1].process.pid
+    assert f"dumpsim msrun: Worker process {pid} exit with exception: rank 1, exit code 9.\n" in err
+    assert "dumpsim msrun: There's worker exits with exception, kill all other workers.\n" in err
+    assert "dumpsim: rank 0: killed: another worker has failed, rank 1: exit code 9\n" in err
+    where = tmp_path / "logs"
+    assert err.endswith(f"Distributed job exited with exception. Please check logs in directory: {where}.\n")
+
+
+def test_a_signal_of_the_launcher_ends_all(tmp_path, capfd, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    for plain, number, code in ((False, signal.SIGTERM, 143), (False, signal.SIGINT, 0), (True, signal.SIGINT, 130)):
+        monkeypatch.setattr(Job, "_look", lambda self, running, number=number: os.kill(os.getpid(), number))
+        found = job(tmp_path, "exec sleep 100", ranks=(0,), plain=plain)
+        assert found.run() == code
+        name = signal.Signals(number).name
+        err = capfd.readouterr().err
+        assert f"dumpsim: rank 0: killed: the launcher got {name}\n" in err
+        assert (f"dumpsim msrun: {name}: all processes are killed\n" in err) is not plain
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_workers_are_bound_and_end_with_their_launcher(tmp_path, capfd):
+    one = min(os.sched_getaffinity(0))
+    script = f"{sys.executable} -c 'import os; print(os.sched_getaffinity(0))'"
+    job(tmp_path, script, ranks=(0,), cpus={one}, plain=True).run()
+    assert capfd.readouterr().out == f"[0] {{{one}}}\n"
+
+
+class Process:
+    """A process of which only the end is known."""
+
+    def __init__(self, *codes, pid=77):
+        self.codes, self.pid, self.returncode, self.stdin = list(codes), pid, None, io.BytesIO()
+
+    def poll(self):
+        self.returncode = self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
+        return self.returncode
+
+    def wait(self, timeout=None):
+        if timeout is not None:
+            raise subprocess.TimeoutExpired("sh", timeout)
+
+
+@pytest.mark.parametrize(
+    ("code", "killed", "ending", "shell"),
+    [(None, "", "", 0), (0, "", "exit code 0", 0), (7, "", "exit code 7", 7), (-9, "", "killed by SIGKILL", 137),
+     (-15, "a reason", "killed: a reason", 143), (-60, "", "killed by signal 60", 188)],
+)  # fmt: skip
+def test_how_a_process_ended(code, killed, ending, shell):
+    child = _Child(0, Process(code), "log", killed=killed)
+    assert (child.ending, child.code) == (ending, shell)
+
+
+def test_numbers_of_signals_without_a_name():
+    assert (_signal_name(2), _signal_name(200)) == ("SIGINT", "signal 200")
+
+
+def test_whole_lines_are_shown_and_the_last_one_at_the_end(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"one\ntw")
+    output = io.TextIOWrapper(io.BytesIO())
+    tail = _Tail.of(str(path), output, b"> ")
+    tail.show()
+    assert output.buffer.getvalue() == b"> one\n"
+    with open(path, "ab") as file:
+        file.write(b"o\n\nthr\xff")
+    tail.show()
+    assert output.buffer.getvalue() == b"> one\n> two\n> \n"
+    tail.show(last=True)
+    tail.show(last=True)
+    assert output.buffer.getvalue() == b"> one\n> two\n> \n> thr\xff\n"
+    path.write_bytes(b"done\n")
+    tail = _Tail.of(str(path), output, b"")
+    tail.show(last=True)
+    assert output.buffer.getvalue().endswith(b"thr\xff\ndone\n")
+
+
+def test_a_scheduler_is_told_once_of_each_end_and_its_failure_is_the_jobs(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(processes, "_PATIENCE_S", -1.0)
+    one = job(tmp_path, "")
+    for codes, failed in (((None, 0), False), ((None, 2), True), ((None, None, None), False)):
+        one._scheduler = _Child(SCHEDULER, Process(*codes), "log")
+        one._told.clear()
+        for _ in range(2):
+            one._tell_scheduler(3, "exit code 7")
+        assert one._scheduler.process.stdin.getvalue() == b"3 exit code 7\n"
+        monkeypatch.setattr(os, "killpg", lambda pid, number: None)
+        if codes[1] is None:
+            assert one._end_scheduler() is False
+            assert one._scheduler.killed == "its workers have ended"
+            continue
+        one._scheduler.process.codes[0:1] = []
+        assert one._end_scheduler() is failed
+        said = "dumpsim msrun: Scheduler process 77 exit with exception.\n"
+        assert capfd.readouterr().err == (said if failed else "")
+    one._scheduler = None
+    assert one._end_scheduler() is False
+
+
+def test_ends_go_to_the_launcher_that_has_the_scheduler_and_come_from_the_others(tmp_path):
+    said, waited = [], []
+    claim = SimpleNamespace(
+        report=lambda rank, ending: said.append((rank, ending)), wait_for_scheduler=waited.append,
+        reports=lambda: {5: "exit code 1"},
+    )  # fmt: skip
+    one = job(tmp_path, "", cluster_time_out=30)
+    one.plan.claim = claim
+    one._tell_scheduler(0, "exit code 0")
+    assert (said, one._end_scheduler(), waited) == ([(0, "exit code 0")], False, [30])
+    one._scheduler = _Child(SCHEDULER, Process(None, 0), "log")
+    assert one._end_scheduler() is False
+    assert one._scheduler.process.stdin.getvalue() == b"5 exit code 1\n"
+
+
+def test_errors_in_the_log_of_the_scheduler_are_shown_with_the_lines_around(tmp_path, capfd):
+    one = job(tmp_path, "")
+    one._show_errors()
+    log = tmp_path / "log"
+    for bad, shown in (([12], range(7, 18)), ([1, 3], range(9)), ([29], range(24, 30)), ([], ())):
+        lines = [f"{n} {'ERROR' if n in bad else 'fine'}" for n in range(30)]
+        log.write_text("\n".join(lines))
+        one._scheduler = _Child(SCHEDULER, Process(1), str(log))
+        one._show_errors()
+        assert capfd.readouterr().out.splitlines() == [lines[n] for n in shown]
+    one._plain = True
+    log.write_text("ERROR")
+    one._show_errors()
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "line"),
+    [("left", "x", "rank 3 has ended"), ("died", "exit code 0", "rank 3 has ended"),
+     ("died", "exit code 1", "ERROR: rank 3 has died: exit code 1")],
+)  # fmt: skip
+def test_the_scheduler_logs_ends(capsys, kind, text, line):
+    scheduler._report(3, SimpleNamespace(kind=kind, text=text))
+    assert capsys.readouterr().out == line + "\n"
+
+
+def test_the_scheduler_ends_with_its_launcher(tmp_path, monkeypatch):
+    """After the last word of a launcher that lives the hub is closed; one that is gone leaves no directories."""
+    said = []
+    hub = SimpleNamespace(lost=lambda rank, how: said.append((rank, how)), close=lambda: said.append("closed"))
+    left = tmp_path / "left"
+    left.mkdir()
+    monkeypatch.setattr(scheduler, "_END_S", 0.05)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("3 exit code 7\n12 killed by SIGKILL\n"))
+    monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getppid(), [str(left)]]))
+    scheduler._listen(hub)
+    assert said == [(3, "exit code 7"), (12, "killed by SIGKILL"), "closed"]
+    assert left.is_dir()
+
+    class Ended(Exception):
+        pass
+
+    def end(code):
+        raise Ended(code)
+
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getppid() + 1, [str(left)]]))
+    with pytest.raises(Ended, match="1"):
+        scheduler._listen(hub)
+    assert not left.exists()
