@@ -63,9 +63,11 @@ def item(array, *, dtype=None, format="ND", shape=None, original_shape=None, gro
     }
 
 
-def bin_bytes(inputs=(), outputs=(), *, op_name="Add_1", buffers=(), spaces=(), time=1700000000000000):
+def bin_bytes(inputs=(), outputs=(), *, op_name="Add_1", buffers=(), spaces=(), attrs=None, time=1700000000000000):
     """A whole file."""
     head = messages()["DumpData"](version="2.0", dump_time=time, op_name=op_name)
+    for name, value in (attrs or {}).items():
+        head.attr.add(name=name, value=value)
     for made, group in ((head.input, inputs), (head.output, outputs)):
         for tensor in group:
             entry = made.add(

@@ -184,6 +184,7 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
             notes += [f"{nans} NaN on both sides"] if nans else []
             return replace(found, relative=0.0, note="; ".join(notes))
     same, outside, odd, worst = True, 0, [0, 0], 0.0
+    apart = False  # by more than a number
     squares = [0.0, 0.0]  # of the difference and of the right side
     size = _typical(other)
     tolerance = task.tolerance.at(size) if task.tolerance.scaled else task.tolerance
@@ -191,8 +192,11 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
         equal, inside, unpaired = _inside(a, b, tolerance, task.equal_nan)
         same &= bool(equal.all())
         if not inside.all():
-            outside += int(inside.size - np.count_nonzero(inside))
-            worst = max(worst, _excess(a[~inside], b[~inside], tolerance))
+            a_outside, b_outside = a[~inside], b[~inside]
+            outside += a_outside.size
+            worst = max(worst, _excess(a_outside, b_outside, tolerance))
+            with np.errstate(all="ignore"):
+                apart |= not np.isfinite(a_outside - b_outside).all()
         odd = [odd[0] + unpaired[0], odd[1] + unpaired[1]]
         squares = [total + more for total, more in zip(squares, _squares(a, b, _OUTLYING * size), strict=True)]
     notes += [f"{count} NaN or Inf in {name} only" for count, name in zip(odd, "AB", strict=True) if count]
@@ -210,7 +214,7 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
         outside=outside,
         tolerance=tolerance,
         distance=measured,
-        relative=0.0 if same else math.inf if any(odd) else _ratio(*squares),
+        relative=0.0 if same else math.inf if apart else _ratio(*squares),
         note="; ".join(notes),
     )
 

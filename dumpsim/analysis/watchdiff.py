@@ -6,6 +6,7 @@ dumpsim say in their headers which it was; those of a real device do not.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -174,13 +175,14 @@ def _mapped(directory: str, names: Sequence[str]) -> dict[str, str]:
 def _sorted(files: Sequence[BinFile]) -> tuple[dict[str, _Read], list[_Read]]:
     """Own files of nodes by name, and reads after other operators."""
     names = {file.data.op_name for file in files}
+    read = {name[at.end() :] for name in names for at in re.finditer(_ARROW, name)}
     own: dict[str, _Read] = {}
     others: list[_Read] = []
     for file in files:
         name, attrs = file.data.op_name, dict(file.data.attrs)
         pair = _pair(name, names)
         stamp = file.data.dump_time
-        if pair is None:
+        if pair is None or (pair[1] not in names and name in read):  # an operator may be called A_To_B itself
             own[name] = _Read(node=name, after="", file=file, stamp=stamp, attrs=attrs)
         else:
             others.append(_Read(node=pair[1], after=pair[0], file=file, stamp=stamp, attrs=attrs))
@@ -199,7 +201,7 @@ def _pair(name: str, names: "set[str]") -> tuple[str, str] | None:
     found = None
     while at > 0:
         after, node = name[:at], name[at + len(_ARROW) :]
-        if node in names and _ARROW in name:
+        if node in names:
             return after, node
         found = found or (after, node)
         at = name.find(_ARROW, at + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.emulate.binding import SCHEDULER, parse_binding
-from dumpsim.emulate.launchplan import MsrunOptions, plan
+from dumpsim.emulate.launchplan import MsrunOptions, _check_port, plan
 
 
 def free_port():
@@ -137,3 +137,19 @@ def test_processes_are_bound_to_cpus():
     nodes, why = parse_binding("True", "--bind_numa", 2)
     assert set(nodes.cpus(0)) <= set(mine)
     assert nodes.cpus(1)
+
+
+def test_a_port_that_a_job_has_just_left_is_free_and_one_that_is_listened_to_is_not():
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        with pytest.raises(BadInputError, match=f"--master_port: port {port} of 127.0.0.1 is in use: Address already"):
+            _check_port("127.0.0.1", port)
+        client = socket.create_connection(("127.0.0.1", port))
+        accepted, _ = server.accept()
+        accepted.close()  # this end waits for late packets from now on
+        client.recv(1)
+        client.close()
+    _check_port("127.0.0.1", port)

@@ -1,0 +1,319 @@
+"""What a call was given: the parts of a dump that say it, and operands as kernels take them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from smalltree import chain, write
+
+import dumpsim
+from dumpsim.analysis.operator import operators
+from dumpsim.core.abstract import MonadType, ScalarType, TensorType
+from dumpsim.core.dtype import DTYPES
+from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, NodeRef, ParamRef
+from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
+from dumpsim.replay import plan as plans
+from dumpsim.replay.call import (
+    Member,
+    _attrs,
+    _cut,
+    _fits,
+    _like,
+    _members,
+    arrange,
+    attrs_of,
+    definition_of,
+    operands_of,
+    refusal,
+    settled,
+)
+from dumpsim.replay.gegraph import GeOp
+from dumpsim.replay.given import Unspelled
+from dumpsim.replay.plan import machine_of, near, rule, whole_graphs
+
+V = [np.full(2, float(n), np.float32) for n in range(3)]
+FLOAT, INT, BOOL = (DTYPES[name] for name in ("float32", "int64", "bool"))
+PAIR = TensorType(dtype=FLOAT, shape=(2,))
+UMONAD = MonadType(kind="UMonad")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for rank in (0, 1):
+        for iteration in (2, 3, 5, 6):
+            write(tmp_path, chain(*V), rank=rank, iteration=iteration + 10 * rank)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("rank", "iteration", "shown"), [(0, 2, {2}), (0, 5, {3, 5}), (0, 6, {5, 6}), (1, 13, {12, 13})]
+)
+def test_what_is_near_a_run_is_its_iteration_and_the_one_before(tree, rank, iteration, shown):
+    dump = dumpsim.open(tree)
+    (one, _) = operators(dump.filter(rank=rank, iteration=iteration))
+    assert {(entry.rank, entry.iteration) for entry in near(dump, one)} == {(rank, number) for number in shown}
+
+
+def test_everything_is_near_a_run_of_another_tree_and_in_a_file(tree, tmp_path_factory):
+    dump = dumpsim.open(tree)
+    other = write(tmp_path_factory.mktemp("other"), chain(*V), iteration=99)
+    assert near(dump, operators(dumpsim.open(other))[0]) is dump
+    file = dumpsim.open(next(tree.rglob("*.npy")))
+    assert near(file, operators(file)[0]) is file
+
+
+def test_graphs_that_cannot_be_read_are_reported_or_raised(tmp_path):
+    write(tmp_path, chain(*V))
+    (tmp_path / "ge_proto_00000001_graph_1_Build.txt").write_text("graph {")
+    with pytest.raises(UnreadableError):
+        whole_graphs(dumpsim.open(tmp_path))
+    seen = []
+    assert whole_graphs(SimpleNamespace(root=tmp_path, broken=seen.append)) == {}
+    assert "ends within a message" in str(seen[0])
+
+
+@pytest.mark.parametrize("text", ["Conv2D", ":tf32", "Conv2D:", "Conv2D:float3"])
+def test_a_rule_is_a_pattern_and_a_type(text):
+    with pytest.raises(BadInputError, match=f"compute: {text!r} is not a PATTERN:TYPE; allowed: float32"):
+        rule(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [("a.Float32.npy", "cpu"), ("a.Bool.npy", "cpu"), ("a.UInt8.npy", "cpu"), ("a.BFloat16.npy", "cpu"),
+     ("a.Complex64.npy", "cpu"), ("a.float32.npy", "device"), ("a.Float32.csv", "device"), ("a.npy", "device")],
+)  # fmt: skip
+def test_names_of_types_tell_the_machine(tmp_path, name, machine):
+    entries = [
+        SimpleNamespace(path=None),
+        SimpleNamespace(path=tmp_path / "b.npy"),
+        SimpleNamespace(path=tmp_path / name),
+    ]
+    assert machine_of(entries) == machine
+
+
+def node(index, op_type, *operands, types=(), output=PAIR, **more):
+    return IrNode(
+        index=index, name=f"CNode_{index}", op_type=op_type, prim_func=False, operands=operands, operand_types=types,
+        output=output, full_name=f"Default/{op_type}-op{index}", **more,
+    )  # fmt: skip
+
+
+def const(text, abstract=None):
+    return ConstRef(value=text, abstract=abstract or ScalarType(dtype=INT, value=0))
+
+
+def document(*nodes):
+    written = TensorType(dtype=FLOAT, shape=(2,), inplace=True) if hasattr(PAIR, "inplace") else PAIR
+    params = tuple(SimpleNamespace(name=name, abstract=kind) for name, kind in (("w", PAIR), ("moved", written)))
+    return IrDoc(name="g", graph_id=0, params=params, nodes=nodes)
+
+
+def ref(index):
+    return NodeRef(index=index)
+
+
+def test_where_an_operand_comes_from():
+    doc = document(
+        node(0, "Split", ParamRef(index=0)), node(1, "TupleGetItem", ref(0), const("I64(1)")),
+        node(2, "Load", ParamRef(index=0), const("UMonad[U]")), node(3, "Depend", ref(1), ref(2)),
+        node(4, "TupleGetItem", ref(0), const("same")), node(5, "TupleGetItem", ref(0), const("")),
+        node(6, "Load"), node(7, "TupleGetItem", ref(0)),
+    )  # fmt: skip
+    sources = plans._Sources(SimpleNamespace(operators=[]))
+    sources.outputs = {
+        "Default/Split-op0": {0: "first", 1: "second"}, "Default/Load-op6": {0: "odd"},
+        "Default/TupleGetItem-op7": {0: "none"},
+    }  # fmt: skip
+    sources.parameters = {"w": "weight", "moved": "written later"}
+    found = {
+        at: sources.of(operand, doc)
+        for at, operand in enumerate([ref(0), ref(1), ref(2), ref(3), ref(4), ref(5), ref(6), ref(7), ref(8), ref(-1)])
+    }
+    assert found == {
+        0: "first", 1: "second", 2: "weight", 3: "second", 4: None, 5: None, 6: "odd", 7: "none", 8: None, 9: None
+    }  # fmt: skip
+    params = [sources.of(ParamRef(index=at), doc) for at in (0, 1, 2, -1)]
+    assert params == ["weight", None, None, None]  # what is written has its value of the end of the step
+    assert sources.of(ref(0), None) is None
+    assert sources.of(const("I64(1)"), doc) is None
+
+
+def test_operands_are_those_of_the_kernel():
+    doc = document(
+        node(0, "MakeTuple", ref(1), ParamRef(index=0), types=(PAIR, PAIR)), node(1, "ReLU", output=PAIR),
+        node(2, "UpdateState", output=UMONAD),
+    )  # fmt: skip
+    axis, monad = const("I64(0)"), const("UMonad[U]")
+    one = node(3, "Concat", ref(0), axis, ref(2), monad, const("IOMonad[IO]"), ref(1), types=(PAIR, PAIR))
+    assert operands_of(one, doc) == [(ref(1), PAIR), (ParamRef(index=0), PAIR), (axis, PAIR), (ref(1), None)]
+    assert operands_of(node(3, "Neg", axis, types=(UMONAD,)), doc) == []
+    assert operands_of(one, None)[0] == (ref(0), PAIR)
+
+
+def side(dtype):
+    return SimpleNamespace(dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("made", "dumped", "text"),
+    [("Float16", "float32", "output.0 is float16 on the device, and its file says float32"), ("Float16", "float16", ""),
+     ("float16", "Float16", ""), ("Float16", "", "")],
+)  # fmt: skip
+def test_a_file_of_another_type_than_the_kernels_is_doubted(made, dumped, text):
+    one = node(0, "Cast", kernel_out=(SimpleNamespace(dtype=made),))
+    assert _cut(one, [(0, side(dumped)), (1, side("int8"))]) == text
+    assert _cut(one, [(1, side(dumped))]) == ""
+    assert _cut(node(0, "Cast"), [(0, side(dumped))]) == ""
+
+
+def operator(**lists):
+    entry = {name: [SimpleNamespace(slot=slot, shape=shape) for slot, shape in found] for name, found in lists.items()}
+    return SimpleNamespace(**{"inputs": [], "outputs": [], **entry})
+
+
+def tensor(*shape):
+    return TensorType(dtype=FLOAT, shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "fits"),
+    [
+        ([], [], True), ([(0, (4,))], [(0, (2, 3))], True), ([(0, (5,))], [(0, (6,))], False),
+        ([(0, (4,))], [(0, (7,))], False), ([(1, (99,))], [(1, (99,))], True), ([(2, (3,))], [], True),
+        ([(2, (4,))], [], False), ([(3, (99,))], [(2, (99,))], True),
+    ],
+)  # fmt: skip
+def test_sizes_tell_which_node_a_run_is_of(inputs, outputs, fits):
+    """Node: inputs of 2x2, unknown, and 3 elements beside a monad; outputs of 2x3 and unknown."""
+    from dumpsim.core.abstract import TupleType
+
+    made = TupleType(items=(tensor(2, 3), tensor(-1, 2)))
+    one = node(
+        0,
+        "X",
+        types=(
+            UMONAD,
+            tensor(2, 2),
+            tensor(
+                -1,
+            ),
+            tensor(3),
+        ),
+        output=made,
+    )
+    assert _fits(one, operator(inputs=inputs, outputs=outputs)) is fits
+
+
+def test_members_of_a_fused_operator_have_their_types_from_graphs_or_names():
+    ge = {"a_Conv2D-op1": GeOp(name="a_Conv2D-op1", type="Conv2D", inputs=(), attrs={"strides": (1, 1)})}
+
+    def members(op_type, *parts):
+        return _members(SimpleNamespace(op_type=op_type, parts=parts), ge)
+
+    assert members("Conv2D", "a_Conv2D-op1", "b_ReLU-op7", "c_BNTrainingReduce", "odd") == (
+        Member(op_type="Conv2D", settings={"strides": (1, 1)}), Member(op_type="ReLU"),
+        Member(op_type="c_BNTrainingReduce"), Member(op_type="odd"),
+    )  # fmt: skip
+    assert members("MatMulV2", "x") == (Member(op_type="MatMul"),)
+    assert members("BNTrainingReduce", "x") == (Member(op_type="BNTrainingReduce"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "default", "found"),
+    [(1, False, True), (0, True, False), (3, 0.5, 3.0), (True, 0.5, True), (3, "same", "3"), ("x", "same", "x"),
+     (2.5, 1, 2.5), (None, 1.0, None), (3, 4, 3)],
+)  # fmt: skip
+def test_a_value_has_the_type_of_its_default(value, default, found):
+    assert _like(value, default) == found
+    assert type(_like(value, default)) is type(found)
+
+
+def test_attributes_are_those_of_the_graph_or_missing():
+    definition = OpDef(
+        name="X", operands=("x",), infer=None, kernel=None, attrs={"axis": -1, "keep": False, "eps": 0.5}
+    )
+    one = node(0, "X", primitive_attrs=(("keep", "1"), ("eps", "2"), ("other", "3")))
+    assert _attrs(definition, one) == ({"axis": -1, "keep": True, "eps": 2.0}, "")
+    cut = node(0, "X", primitive_attrs=(("axis", "Tensor(shape=[9], dtype=Int32, value=[...])"),))
+    assert _attrs(definition, cut) == ({}, "its attribute axis is a tensor whose elements the graph does not show")
+    assert attrs_of(definition, {"keep": 1, "size": 3}) == {"axis": -1, "keep": True, "eps": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "reason"),
+    [("Add", ""), ("TransData", ""), ("MatMulV2", ""), ("Unheard", "unknown operator type"),
+     ("AllReduce", "needs the tensors of other ranks"), ("Dropout", "draws random numbers"),
+     ("Print", "reads or writes what no dump holds")],
+)  # fmt: skip
+def test_types_that_are_never_recomputed_say_why(op_type, reason):
+    assert refusal(op_type) == reason
+
+
+X, Y = np.float32([[1, 2]]), np.float32([[3, 4]])
+AXIS = np.array(1, np.int64)
+
+
+def shown(values):
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "values", "host", "found"),
+    [
+        ("Add", [X, Y], (), [X, Y]),
+        ("ReduceSum", [X, np.int64([0, 1]), np.array(True)], (), [X, (0, 1), True, False]),
+        ("ReduceSum", [X, (0,)], (), [X, (0,), False, False]),
+        ("Concat", [X, Y, AXIS], (), [(X, Y), 1]),
+        ("Concat", [X, Y, 1], (), [(X, Y), 1]),
+        ("Concat", [X, Y, AXIS], (False, False, True), [(X, Y), 1]),
+        ("AddN", [X, Y, X], (), [(X, Y, X)]),
+        ("Cast", [X], (), [X, FLOAT]),
+        ("Cast", [X, BOOL], (False, True), [X, FLOAT]),
+        ("Argmax", [X, AXIS], (), [X, 1, FLOAT]),
+    ],
+)
+def test_operands_are_arranged_as_the_kernel_takes_them(op_type, values, host, found):
+    given = arrange(find(op_type), values, host, FLOAT)
+    flat = [shown(one) if isinstance(one, tuple) and isinstance(one[0], np.ndarray) else one for one in given]
+    wanted = [shown(one) if isinstance(one, tuple) and isinstance(one[0], np.ndarray) else one for one in found]
+    assert shown(flat) == shown(wanted)
+
+
+def test_an_operand_that_is_not_there_and_has_no_default_is_named():
+    with pytest.raises(Unspelled, match="has no operand other"):
+        arrange(find("Add"), [X], (), FLOAT)
+    with pytest.raises(Unspelled, match="has no operand other"):
+        settled(find("Add"), [X], {}, FLOAT)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "values", "settings", "found", "left"),
+    [
+        ("MatMul", [X, Y, X], {"transpose_b": True}, [X, Y, False, True], 1),
+        ("ReduceSum", [X], {"axis": (1,), "keep_dims": True}, [X, (1,), True, False], 0),
+        ("ReduceSum", [X, np.int64([1])], {"axis": (0,)}, [X, (1,), False, False], 0),  # the tensor comes first
+        ("Cast", [X], {}, [X, FLOAT], 0),
+        ("Softmax", [X, Y], {}, [X, (-1,)], 1),
+        ("Reshape", [X, np.int64([2, 1])], {}, [X, (2, 1)], 0),
+        ("Reshape", [X], {"shape": (2,)}, [X, (2,)], 0),
+    ],
+)
+def test_settings_by_name_and_tensors_in_order(op_type, values, settings, found, left):
+    values = list(values)
+    assert shown(settled(find(op_type), values, settings, FLOAT)) == shown(found)
+    assert len(values) == left
+
+
+def test_a_list_of_tensors_is_one_operand_of_a_fused_kernel():
+    values = [X, Y]
+    ((one, other), axis) = settled(find("Concat"), values, {"axis": 1}, FLOAT)
+    assert (one is X, other is Y, axis, values) == (True, True, 1, [])
+
+
+def test_definitions_have_the_names_of_both():
+    assert definition_of("BNTrainingReduce").name == "BNTrainingReduce"
+    assert definition_of("TransData").kernel(X) is X
+    assert definition_of("Unheard") is None
