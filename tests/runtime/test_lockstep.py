@@ -120,6 +120,36 @@ def test_all_ranks_have_the_bits_that_they_have_by_themselves(group):
         assert not job.is_shared("own")
 
 
+class Chosen(nn.Cell):
+    """What a mask chooses, and how much of it there is in all ranks."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = ops.AllReduce()
+
+    def construct(self, mask, x, y):
+        return ops.select(mask, x, y), self.total(ops.cast(mask, ms.int32))
+
+
+def build_chosen():
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+    init()
+    net = Chosen()
+    return lambda *arguments: [out.asnumpy() for out in net(*map(ms.Tensor, arguments))]
+
+
+def test_arguments_of_several_types_stay_apart():
+    ranks, draws = 4, np.random.RandomState(2)
+    masks = draws.rand(ranks, 2, 3) < 0.5
+    wide = draws.randint(-9, 9, (ranks, 2, 3)).astype(np.int16)
+    other = draws.randint(-9, 9, (2, 3)).astype(np.int16)
+    with Lockstep(build_chosen, ranks, settings=SETTINGS) as job:
+        job.step(lambda rank: masks[rank], lambda rank: wide[rank], other)
+        for rank in range(ranks):
+            same(job.output(0, rank), np.where(masks[rank], wide[rank], other))
+            same(job.output(1, rank), masks.sum(0, dtype=np.int32))
+
+
 @pytest.mark.parametrize("transport", ["local", "process"])
 def test_the_dumps_of_chosen_ranks_are_those_of_a_launch(dump, transport):
     root = dump("launch", 8)

@@ -5,7 +5,15 @@ import pytest
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.ge.machine import BN_REDUCE, BN_REDUCE_GRAD, BN_UPDATE, BN_UPDATE_GRAD, drop_gen_mask
+from dumpsim.graph.ge.machine import (
+    BN_REDUCE,
+    BN_REDUCE_GRAD,
+    BN_UPDATE,
+    BN_UPDATE_GRAD,
+    Composition,
+    Source,
+    drop_gen_mask,
+)
 from dumpsim.ops.table import find
 
 RNG = np.random.default_rng(11)
@@ -103,3 +111,30 @@ def test_a_mask_of_dropout_has_a_bit_an_element_in_blocks_of_16_bytes(shape, nby
     bits = np.array([mask[at // 8] >> (at % 8) & 1 for at in range(8 * nbytes)])
     assert bits[:size].tolist() == (drawn.reshape(-1) > 0).astype(int).tolist()
     assert not bits[size:].any()
+
+
+def test_a_composition_computes_and_infers_its_last_kernel():
+    """Batch normalisation between additions: its sums go on by their position, of the last kernel the first output."""
+    x, rest, scale, offset = operands((4, 3, 5))
+    mean, variance = np.zeros(3), np.ones(3)
+    add, kind = find("Add"), dtype("float64")
+    whole, member = (lambda at: Source(False, at)), (lambda at, item=None: Source(True, at, item))
+    chain = Composition(
+        definitions=(add, BN_REDUCE, BN_UPDATE),
+        attrs=({}, {"kind": kind}, {"factor": 0.1, "epsilon": 1e-3}),
+        wiring=(
+            (whole(0), whole(1)),
+            (member(0),),
+            (member(0), member(1, 0), member(1, 1), whole(2), whole(3), whole(4), whole(5)),
+        ),
+    ).definition("fused")
+    given = (x, x * 2, scale, offset, mean, variance)
+    shown = [TensorType(dtype=kind, shape=array.shape) for array in given]
+    total = 3 * x
+    middle, spread = total.mean(rest), total.var(rest)
+    wanted = (total - channels(middle, 3)) / np.sqrt(channels(spread, 3) + 1e-3) * channels(scale, 3)
+    np.testing.assert_allclose(chain.kernel(*given), wanted + channels(offset, 3))
+    assert chain.infer(shown, {}) == TensorType(dtype=kind, shape=x.shape)
+    twice = Composition(definitions=(add, add), attrs=({}, {}), wiring=((whole(0), whole(1)), (member(0), whole(1))))
+    assert twice.definition("AddAdd").infer(shown[:2], {}) == shown[0]
+    np.testing.assert_allclose(twice.definition("AddAdd").kernel(x, x * 2), 5 * x)
