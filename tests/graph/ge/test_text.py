@@ -93,6 +93,11 @@ def test_operators_links_and_layouts_are_those_of_the_model(net, o2, parse, mode
     assert {op.type for op in built.op} - {node.op_type for node in whole.order} == {
         "Data", "Const", "NetOutput", "Send", "Recv"
     }  # fmt: skip
+    for graph in (begin, built):  # the graph takes its Data and gives what NetOutput takes
+        assert list(graph.input) == [f"{op.name}:0" for op in graph.op if op.type == "Data"]
+        (last,) = (op for op in graph.op if op.type == "NetOutput")
+        assert list(graph.output) == list(last.input) != []
+    assert [op.id for op in built.op] == list(range(len(built.op)))
     for op in built.op:  # every link leads to an operator of the graph
         assert {link.rsplit(":", 1)[0] for link in op.input} <= ops.keys()
     for op in begin.op:  # and there is one for each tensor that it takes
