@@ -1,6 +1,7 @@
 """The kernels of a graph, bound to memory: what runs with and without tasks have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,27 +32,38 @@ class BoundGraph:
         The tensors by their numbers.
     copied : list of (int, array)
         The arguments that are copied, and where to.
+
+    Parameters
+    ----------
+    shared : mapping of int to array
+        Arguments that kernels read where the host has them, by tensor.
+    copied : collection of int
+        Inputs that are copied.
     """
 
     def __init__(
-        self, binding: Binding, device: Device, kernels: Bound, arrays: dict[int, Any], direct: dict[int, Any]
-    ) -> None:
+        self, binding: Binding, device: Device, kernels: Bound, arrays: dict[int, Any], shared: dict[int, Any],
+        copied: Collection[int],
+    ) -> None:  # fmt: skip
         plan = binding.plan
         self.binding = binding
         self.device = device
         self.kernels = kernels
         self.arrays = arrays
-        self.copied = [(at, arrays[slot.index]) for at, slot in enumerate(plan.inputs) if slot.index not in direct]
-        self._direct = [(at, direct[slot.index]) for at, slot in enumerate(plan.inputs) if slot.index in direct]
-        self._results = [(arrays[slot.index], slot.dtype.numpy) for slot in plan.results]
+        self.copied = [(at, arrays[slot.index]) for at, slot in enumerate(plan.inputs) if slot.index in copied]
+        self._shared = [(at, shared[slot.index]) for at, slot in enumerate(plan.inputs) if slot.index in shared]
+        self._results: list[Callable[[], HostArray]] = [
+            kernels.results.get(slot.index) or partial(np.array, arrays[slot.index], dtype=slot.dtype.numpy)
+            for slot in plan.results
+        ]
 
     def takes(self, arguments: Sequence[HostArray]) -> bool:
         """Whether the arguments that are read where the host has them are still there."""
-        return all(arguments[at] is known for at, known in self._direct)
+        return all(arguments[at] is known for at, known in self._shared)
 
     def results(self) -> list[HostArray]:
-        """Copies of the results."""
-        return [np.array(array, dtype=kind) for array, kind in self._results]
+        """Copies of the results; the order of their dimensions in memory is that of where they are read."""
+        return [result() for result in self._results]
 
     def status(self, at: int) -> int:
         """AI Core's status word after a kernel that may have overflowed: 0 if its operands were not finite."""
@@ -96,10 +108,11 @@ def bound_graph(
     spans: dict[int, tuple[int, int]] = {}
     roots: dict[int, int] = {}
     direct: dict[int, Any] = {}
+    strided: dict[int, Any] = {}
     for at, slot in enumerate(plan.inputs):
         value = arguments[at]
-        if again[at] and value.nbytes >= _SHARED and value.flags.c_contiguous and value.dtype == slot.numpy:
-            direct[slot.index] = value
+        if again[at] and value.nbytes >= _SHARED and value.dtype == slot.numpy:
+            (direct if value.flags.c_contiguous else strided)[slot.index] = value
     for slot in {slot.index: slot for slot in (*_slots(plan), *plan.inputs)}.values():
         own = direct.get(slot.root_index)
         arrays[slot.index] = binding.device_array(slot) if own is None else own.reshape(slot.shape)
@@ -115,9 +128,14 @@ def bound_graph(
         )
         for call in plan.calls
     ]
-    results = {slot.root_index for slot in plan.results}
-    kernels = engine.bind(works, arrays, spans, roots, results, moves=moves)
-    return None if kernels is None else BoundGraph(binding, device, kernels, arrays, direct)
+    results = [slot.index for slot in plan.results]
+    strided = strided if moves else {}
+    kernels = engine.bind(works, arrays, spans, roots, results, moves=moves, strided=strided)
+    if kernels is None:
+        return None
+    left = {*direct, *kernels.unread}
+    copied = [slot.index for slot in plan.inputs if slot.index not in left]
+    return BoundGraph(binding, device, kernels, arrays, direct | strided, copied)
 
 
 def _slots(plan: GraphPlan) -> list[Slot]:

@@ -47,11 +47,11 @@ def _npu_backend(
     module: fx.GraphModule, inputs: Sequence[Any], *, compiler_config: Any, decompositions: Any, **ignored: Any
 ) -> Callable[..., Any]:
     """Compile a graph of Dynamo."""
-    compiler = _boxed(get_compiler(compiler_config))
+    forward, backward = (_boxed(partial(_compile, config=compiler_config, gradient=one)) for one in (False, True))
     keep = bool(_option(compiler_config, "experimental_config", "keep_inference_input_mutations", True))
     made = aot_autograd(
-        fw_compiler=compiler,
-        bw_compiler=compiler,
+        fw_compiler=forward,
+        bw_compiler=backward,
         decompositions=decompositions,
         keep_inference_input_mutations=keep,
     )
@@ -82,7 +82,9 @@ def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[...,
     return partial(_compile, config=config)
 
 
-def _compile(module: fx.GraphModule, inputs: Sequence[Any], *, config: Any) -> Callable[..., Any]:
+def _compile(
+    module: fx.GraphModule, inputs: Sequence[Any], *, config: Any, gradient: bool = False
+) -> Callable[..., Any]:
     """Compile a graph of ATen operators."""
     own = state()
     name = own.next_name()
@@ -105,7 +107,8 @@ def _compile(module: fx.GraphModule, inputs: Sequence[Any], *, config: Any) -> C
     dump_graph(config, "optimized", name, converter.graph.nodes)
     found = folds(converter.graph)
     load(config, name, [(node.type, node.attrs) for node in converter.graph.nodes], keeps=bool(found))
-    return Compiled(own, converter, converter.values, {} if config.dump_config.quant_dumpable.value == "1" else found)
+    folded = {} if config.dump_config.quant_dumpable.value == "1" else found
+    return Compiled(own, converter, converter.values, folded, gradient=gradient)
 
 
 def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any] | None:

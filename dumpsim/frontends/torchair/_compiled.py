@@ -12,7 +12,7 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.frontends.torchair._convert import Converter, ViewOfInput
 from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import GeGraph
-from dumpsim.frontends.torchair._lower import array_of, lower, tensor_of
+from dumpsim.frontends.torchair._lower import array_of, array_where, lower, tensor_of
 from dumpsim.frontends.torchair._state import TorchAir
 from dumpsim.graph.pipeline import compile_graph
 from dumpsim.graph.program import Program
@@ -63,18 +63,30 @@ class Compiled:
         What torch knows of the captured graph's results.
     folded : mapping of str to str
         Operators that another one computes.
+    gradient : bool
+        The results are gradients, which torch takes with any strides: they are contiguous, as it wants those of
+        weights, and need no further copy.
     """
 
-    def __init__(self, own: TorchAir, converter: Converter, results: Sequence[Any], folded: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        own: TorchAir,
+        converter: Converter,
+        results: Sequence[Any],
+        folded: Mapping[str, str],
+        *,
+        gradient: bool = False,
+    ) -> None:
         self.graph: GeGraph = converter.graph
         self._own = own
         self._folded = folded
+        self._gradient = gradient
         self._inputs = converter.inputs
         self._kept = converter.kept
         self._results = converter.results
         self._values = list(results)
         self._programs: dict[tuple[int, ...], _Sized] = {}
-        self._arrays: dict[int, tuple[int, Any]] = {}  # of arguments that are weights, with their addresses
+        self._arrays: dict[int, tuple[Any, Any]] = {}  # of arguments that are weights, with where they lie
         self._numbers: Any = None
         self._symbols = self._symbols_of(self._inputs)
         if not self._symbols:
@@ -108,16 +120,19 @@ class Compiled:
         return tuple(maker(tensors, arguments) for maker in makers)
 
     def _input(self, value: Any, at: int) -> Any:
-        """An argument as the session takes it; a weight that stays where it is gives the same array in every run."""
+        """An argument as the session takes it.
+
+        A weight or a view of one that stays where it is gives the same array in every run.
+        """
         if not isinstance(value, torch.Tensor):
             known = self._inputs[at]
             return np.asarray(value, dtype=np.int64 if isinstance(known, (int, torch.SymInt)) else np.float64)
-        if type(value) is not torch.nn.Parameter or not value.is_contiguous():
+        if not self._own.weights.has(value):
             return array_of(value)
-        address = value.data_ptr()
+        place = value.data_ptr(), value.shape, value.stride()
         found = self._arrays.get(at)
-        if found is None or found[0] != address or found[1].shape != value.shape:
-            found = self._arrays[at] = address, array_of(value)
+        if found is None or found[0] != place:
+            found = self._arrays[at] = place, array_where(value)
         return found[1]
 
     def _makers(self, sizes: dict[str, int]) -> list[Callable[[Sequence[Any], Sequence[Any]], Any]]:
@@ -134,11 +149,11 @@ class Compiled:
             return lambda made, arguments: known
         shape, strides = extents(value.shape, sizes), self.graph.strides.of(value, sizes)
         sample = torch.empty(shape, device="meta")
-        if sample.stride() == strides or 0 in strides or not sample.numel():
-            return lambda made, arguments: made[one]
+        if self._gradient or sample.stride() == strides or 0 in strides or not sample.numel():
+            return lambda made, arguments: made[one].contiguous()
         if torch.empty_strided(shape, strides, device="meta").is_contiguous():  # an extent of 1 has another stride
-            return lambda made, arguments: made[one].as_strided(shape, strides)
-        return lambda made, arguments: torch.empty_strided(shape, strides, dtype=made[one].dtype).copy_(made[one])
+            return lambda made, arguments: made[one].contiguous().as_strided(shape, strides)
+        return lambda made, arguments: _laid(made[one], shape, strides)
 
     def _program(self, sizes: dict[str, int]) -> "_Sized":
         """The program for sizes of the symbols, and what makes the results of its outputs."""
@@ -152,7 +167,8 @@ class Compiled:
         options = self._options()
         numbers = session.ids if self._numbers is None else self._numbers
         with _disable_current_modes(), torch.no_grad():  # a capture may be under way
-            program = compile_graph(lower(self.graph, sizes, self._folded), numbers, _unknown, options)
+            graph = lower(self.graph, sizes, self._folded, gradient=self._gradient)
+            program = compile_graph(graph, numbers, _unknown, options)
             made = _Sized(program, self._makers(sizes))
         root = program.kernel_graphs[0]
         self._numbers = self._numbers or _Same(root.graph_id, root.model_id)
@@ -170,6 +186,13 @@ class Compiled:
             ge_graph=session.ge_graphs.mode,
             ge_level=session.ge_graphs.level,
         )
+
+
+def _laid(tensor: torch.Tensor, shape: Sequence[int], strides: tuple[int, ...]) -> torch.Tensor:
+    """A tensor with these strides, itself where it has them."""
+    if tensor.stride() == strides:
+        return tensor
+    return torch.empty_strided(tuple(shape), strides, dtype=tensor.dtype).copy_(tensor)
 
 
 def _unknown(op_type: str) -> Any:

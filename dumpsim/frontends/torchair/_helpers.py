@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["HELPERS", "SHAPES", "VIEWS", "axes_of"]
+__all__ = ["HELPERS", "SHAPES", "VIEWS", "Moved", "axes_of"]
 
 Tensor = torch.Tensor
 
@@ -87,13 +87,20 @@ class Moved:
     ----------
     view : callable
         Gives the view; the other operands are numbers.
+    keeps : bool
+        Where the copy is a result, it keeps the order of the view's dimensions in memory.
     """
 
     view: Callable[..., Tensor]
+    keeps: bool = True
 
     def __call__(self, *operands: Tensor, **attrs: Any) -> Tensor:
         """The copy."""
         return self.view(*operands, **attrs).contiguous()
+
+    def take(self, view: Tensor) -> Tensor:
+        """The copy of a view that is a result."""
+        return view.clone(memory_format=torch.preserve_format if self.keeps else torch.contiguous_format)
 
 
 def _flat(x: Tensor, *, axis: int, end_axis: int, **attrs: Any) -> Tensor:

@@ -15,7 +15,7 @@ GE's own passes lie in its compiled half, which nobody can run here, so this sta
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -28,13 +28,13 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.torchair._extents import Sizes, extent, extents, fraction
 from dumpsim.frontends.torchair._fold import Joined
 from dumpsim.frontends.torchair._ge import GeGraph, GeNode, Ref
-from dumpsim.frontends.torchair._helpers import HELPERS, SHAPES, VIEWS
+from dumpsim.frontends.torchair._helpers import HELPERS, SHAPES, VIEWS, Moved
 from dumpsim.frontends.torchair._result import Provided, ResultKernel, provided, references, result_kernel
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.engine import torchbound
 
-__all__ = ["array_of", "lower", "tensor_of"]
+__all__ = ["array_of", "array_where", "lower", "tensor_of"]
 
 _SMALL = 256  # elements of a tensor that is computed while a graph is compiled
 
@@ -49,12 +49,21 @@ def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
     return torchbound.array_of(tensor.detach().resolve_conj().resolve_neg().contiguous())
 
 
+def array_where(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
+    """A view of a tensor's memory, with its strides."""
+    if tensor.is_conj() or tensor.is_neg():
+        return array_of(tensor)
+    return torchbound.array_of(tensor.detach())
+
+
 def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
     """A tensor of an array that nobody else has."""
     return torchbound.tensor_of(array if array.flags.writeable else array.copy())
 
 
-def lower(graph: GeGraph, sizes: Sizes, folded: Mapping[str, str] = MappingProxyType({})) -> Graph:
+def lower(
+    graph: GeGraph, sizes: Sizes, folded: Mapping[str, str] = MappingProxyType({}), *, gradient: bool = False
+) -> Graph:
     """The kernels of a graph, for sizes of its symbols.
 
     Parameters
@@ -63,8 +72,10 @@ def lower(graph: GeGraph, sizes: Sizes, folded: Mapping[str, str] = MappingProxy
     sizes : mapping of str to int
     folded : mapping of str to str
         Operators that another one computes.
+    gradient : bool
+        The results are gradients: those that are transposed lie as torch wants those of weights.
     """
-    return _Lowering(graph, sizes, folded).lower()
+    return _Lowering(graph, sizes, folded, gradient).lower()
 
 
 @dataclass(slots=True)
@@ -76,8 +87,9 @@ class _Known:
 
 
 class _Lowering:
-    def __init__(self, graph: GeGraph, sizes: Sizes, folded: Mapping[str, str]) -> None:
+    def __init__(self, graph: GeGraph, sizes: Sizes, folded: Mapping[str, str], gradient: bool) -> None:
         self.ge = graph
+        self.gradient = gradient
         self.sizes = sizes
         self.graph = Graph(name=graph.name)
         self.known: dict[tuple[str, int], _Known] = {}
@@ -176,6 +188,8 @@ class _Lowering:
         abstract = abstracts[0] if len(abstracts) == 1 else TupleType(items=tuple(abstracts))
         view = self._is_view(node, samples[0])
         kernel: Any = helped if helped is not None else HELPERS[node.type]
+        if self.gradient and isinstance(kernel, Moved):
+            kernel = replace(kernel, keeps=False)
         if node.name in self.pending:
             before, first = self.pending.pop(node.name)
             kernel = Joined(first, len(before.operands), dict(before.attrs), kernel)

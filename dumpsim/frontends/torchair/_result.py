@@ -11,6 +11,7 @@ import torch
 from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import FxCall, GeNode, Ref
 from dumpsim.frontends.torchair._strides import Strides
+from dumpsim.frontends.torchair._writers import writer
 
 __all__ = ["Provided", "ResultKernel", "provided", "references", "result_kernel"]
 
@@ -197,7 +198,9 @@ class ResultKernel:
             found.append(one.reshape(sample.shape) if pick.added else one)
         return found
 
-    def bind(self, operands: Sequence[Tensor], views: Mapping[int, Tensor]) -> tuple[Callable[[], Any], set[int]]:
+    def bind(
+        self, operands: Sequence[Tensor], views: Mapping[int, Tensor], out: Tensor | None
+    ) -> tuple[Callable[[], Any], set[int], bool]:
         """Bind the kernel to tensors that lie at the same place in every run.
 
         Parameters
@@ -206,19 +209,26 @@ class ResultKernel:
             As they lie in memory.
         views : mapping of int to torch.Tensor
             Operands whose numbers can be read elsewhere, by their index.
+        out : torch.Tensor or None
+            The output as it lies in memory, where there is one.
 
         Returns
         -------
-        (callable, set of int)
-            Gives the node's outputs; and the operands that it reads from memory.
+        (callable, set of int, bool)
+            Gives the node's outputs; the operands that it reads from memory; whether it has written the output there.
         """
         filling = _Filling(operands, views)
         arguments, keywords = filling.filled(self._arguments), filling.filled(self._keywords)
         function = getattr(self._function, "_op", self._function)
         call: Callable[[], Any] = partial(function, *arguments, **keywords)
+        writing = None
         if len(self._picks) > 1 or self._picks[0] != Pick(0) or self._is_several:
             call = partial(self._picked, call)
-        return (partial(_after, filling.copies, call) if filling.copies else call), filling.read
+        elif out is not None and out.dtype == self.samples[0].dtype:
+            writing = writer(self._function, arguments, keywords, out)
+        call = call if writing is None else writing
+        call = partial(_after, filling.copies, call) if filling.copies else call
+        return call, filling.read, writing is not None
 
     @property
     def _is_several(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.errors import BadInputError, nearest
 from dumpsim.frontends.torchair._ge import GeGraph
+from dumpsim.frontends.torchair._weights import Weights
 from dumpsim.modes.profile import CHOICES
 from dumpsim.runtime.engine.engine import Engine
 from dumpsim.runtime.engine.table import engine
@@ -77,10 +78,13 @@ class TorchAir:
         In the order of their conversion.
     refused : dict of str to int
         Overloads that the real converter refuses, and how often they were converted.
+    weights : Weights
+        Those of all graphs.
     """
 
     graphs: list[GeGraph] = field(default_factory=list)
     refused: dict[str, int] = field(default_factory=dict)
+    weights: Weights = field(default_factory=Weights)
     _number: int = 0
     _expects: bool = False
     _engine: Engine | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dumpsim.ops.opdef import OpDef
@@ -55,12 +56,18 @@ class Bound(NamedTuple):
         Gives the context manager in which they run.
     restore : callable
         ``restore(at)`` stores operands of a kernel, right after it has run, that the kernels before it did not store.
+    unread : collection of int
+        Inputs that no kernel reads from memory, since all read them where the host has them.
+    results : mapping of int to callable
+        Results that are not stored on the device, by tensor: gives the copy of the run, once.
     """
 
     runs: list[Callable[[], object] | None]
     finite: list[tuple[Callable[[], bool], ...]]
     guard: Callable[[], AbstractContextManager[Any]]
     restore: Callable[[int], None]
+    unread: Collection[int] = ()
+    results: Mapping[int, Callable[[], Any]] = MappingProxyType({})
 
 
 class Engine(Protocol):
@@ -103,9 +110,10 @@ class BindingEngine(Protocol):
         arrays: Mapping[int, Any],
         spans: Mapping[int, tuple[int, int]],
         roots: Mapping[int, int],
-        results: Collection[int],
+        results: Sequence[int],
         *,
         moves: bool = True,
+        strided: Mapping[int, Any] = MappingProxyType({}),
     ) -> Bound | None:
         """Bind the kernels of a graph to memory.
 
@@ -119,11 +127,13 @@ class BindingEngine(Protocol):
             Where tensors lie that kernels may write: first byte, and the one after the last.
         roots : mapping of int to int
             The tensor whose bytes a tensor shows.
-        results : collection of int
+        results : sequence of int
             Tensors that are read after the run.
         moves : bool
             Kernels that only move numbers need not run where others read these numbers elsewhere than in `arrays`;
             False: all run, since somebody looks at every tensor.
+        strided : mapping of int to array
+            Inputs as the host has them, with strides of their own: kernels may read them there.
 
         Returns
         -------

@@ -1,6 +1,7 @@
 """The engine that computes with ATen: definitions carry functions of torch."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,15 @@ class TorchEngine:
         arrays: Mapping[int, Any],
         spans: Mapping[int, tuple[int, int]],
         roots: Mapping[int, int],
-        results: Collection[int],
+        results: Sequence[int],
         *,
         moves: bool = True,
+        strided: Mapping[int, Any] = MappingProxyType({}),
     ) -> Bound:
         """Bind the kernels of a graph to memory, see `Engine.bind`."""
         tensors = {number: tensor_of(array) for number, array in arrays.items()}
-        return Binder(works, arrays, tensors, spans, roots, results).bind(moves=moves)
+        inputs = {number: tensor_of(array) for number, array in strided.items()}
+        return Binder(works, arrays, tensors, spans, roots, results, inputs).bind(moves=moves)
 
 
 def _operand(operand: Any) -> Any:

@@ -1,10 +1,10 @@
 """Kernels of torch that are bound to memory."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -61,15 +61,29 @@ class _View:
     Attributes
     ----------
     tensor : torch.Tensor
-    origin : int
-        The tensor whose memory it shows.
+    origin : int or None
+        The tensor whose memory it shows; None for memory of the host.
     at : int
         The first kernel that can read it.
     """
 
     tensor: torch.Tensor
-    origin: int
+    origin: int | None
     at: int
+
+
+class _Call(NamedTuple):
+    """What computes a kernel.
+
+    Attributes
+    ----------
+    function : callable
+    stores : bool
+        It writes the output to memory; else it returns it.
+    """
+
+    function: Callable[[], Any]
+    stores: bool = False
 
 
 class Binder:
@@ -77,15 +91,18 @@ class Binder:
 
     A kernel with a method ``view`` gives a copy of a view of its first operand, such as a transposition. It does not
     run where all of its readers can read that view instead: it is not overwritten by then, and the operator
-    computes the same from it. That is how eager torch runs, too. A kernel with a method ``bind`` says which operands
-    it reads from such views.
+    computes the same from it. That is how eager torch runs, too. Where the copy is a result, its method ``take`` makes
+    that of the view. A kernel with a method ``bind`` says which operands
+    it reads from such views, and whether it writes its output itself.
 
     Parameters
     ----------
     works, arrays, spans, roots, results
-        See `Engine.bind`.
+        See `BindingEngine.bind`.
     tensors : mapping of int to torch.Tensor
         The arrays as torch sees them.
+    strided : mapping of int to torch.Tensor
+        Inputs as the host has them.
     """
 
     def __init__(
@@ -95,15 +112,18 @@ class Binder:
         tensors: Mapping[int, torch.Tensor],
         spans: Mapping[int, tuple[int, int]],
         roots: Mapping[int, int],
-        results: Collection[int],
+        results: Sequence[int],
+        strided: Mapping[int, torch.Tensor],
     ) -> None:
         self._works = works
         self._arrays = arrays
         self._tensors = tensors
         self._spans = spans
         self._roots = roots
-        self._needed = set(results)  # tensors that somebody reads from memory
-        self._views: dict[int, _View] = {}
+        self._results = results
+        self._strided = strided
+        self._needed: set[int] = set()  # tensors that somebody reads from memory
+        self._views = {number: _View(tensor, None, 0) for number, tensor in strided.items()}
         self._writes = [
             (at, *spans[number]) for at, work in enumerate(works) for number in work.outputs if number in spans
         ]
@@ -112,6 +132,8 @@ class Binder:
         """Bind the kernels; `moves`: see `BindingEngine.bind`."""
         for at, work in enumerate(self._works):
             self._find_view(at, work)
+        taken = self._find_results() if moves else {}
+        self._needed |= {self._roots[number] for number in self._results if number not in taken}
         calls = [self._call(at, work) for at, work in enumerate(self._works)]
         runs: list[Callable[[], object] | None] = []
         checks: list[tuple[Callable[[], bool], ...]] = []
@@ -119,13 +141,19 @@ class Binder:
             moved = len(work.outputs) == 1 and work.outputs[0] in self._views
             outs = [self._tensors[number] for number in work.outputs]
             if moves and moved and self._roots[work.outputs[0]] not in self._needed:
-                runs.append(None)
+                room = taken.get(work.outputs[0])
+                take = getattr(work.definition.kernel, "take", torch.clone)
+                runs.append(None if room is None else partial(_take, take, self._views[work.outputs[0]].tensor, room))
+            elif call.stores:
+                runs.append(call.function)
             elif len(outs) == 1:
-                runs.append(partial(_store, call, outs[0], outs[0].shape))
+                runs.append(partial(_store, call.function, outs[0], outs[0].shape))
             else:
-                runs.append(partial(_store_all, call, outs))
+                runs.append(partial(_store_all, call.function, outs))
             checks.append(() if moved else tuple(filter(None, map(self._check, work.outputs))))
-        return Bound(runs, checks, torch.no_grad, self._restore)
+        unread = [number for number in self._strided if self._roots[number] not in self._needed]
+        results = {at: partial(_array_in, room) for at, room in taken.items() if self._roots[at] not in self._needed}
+        return Bound(runs, checks, torch.no_grad, self._restore, unread, results)
 
     # ---------------------------------------------------------------- views
     def _find_view(self, at: int, work: Work) -> None:
@@ -140,36 +168,47 @@ class Binder:
         numbers = [self._tensors[number] for number in work.operands[1:]]
         self._views[work.outputs[0]] = _View(view(before.tensor, *numbers, **work.attrs), before.origin, before.at)
 
+    def _find_results(self) -> dict[int, list[torch.Tensor]]:
+        """Room for the results that a kernel moves and nobody else reads from memory: they are taken from its source,
+        and lie as that does."""
+        found: dict[int, list[torch.Tensor]] = {}
+        for work in self._works:
+            view = self._views.get(work.outputs[0]) if len(work.outputs) == 1 else None
+            if view is not None and self._results.count(work.outputs[0]) == 1:
+                found[work.outputs[0]] = []
+        return found
+
     def _is_intact(self, view: _View, until: int) -> bool:
         """Whether no kernel up to and with `until` writes where the numbers are."""
-        span = self._spans.get(view.origin)
+        span = None if view.origin is None else self._spans.get(view.origin)
         return span is None or not any(
             view.at <= at <= until and low < span[1] and span[0] < high for at, low, high in self._writes
         )
 
     # ---------------------------------------------------------------- calls
-    def _call(self, at: int, work: Work) -> Callable[[], Any]:
+    def _call(self, at: int, work: Work) -> "_Call":
         """What computes a kernel; notes what it reads from memory."""
         kernel: Any = work.definition.kernel
         if len(work.outputs) == 1 and work.outputs[0] in self._views:
             view = self._views[work.outputs[0]]
             self._read(view.origin)
-            return lambda: view.tensor
+            return _Call(lambda: view.tensor)
         operands = [self._tensors[number] for number in work.operands]
         if not hasattr(kernel, "bind"):
             for number in work.operands:
                 self._read(number)
-            return partial(kernel, *operands, **work.attrs)
+            return _Call(partial(kernel, *operands, **work.attrs))
         found = {k: self._views[number] for k, number in enumerate(work.operands) if number in self._views}
         views = {k: view.tensor for k, view in found.items() if self._is_intact(view, at)}
-        call: Callable[[], Any]
-        call, read = kernel.bind(operands, views)
+        out = self._tensors[work.outputs[0]] if len(work.outputs) == 1 else None
+        function, read, stores = kernel.bind(operands, views, out)
         for k in read:
             self._read(work.operands[k])
-        return call
+        return _Call(function, stores)
 
-    def _read(self, number: int) -> None:
-        self._needed.add(self._roots[number])
+    def _read(self, number: int | None) -> None:
+        if number is not None:
+            self._needed.add(self._roots[number])
 
     def _restore(self, at: int) -> None:
         """Store operands of a kernel that were read elsewhere."""
@@ -186,6 +225,16 @@ class Binder:
         if tensor.dtype == torch.float32:
             return partial(_is_small, array.reshape(-1))
         return partial(_is_finite, tensor) if tensor.dtype in _HALVES else None
+
+
+def _take(copy: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor, room: list[torch.Tensor]) -> None:
+    """Copy a result to the host."""
+    room[:] = [copy(tensor)]
+
+
+def _array_in(room: list[torch.Tensor]) -> "np.ndarray[Any, Any]":
+    """The result that was taken."""
+    return array_of(room.pop())
 
 
 def _store(call: Callable[[], Any], out: torch.Tensor, shape: torch.Size) -> None:

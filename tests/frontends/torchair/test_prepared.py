@@ -11,6 +11,7 @@ from torch.nn import functional  # noqa: E402
 
 from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._weights import Weights  # noqa: E402
 from dumpsim.runtime.prepared import Prepared  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
 from dumpsim.world.context import RankContext, use  # noqa: E402
@@ -157,6 +158,72 @@ def test_training_steps(prepared):
             assert torch.equal(*losses)
     assert len({id(one) for one in prepared}) >= 2  # forward and backward
     assert all(torch.equal(p, q) for p, q in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+
+
+class Whole(nn.Module):
+    """Linear layers without bias, whose weights the graph of the gradient takes transposed, as torch keeps them."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(48, 64, bias=False), nn.Linear(64, 48, bias=False)
+
+    def forward(self, x):
+        return self.second(functional.silu(self.first(x))) @ self.second.weight
+
+
+def test_gradients_of_transposed_weights(prepared):
+    """They are read where the host has them, and follow weights that change or move."""
+    torch.manual_seed(0)
+    nets = [Whole(), Whole()]
+    nets[1].load_state_dict(nets[0].state_dict())
+    optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in nets]
+    torch._dynamo.reset()
+    gradients = []
+    with use(RankContext()):
+        Session.use(Session(RunSettings(), environment={}))
+        both = nets[0], torch.compile(nets[1], backend=get_npu_backend())
+        for run in range(9):
+            if run == 6:
+                for net in nets:
+                    net.first.weight.data = torch.full((64, 48), 0.125)
+            found = []
+            for net, optimizer in zip(both, optimizers, strict=True):
+                optimizer.zero_grad()
+                net(torch.linspace(0, 1, 2 * 5 * 48).reshape(2, 5, 48)).pow(2).mean().backward()
+                optimizer.step()
+                found.append([p.grad for p in net.parameters()])
+            gradients.append(found)
+            assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(p.is_contiguous() for p in gradients[-1][1])
+    assert len(prepared) > 9
+    early, late = gradients[3][1], gradients[5][1]
+    assert not torch.equal(early[0], late[0])  # what a run gave is not written by later ones
+    assert all(torch.equal(p, q) for p, q in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+
+
+def test_results_that_are_moved_numbers(prepared):
+    """A transposition is a result, twice a result, an operand too, or of memory that is used again."""
+
+    def function(x):
+        a = x @ x
+        b = (a + 1).t()
+        c = (x @ a).t()
+        return b, c, c, c @ x, a.cos().t()[1:], (x * 2).t().contiguous()
+
+    check(function, some(40, 40), prepared)
+
+
+def test_graphs_do_not_keep_what_was_weight(prepared):
+    weights = Weights()
+    weight = nn.Parameter(torch.ones(64, 64))
+    assert weights.has(weight)
+    view = weight.detach()[1:].t()
+    assert weights.has(view)
+    others = [nn.Parameter(torch.ones(1)) for _ in range(200)]
+    assert all(weights.has(other) for other in others)
+    assert weights.has(view)
+    del weight, view, others
+    assert not weights.has(torch.ones(64, 64).t())
 
 
 def test_a_fault_or_a_listener_brings_the_tasks_back(prepared):

@@ -95,9 +95,9 @@ class _Product:
     def __call__(self, x, y):
         return x @ y
 
-    def bind(self, operands, views):
+    def bind(self, operands, views, out):
         self.views = views
-        return lambda: operands[0] @ views.get(1, operands[1]), set(range(2)) - set(views)
+        return lambda: operands[0] @ views.get(1, operands[1]), set(range(2)) - set(views), False
 
 
 @pytest.mark.parametrize("moves", [True, False])
@@ -110,7 +110,7 @@ def test_where_somebody_looks_kernels_that_move_numbers_run_and_their_readers_re
         Work(operator(product), (2, 1), {}, (3,)),
     ]
     roots = {number: number for number in arrays}
-    bound = engine("torch").bind(works, arrays, {}, roots, {3}, moves=moves)
+    bound = engine("torch").bind(works, arrays, {}, roots, [3], moves=moves)
     assert [run is None for run in bound.runs] == [moves, False]
     for run in bound.runs:
         if run is not None:
@@ -125,7 +125,7 @@ def test_a_look_at_large_numbers_warns_of_nothing():
     arrays = {0: large, 1: large.copy(), 2: np.zeros((3, 3), np.float32)}
     works = [Work(operator(_Product()), (0, 1), {}, (2,))]
     roots = {number: number for number in arrays}
-    bound = engine("torch").bind(works, arrays, {}, roots, {2}, moves=True)
+    bound = engine("torch").bind(works, arrays, {}, roots, [2], moves=True)
     (run,), ((look,),) = bound.runs, bound.finite
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,0 +1,142 @@
+"""Operators of ATen that write their result where it lies on the device, instead of making a tensor that is copied."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+__all__ = ["writer"]
+
+Tensor = torch.Tensor
+
+# operators that are one kernel with and without `out`, so that they compute the same bits (torch's structured kernels)
+_STRUCTURED = frozenset(
+    f"aten::{name}"
+    for name in [
+        "_log_softmax",
+        "_log_softmax_backward_data",
+        "_softmax",
+        "_softmax_backward_data",
+        "add.Tensor",
+        "addmm",
+        "bmm",
+        "cat",
+        "cos",
+        "div.Tensor",
+        "exp",
+        "maximum",
+        "mean.dim",
+        "minimum",
+        "mm",
+        "mul.Tensor",
+        "neg",
+        "pow.Tensor_Scalar",
+        "rsqrt",
+        "sigmoid",
+        "silu",
+        "silu_backward",
+        "sin",
+        "sqrt",
+        "sub.Tensor",
+        "sum.dim_IntList",
+        "tanh",
+        "where.self",
+    ]
+)
+
+
+def writer(
+    function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], out: Tensor
+) -> Callable[[], object] | None:
+    """What computes an operator and writes its result to `out`.
+
+    Parameters
+    ----------
+    function : torch._ops.OpOverload
+    arguments, keywords
+        With the tensors that it reads.
+    out : torch.Tensor
+        Must not share memory with those.
+
+    Returns
+    -------
+    callable or None
+        None where the operator has to make its result: it would lie in another way, which may change how it rounds.
+    """
+    tensors = _tensors((*arguments, *keywords.values()))
+    if not out.numel() or any(_overlap(out, one) for one in tensors):
+        return None
+    if function is torch.ops.aten.matmul.default:
+        left, right = arguments
+        return _product(left, right, out)
+    name = getattr(function, "name", str)()
+    if name not in _STRUCTURED:
+        return None
+    if not _lies_so(function, arguments, keywords, out):
+        return None
+    found, keyword = _out_of(function)
+    return partial(found, *arguments, **keywords, **{keyword: out})
+
+
+def _product(left: Tensor, right: Tensor, out: Tensor) -> Callable[[], object] | None:
+    """A product of matrices as ``matmul`` makes it: by one matrix, or one by one."""
+    if not left.is_contiguous() or left.dim() < 3 or not out.is_contiguous():
+        return None
+    rows, inner = left.shape[-2:]
+    if right.dim() == 2:  # the dimensions before the last one are one
+        folded = left.view(-1, inner)
+        target = out.view(folded.shape[0], right.shape[1])
+        return partial(torch.ops.aten.mm.out._op, folded, right, out=target)
+    if right.dim() == left.dim() and right.shape[:-2] == left.shape[:-2]:
+        turned = right.reshape(-1, *right.shape[-2:])
+        if turned.data_ptr() != right.data_ptr():  # it had to be copied
+            return None
+        target = out.view(-1, rows, right.shape[-1])
+        return partial(torch.ops.aten.bmm.out._op, left.view(-1, rows, inner), turned, out=target)
+    return None
+
+
+def _out_of(function: Any) -> tuple[Any, str]:
+    """The same operator with an argument for its result, and the name of that argument."""
+    given = [(one.name, str(one.type)) for one in function._schema.arguments]
+    for name in function._overloadpacket.overloads():
+        found = getattr(function._overloadpacket, name)
+        *others, last = found._schema.arguments
+        if last.is_out and [(one.name, str(one.type)) for one in others] == given:
+            return found._op, last.name
+    raise AssertionError(f"{function} has no form that writes its result")  # those of _STRUCTURED have one
+
+
+def _lies_so(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], out: Tensor) -> bool:
+    """Whether the result that the operator makes lies as `out` does."""
+    with torch.no_grad():
+        made = function(*(_meta(one) for one in arguments), **{key: _meta(one) for key, one in keywords.items()})
+    same: bool = made.dtype == out.dtype and made.shape == out.shape and made.stride() == out.stride()
+    return same
+
+
+def _meta(what: Any) -> Any:
+    if isinstance(what, Tensor):
+        return torch.empty_strided(what.shape, what.stride(), dtype=what.dtype, device="meta")
+    return type(what)(_meta(one) for one in what) if type(what) in (list, tuple) else what
+
+
+def _tensors(what: Any) -> list[Tensor]:
+    if isinstance(what, Tensor):
+        return [what]
+    return [found for one in what for found in _tensors(one)] if isinstance(what, (list, tuple)) else []
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors may share memory."""
+    low, high = _span(one)
+    begin, end = _span(other)
+    return low < end and begin < high
+
+
+def _span(tensor: Tensor) -> tuple[int, int]:
+    if not tensor.numel():
+        return 0, 0
+    last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
