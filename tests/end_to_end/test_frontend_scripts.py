@@ -82,7 +82,6 @@ WITH_LINE = {
 
 # operators whose files are not those of 2.10, and why
 DIFFERENT_TREES = {
-    "tree_branch_gradient": "2.10 numbers the functions of two branches, one behind the other, in another order",
     "tree_branch_training": "2.10 cuts the network's own function at its calls with the side effects in their order",
     "tree_loop_gradient": "2.10 calls the loop's functions, forward and backward, from each other; we run rounds",
 }

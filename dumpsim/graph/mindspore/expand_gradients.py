@@ -160,6 +160,8 @@ class _Expander:
         for each in everything(self._open[-1].trail) if given.nodes is None else forward:
             if each.op_type in ("If", "While"):
                 control_of(each).is_differentiated = True
+        if given.function is not None:
+            _mark_inlined(given.function, forward)
         # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
         scope = "Default" if _has_control(forward) else given.scope
         made: list[Node] = []
@@ -236,6 +238,14 @@ class _Expander:
             self._open[-1].trail.append(node)
 
         return put
+
+
+def _mark_inlined(around: Call, forward: Sequence[Node]) -> None:
+    """Mark control flow of functions that the differentiated one calls, which is what `around` calls."""
+    own = {id(node) for call in around.entries if isinstance(call, Call) for node in call.own()}
+    for node in forward:
+        if node.blocks:
+            control_of(node).is_inlined = id(node) not in own
 
 
 def _has_control(nodes: Sequence[Node]) -> bool:

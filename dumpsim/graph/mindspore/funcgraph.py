@@ -46,6 +46,8 @@ class FuncGraph:
         A gradient by weights was expanded in it.
     is_differentiated : bool
         It gives a gradient besides its output.
+    is_inlined : bool
+        It stands in a function that the differentiated one calls.
     gradient : FuncGraph or None
         That gradient; none where nobody calls it.
     order : sequence of Value
@@ -64,6 +66,7 @@ class FuncGraph:
     is_tied: bool = True
     differentiates_weights: bool = False
     is_differentiated: bool = False
+    is_inlined: bool = False
     gradient: "FuncGraph | None" = None
     order: Sequence[Value] = ()
     forward: "FuncGraph | None" = None

@@ -431,6 +431,7 @@ class _Maker:
             self._kept.append(bundle)
             side = self.function(kind, label, block.trail, bundle)
             side.scope, side.is_differentiated = node.scope, True
+            side.is_inlined = control_of(node).is_inlined
             if backward is not None:
                 side.gradient = self._new_function(kind, label, node)
                 side.gradient.forward, side.gradient.is_tied = side, False

@@ -133,25 +133,34 @@ def _chosen_by(form: FuncForm, header: FuncGraph) -> list[FuncGraph]:
 def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
     """What a function takes, in the order in which its own code came to use it.
 
-    Cells and operators that are functions themselves are inlined later. So come first what the function's own operators
-    use, then weights in the order of the program, then what the function only passes to others.
-    [fitted 2.10: h_gradif, h_gradwhile, r1_157 and two more networks]
+    The manager holds what a function uses in the order in which it came to use it. Where a call is inlined that gave a
+    value, or whose parameter it is, another value takes its place, as the last one. So come first arguments, weights
+    and outputs of branches that the function's own operators use, then what calls gave them. Cells and operators
+    that are functions themselves are inlined later: then come the weights of such cells, in the order of the program,
+    then what the function only passes to others. [source manager.cc, opt.cc; observed 2.10: before_lift of 12 networks]
     """
     loads = [node.operands[0] for node in function.trail if node.op_type == "Load"]
-    used = {
-        id(operand)
-        for node in function.trail
-        if node.scope == function.scope and node.op_type not in _FUNCTIONS
-        for operand in node.operands
-    }
+    own_nodes = [node for node in function.trail if node.scope == function.scope and node.op_type not in _FUNCTIONS]
+    used = {id(operand) for node in own_nodes for operand in node.operands}
+    read = {id(load.operands[0]) for load in function.trail if load.op_type == "Load" and id(load) in used}
     inlined = {id(operand) for node in function.trail for operand in node.operands}
     places = [at for at, value in enumerate(values) if id(value) in inlined]
     own = [values[at] for at in places]
-    weights = [weight for weight in loads if any(weight is value for value in own)]
-    data = [value for value in own if all(value is not weight for weight in weights)]
-    mine = [value for value in data if id(value) in used]
-    given = iter([*mine, *weights, *(value for value in data if id(value) not in used)])
+    first = [value for value in own if id(value) in used | read]
+    first.sort(key=lambda value: id(value) not in read and (function.is_inlined or _is_given(value)))
+    known = {id(value) for value in first}
+    weights = [weight for weight in loads if id(weight) not in known and any(weight is value for value in own)]
+    known |= {id(weight) for weight in weights}
+    given = iter([*first, *weights, *(value for value in own if id(value) not in known)])
     return [next(given) if at in places else value for at, value in enumerate(values)]
+
+
+def _is_given(value: Value) -> bool:
+    """Whether a call gave a value that was inlined: all operators of a script are functions."""
+    if not isinstance(value, Node) or value.op_type == "Call":
+        return False
+    source = value.operands[0] if value.op_type == "TupleGetItem" else None
+    return not (isinstance(source, Node) and source.op_type == "Call")
 
 
 def _loads_in_order(function: FuncGraph, values: Sequence[Value]) -> list[Value]:

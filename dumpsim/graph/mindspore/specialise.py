@@ -1,9 +1,9 @@
 """Specialisation: the order in which functions of a network get their numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from dumpsim.graph.graph import Node
-from dumpsim.graph.mindspore.funcgraph import FuncGraph, function_of
+from dumpsim.graph.graph import Node, Value
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, called_by, function_of
 
 __all__ = ["specialised"]
 
@@ -13,6 +13,8 @@ def specialised(root: FuncGraph) -> list[FuncGraph]:
 
     The nodes of a function are visited breadth-first from its result, nodes of functions around it too, and each once
     in the network. A function that a node uses and that has not been met is specialised at once. [spec vendor 2.6]
+    Functions that are differentiated have their parameters by then: calls have the values of others as operands.
+    [source ad/grad.cc LiftFvMulti]
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ def specialised(root: FuncGraph) -> list[FuncGraph]:
     def specialise(function: FuncGraph) -> None:
         met.add(id(function))
         order.append(function)
-        for node in _by_breadth(function.result):
+        for node in _by_breadth(function):
             if id(node) in done:
                 continue
             for operand in node.operands:
@@ -39,11 +41,25 @@ def specialised(root: FuncGraph) -> list[FuncGraph]:
     return order
 
 
-def _by_breadth(result: Node) -> Iterable[Node]:
-    order, seen = [result], {id(result)}
+def _by_breadth(function: FuncGraph) -> Iterable[Node]:
+    order, seen = [function.result], {id(function.result)}
+    closed = _lifted(function)
     for node in order:
-        for operand in node.operands:
-            if isinstance(operand, Node) and id(operand) not in seen:
+        for operand in _operands(node):
+            if isinstance(operand, Node) and id(operand) not in seen | closed:
                 seen.add(id(operand))
                 order.append(operand)
     return order
+
+
+def _lifted(function: FuncGraph) -> set[int]:
+    """Ids of the values that are parameters of a function, or of the one whose gradient it is."""
+    around = function.forward or function
+    return {id(value) for value in around.order} if around.is_differentiated else set()
+
+
+def _operands(node: Node) -> Sequence[Value]:
+    if node.op_type != "Call":
+        return node.operands
+    taken = [value for called in called_by(node) if called.is_differentiated for value in called.order]
+    return [node.operands[0], *taken, *node.operands[1:]]
