@@ -87,11 +87,25 @@ def _softmax(op: Operator) -> Scheme:
     return _keeping(op, axes if isinstance(axes, tuple) else (axes,))
 
 
+_EXTREMES = MappingProxyType({"ArgMaxWithValue": "max", "Argmax": "max", "ArgMinWithValue": "min", "Argmin": "min"})
+
+
 def _along_axis(op: Operator) -> Scheme:
-    """The axis of operand 1 must stay whole; outputs may drop it."""
-    axis = op.constants.get(1, op.attrs.get("axis", -1))
+    """Extremes and their places along an axis, which outputs drop or keep with extent 1.
+
+    Where the axis is cut, the ranks reduce what the operator gives: also places, which then are those within parts.
+    [observed 2.10]
+    """
+    cuts, axis = op.strategy[0], op.constants.get(1, op.attrs.get("axis", -1))
     assert isinstance(axis, int)
-    return _keeping(op, (axis,))
+    axis %= len(cuts)
+    labels = _axes(len(cuts))
+    outputs: list[Labels] = []
+    for shape in op.outputs:
+        kept = len(shape) == len(cuts)
+        outputs.append([None if at == axis else label for at, label in enumerate(labels) if kept or at != axis])
+    reduction = Reduction(_EXTREMES[op.op_type], (labels[axis],)) if cuts[axis] > 1 else None
+    return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=outputs, reduction=reduction)
 
 
 def _cum_sum(op: Operator) -> Scheme:

@@ -106,6 +106,67 @@ def test_a_cell_whose_argument_has_a_strategy():
     assert run(Outer) is None  # strategies are ignored elsewhere
 
 
+@pytest.mark.parametrize(
+    ("row", "plan", "cuts"),
+    [
+        (((2, 2),), None, (2, 1)),
+        (((2, 2),), {"self.block.weight": (4, 1)}, (4, 1)),
+        (((4, 1),), {"block.weight": Layout((2, 2), ("a", "b"))("b", "a")}, (2, 2)),
+        (((2, 2),), {"self.weight": (1, 4)}, (2, 1)),  # no Parameter has this name
+    ],
+)
+def test_a_cell_with_a_plan_is_cut_wherever_it_is_called(row, plan, cuts):
+    """[recorded: the marker after the Parameter has its row; where a name is unknown, the plan is ignored]"""
+
+    class Outer(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.block = Product()
+            self.block.shard(row, parameter_plan=plan)
+
+        def construct(self, x):
+            return self.block(x)
+
+    assert run(Outer, parallel_mode="semi_auto_parallel").cuts == cuts
+
+
+def test_a_planned_weight_is_trained_as_on_one_device():
+    def main(mode):
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        if mode:
+            ms.set_auto_parallel_context(parallel_mode=mode, dataset_strategy="full_batch")
+        net = Product()
+        net.shard(((4, 1),), parameter_plan={"weight": (2, 1)})
+        step = nn.TrainOneStepCell(net, nn.Momentum(net.trainable_params(), 0.5, 0.5), sens=1.0)
+        loss = step(Tensor(INPUT)).asnumpy()
+        return loss, net.weight.asnumpy(), net.weight._layout
+
+    ((loss, weight, _),) = launch(main, 1, args=[""], settings=SETTINGS)
+    for rank, (found, part, layout) in enumerate(launch(main, 4, args=["semi_auto_parallel"], settings=SETTINGS)):
+        np.testing.assert_array_equal(part, weight[layout.region(rank)])
+        assert layout.cuts == (2, 1)
+        assert found.shape[-1] == loss.shape[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"in_strategy": [(1, 2)]}, "For 'Shard', the 'in_strategy' should be a tuple, but got list"),
+        ({"in_strategy": (None,)}, r"should be a tuple\(tuple\(int\)\) or tuple\(mindspore.parallel.Layout\), but got"),
+        ({"in_strategy": ((1, "a"),)}, "The tuple strategy for each dimension should be tuple"),
+        ({"in_strategy": ((1, 1), Layout((2,), ("a",))("a"))}, "can only pass in consistent type for all dimensions"),
+        ({"in_strategy": ((1, 1),), "parameter_plan": [1]}, "'parameter_plan' should be a dict or None, but got list"),
+        ({"in_strategy": ((1, 1),), "parameter_plan": {"w": 1}}, "must be str and tuple/Layout, but got str and int"),
+        ({"in_strategy": ((1, 1),), "parameter_plan": {"weight": (1,)}}, "is not equal to param_shape len: 2"),
+        ({"in_strategy": ((1, 1),), "parameter_plan": {"weight": (3, 1)}}, "32 cannot be divisible by param_strategy"),
+    ],
+)
+def test_strategies_of_cells_that_are_refused(words, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        shard(Product(), **words)
+
+
 def test_a_function_whose_argument_has_a_strategy():
     class Outer(Product):
         def construct(self, x):

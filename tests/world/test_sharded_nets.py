@@ -110,13 +110,16 @@ def test_a_split_net_gives_what_the_net_gives(seed, tmp_path):
     check(seed, tmp_path, steps_of(seed))
 
 
+def test_a_default_strategy_that_does_not_fit_is_refused(tmp_path):
+    """[recorded: MindSpore refuses it with these words, too]"""
+    with pytest.raises(ValueError, match="shape value 2 at dim index 0 cannot be divisible by strategy value 8"):
+        check(7090, tmp_path, steps_of(7090))
+
+
 @pytest.mark.slow
 def test_many_more_split_nets_give_what_the_nets_give(tmp_path):
     failed = []
-    refused = 7041  # an ArgMaxWithValue along an axis that its default strategy cuts
-    with pytest.raises(ValueError, match="operator ArgMaxWithValue init failed"):
-        check(refused, tmp_path, steps_of(refused))
-    for seed in [*range(2006, 2050), *range(7006, refused), *range(refused + 1, 7050)]:
+    for seed in [*range(2006, 2050), *range(7006, 7050), 7251, 7256]:
         try:
             check(seed, tmp_path, steps_of(seed))
         except Exception as error:

@@ -55,6 +55,8 @@ class _Weaver:
         self.reads = _Reads()
         self.new: list[Node] = []
         self.is_inner = False
+        self.orders_bundles = effects.orders_bundles
+        self.bundle: Node | None = None  # the last Load of the last such tuple
         self.zeros = False  # the gradients' zeros read their weights once more; all such Loads are dead in the end
 
     def weave(self) -> None:
@@ -83,6 +85,14 @@ class _Weaver:
             elif has_effect(node, self.find):  # what depends on it orders it
                 self.taken |= {id(operand) for operand in node.operands}
                 self.new.append(node)
+            elif self.orders_bundles and node.op_type == "MakeTuple" and self._reads(node):
+                self._collect()
+                self.loads.clear()
+                self._read(node)
+                self.bundle = self.reads.last()
+                self.reads = _Reads()
+                self.new.append(node)
+                self._advance(node, text_of(node).block_scope or node.scope)
             else:
                 self._read(node)
                 self.new.append(node)
@@ -125,7 +135,12 @@ class _Weaver:
         if not read:
             return
         into = self.reads.inner if self.is_inner else self.reads.outer
-        into += [[load] for load in read] if user.op_type in _ONE_READER else [read]
+        is_cell = user.op_type in _ONE_READER and "-LayerNorm" in user.scope.rpartition("/")[2]
+        into += [[load] for load in read] if is_cell else [read]
+
+    @staticmethod
+    def _reads(node: Node) -> bool:
+        return any(isinstance(v, Parameter) and v.is_weight for v in map(behind_depend, node.operands))
 
     def _forget(self, weight: Parameter) -> None:
         """Drop the Loads of a weight, which is written."""
@@ -186,9 +201,9 @@ class _Weaver:
             end = Node(op_type="Return", operands=[output], abstract=output.abstract)
             self._read(end)
             (output,) = end.operands
-        if not self.function.is_tied and last is None:
+        if not self.function.is_tied and last is None and self.bundle is None:
             return
-        owner = self.reads.last() if self.reads else last
+        owner = self.reads.last() if self.reads else last or self.bundle
         self._collect()
         if output is None or isinstance(self.token, Constant):
             return
@@ -249,9 +264,18 @@ def joined(reads: Sequence[Sequence[Node]]) -> list[Node]:
     return order
 
 
-def add_monads(form: FuncForm, find: Callable[[str], OpDef]) -> None:
-    """Make reads of weights and side effects explicit, function by function."""
-    effects = _Effects(form, find)
+def add_monads(form: FuncForm, find: Callable[[str], OpDef], *, orders_bundles: bool = False) -> None:
+    """Make reads of weights and side effects explicit, function by function.
+
+    Parameters
+    ----------
+    form : FuncForm
+    find : callable
+        The definition of an operator type.
+    orders_bundles : bool
+        A token follows each tuple with weights that an operator takes, as before Loads are merged. [observed 2.10]
+    """
+    effects = _Effects(form, find, orders_bundles=orders_bundles)
     loads: dict[int, dict[int, Node]] = {}  # what a function loaded, for its gradient
     for function in form.functions:
         if function.forward is not None:
@@ -278,9 +302,12 @@ class _Effects:
     ----------
     calls : set of int
         Ids of the calls of such functions.
+    orders_bundles : bool
+        See `add_monads`.
     """
 
-    def __init__(self, form: FuncForm, find: Callable[[str], OpDef]) -> None:
+    def __init__(self, form: FuncForm, find: Callable[[str], OpDef], *, orders_bundles: bool = False) -> None:
+        self.orders_bundles = orders_bundles
         self.calls: set[int] = set()
         self._find = find
         self._joined = form.joined

@@ -5,17 +5,21 @@ import numpy as np
 from dumpsim.core.abstract import NoneType, TensorType, TupleType
 from dumpsim.core.cutting import Strategy, StrategyError
 from dumpsim.core.tensorlayout import TensorLayout
+from dumpsim.graph.compilation import Find
+from dumpsim.graph.effects import has_effect
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Value
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.parallel.inserted import Inserter
 from dumpsim.graph.parallel.lookup import fold_types
 from dumpsim.graph.parallel.settings import Settings
+from dumpsim.graph.parallel.virtual import VIRTUAL
 from dumpsim.graph.replacement import Replacements
 
-__all__ = ["dataset_layout", "dataset_plan", "drop_markers", "insert_dataset"]
+__all__ = ["dataset_layout", "dataset_plan", "drop_markers", "insert_dataset", "insert_plans"]
 
 _DATASET = "_VirtualDataset"
+_MARKER = "ShardIdentity"
 
 
 def insert_dataset(graph: Graph, forward: list[Node], settings: Settings) -> Node | None:
@@ -63,6 +67,42 @@ def insert_dataset(graph: Graph, forward: list[Node], settings: Settings) -> Nod
     graph.trail[:0] = made
     forward[:0] = made
     return dataset
+
+
+def insert_plans(graph: Graph, forward: list[Node], settings: Settings, find: Find) -> None:
+    """Let the weights that have a plan pass a marker with their strategy, as MindSpore does. [observed 2.10]
+
+    Parameters
+    ----------
+    graph : Graph
+    forward : list of Node
+        The nodes of the forward pass; the new ones come first.
+    settings : Settings
+    find : callable
+        The definition of an operator type.
+    """
+    rows = dict(settings.planned)
+    taken: dict[int, Value] = {}
+    made: list[Node] = []
+    for weight in graph.parameters:
+        if weight.is_weight and weight.name in rows:
+            marker = Node(
+                op_type=_MARKER,
+                operands=[weight],
+                abstract=weight.abstract,
+                definition=VIRTUAL[_MARKER],
+                text=NodeText(attrs={"in_strategy": (rows[weight.name],)}, call_scope="Default", block_scope="Default"),
+            )
+            taken[id(weight)] = marker
+            made.append(marker)
+    if not made:
+        return
+    bundles = [block.output for node in everything(forward) for block in node.blocks]
+    for node in [*everything(forward), *(bundle for bundle in bundles if isinstance(bundle, Node))]:
+        if not has_effect(node, find):
+            node.operands = [taken.get(id(value), value) for value in node.operands]
+    graph.trail[:0] = made
+    forward[:0] = made
 
 
 def dataset_plan(dataset: Node, settings: Settings) -> tuple[tuple[TensorLayout, ...], Strategy]:

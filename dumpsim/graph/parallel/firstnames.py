@@ -3,11 +3,12 @@
 [spec parallel 1.5] [observed 2.10: stages of some thirty networks]
 """
 
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from dumpsim.graph.compilation import Find, Numbers
 from dumpsim.graph.effects import live_nodes
-from dumpsim.graph.graph import Graph, Node, Parameter, copied, text_of, topological
+from dumpsim.graph.graph import Graph, Node, Parameter, Value, copied, text_of, topological
 from dumpsim.graph.mindspore.gradient_node import GRADIENT
 from dumpsim.graph.parallel.stagetext import NodeNames, stage_document, with_monads
 from dumpsim.graph.sequence import flat_operands
@@ -80,29 +81,60 @@ def _dead(graph: Graph) -> int:
 
 
 def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) -> None:
-    """Name the Loads of weights: each operator's are followed by an UpdateState, before all of them become one."""
-    shown = copied(graph, {})
+    """Name the Loads of weights: each operator's are followed by an UpdateState, before several become one.
+
+    A tuple with weights that an operator takes has an UpdateState of its own, which nothing joins: the tuple, the token
+    before it and one more node are made anew.
+    """
+    known: dict[int, Value] = {}
+    shown = copied(graph, known)
     shown.trail = live_nodes(shown, find)
     nodes = topological([with_monads(shown, find).output])
     loads = [node.operands[0] for node in nodes if node.op_type == "Load"]
     place = {weight.name: at for at, weight in enumerate(loads) if isinstance(weight, Parameter)}
+    bundles = {id(node) for node in graph.trail if node.op_type == "MakeTuple"}
+    made = _Places([node for node in nodes if all(node is not value for value in known.values())])
     seen: set[str] = set()
+    group: list[list[str]] = []  # what the operators read since the last such tuple, or that
+    follows = False  # such a tuple
+
+    def state(mine: Sequence[str]) -> int | None:
+        """Which UpdateState orders exactly these Loads."""
+        return made.states.get(frozenset(mine))
+
     for node in graph.trail:
-        values = flat_operands(node) if node.op_type != "MakeTuple" else ()
+        values = node.operands if id(node) in bundles else _operands(node)
         weights = [value.name for value in values if isinstance(value, Parameter) and value.is_weight]
         mine = [name for name in dict.fromkeys(weights) if name not in seen]
         if not mine:
             continue
+        if id(node) in bundles:
+            names.take()
+            before = state(group[0]) if len(group) == 1 else None
+            if before is not None:
+                names.give("UpdateState", before)
+            else:
+                names.take()
+            group, follows = [mine], True
+        else:
+            group, follows = [*([] if follows else group), mine], False
         for name in mine:
             if name in place:
                 names.give("Load", place[name])
             else:  # of a statement whose value nobody reads
                 names.take()
         seen.update(mine)
-        if len(mine) > 1:
-            names.take()  # their MakeTuple
-        if set(place) <= set(mine):  # nothing is joined
-            names.give("UpdateState", 0)
+        if id(node) in bundles:
+            names.rename(node)
+        elif len(mine) > 1:
+            bundle = made.bundles.get(frozenset(mine))
+            if bundle is not None:
+                names.give("MakeTuple", bundle)
+            else:
+                names.take()
+        at = state(mine)
+        if at is not None:
+            names.give("UpdateState", at)
         else:
             names.take()
     variable = text_of(graph.output).variable if isinstance(graph.output, Node) and not is_bare else ""
@@ -110,3 +142,37 @@ def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) ->
         names.label("Depend", 0, variable)
     elif loads:
         names.give("Depend", 0)
+
+
+def _operands(node: Node) -> list[Value]:
+    """What a node takes itself, and the items of what it takes that are bundles no line made."""
+    return [] if node.op_type == "MakeTuple" else [v for v in node.operands if isinstance(v, Parameter)]
+
+
+class _Places:
+    """Which UpdateState, and which tuple before it, belongs to which weights, by their places among their type.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        Those that monads added, in the order of the text.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.states: dict[frozenset[str], int] = {}
+        self.bundles: dict[frozenset[str], int] = {}
+        tuples = -1
+        numbers: dict[int, int] = {}
+        states = [node for node in nodes if node.op_type == "UpdateState"]
+        for node in nodes:
+            if node.op_type == "MakeTuple":
+                tuples += 1
+                numbers[id(node)] = tuples
+        for at, node in enumerate(states):
+            after = node.operands[1]
+            items = after.operands if isinstance(after, Node) and after.op_type == "MakeTuple" else [after]
+            read = [v.operands[0] for v in items if isinstance(v, Node) and v.op_type == "Load"]
+            weights = frozenset(v.name for v in read if isinstance(v, Parameter))
+            self.states.setdefault(weights, at)
+            if id(after) in numbers:
+                self.bundles.setdefault(weights, numbers[id(after)])

@@ -209,7 +209,14 @@ class Inserter:
     # -- forward communication
 
     def reduced(
-        self, node: Node, kind: str, ranks: Sequence[int], name: str, dtype: Any, instance: str | None = None
+        self,
+        node: Node,
+        kind: str,
+        ranks: Sequence[int],
+        name: str,
+        dtype: Any,
+        instance: str | None = None,
+        beside: Node | None = None,
     ) -> Node:
         """The communication after an operator whose result is in parts on several ranks.
 
@@ -222,19 +229,22 @@ class Inserter:
         dtype : numpy dtype
         instance : str, optional
             Instance name, with ``{}`` for the name of the operator.
+        beside : Node, optional
+            The operator, where `node` is one of its results.
         """
+        beside = beside or node
         shown = self._shown(ranks) if instance is None else {}
         if instance is None:
             instance = f"forward_op_{instance_hash(name, int(kind == 'mean'))}"  # numbered from the last one
         instance = instance.format("ReduceScatter" if kind == "scatter" else "AllReduce")
         if kind == "scatter":
             attrs = {"op": "sum", **self.group(ranks), "rank_size": len(ranks)}
-            return self.node("ReduceScatter", [node], node, instance, attrs=attrs, shown=shown)
+            return self.node("ReduceScatter", [node], beside, instance, attrs=attrs, shown=shown)
         attrs = {"op": "sum" if kind == "mean" else kind, **self.group(ranks)}
-        found = self.node("AllReduce", [node], node, instance, attrs=attrs, shown=shown)
+        found = self.node("AllReduce", [node], beside, instance, attrs=attrs, shown=shown)
         if kind == "mean":
             count = np.array(len(ranks), dtype)
-            found = self.node("RealDiv", [found, count], node, f"forward_op_{instance_hash(name, 0)}")
+            found = self.node("RealDiv", [found, count], beside, f"forward_op_{instance_hash(name, 0)}")
         return found
 
     # -- training
@@ -292,8 +302,7 @@ class Inserter:
             shown={**_KEPT, **_ENFORCED},
         )
 
-    def virtual_output(self, value: Value, beside: Node, row: tuple[int, ...]) -> Node:
-        """The marker of a result."""
-        return self.node(
-            "_VirtualOutput", [value], beside, "_VirtualOutput", shown={**_ENFORCED, "in_strategy": (row,)}
-        )
+    def virtual_output(self, value: Value, beside: Node, row: tuple[int, ...], *, is_item: bool = False) -> Node:
+        """The marker of a result; `is_item`: of several results one. [observed 2.10]"""
+        shown = {**_ENFORCED, **(_KEPT if is_item else {}), "in_strategy": (row,)}
+        return self.node("_VirtualOutput", [value], beside, "_VirtualOutput", shown=shown)

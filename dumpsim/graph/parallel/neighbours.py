@@ -1,9 +1,11 @@
 """Who takes a value, in the vendor's order, and what layout the takers of a Reshape want.
 
-The vendor registers the users of a node as it walks over the graph: from the result, the last operand of a node first.
-A user that follows another one is therefore found before it. [vendor FuncGraphManager::AcquireNodes]
+The vendor registers the users of a node as it walks over the graph breadth-first from the result.
+A user that is nearer to the result is therefore found before others. [vendor FuncGraphManager::AcquireNodes]
+[observed 2.10: networks that use both items of an ArgMaxWithValue]
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from dumpsim.core.tensorlayout import TensorLayout
@@ -42,9 +44,9 @@ def users_of(roots: Iterable[Value | None], nodes: Iterable[Node]) -> dict[int, 
     seen: set[int] = set()
     first: list[Value] = [root for root in roots if root is not None]
     for start in (first, [*nodes][::-1]):
-        pending: list[Value] = [*start][::-1]
+        pending: deque[Value] = deque(start)
         while pending:
-            node = pending.pop()
+            node = pending.popleft()
             if not isinstance(node, Node) or id(node) in seen:
                 continue
             seen.add(id(node))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from dumpsim.core.tensorlayout import TensorLayout
+
 __all__ = ["Settings"]
 
 
@@ -33,6 +35,8 @@ class Settings:
         Weights that are not trained, and get no mirror.
     alone : frozenset of str
         Weights that the parallel optimizer leaves alone.
+    planned : tuple of (str, tuple or TensorLayout)
+        Weights for which the script has a plan, and how they are cut.
     """
 
     device_num: int
@@ -50,6 +54,7 @@ class Settings:
     clones: frozenset[tuple[str, str]] = frozenset()
     frozen: frozenset[str] = frozenset()
     alone: frozenset[str] = frozenset()
+    planned: tuple[tuple[str, tuple[int, ...] | TensorLayout], ...] = ()
 
     def cuts(self, number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The cuts of argument `number`.

@@ -12,7 +12,7 @@ from dumpsim.graph.parallel.product import operand_layouts
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.sharder import Sharder
 from dumpsim.graph.parallel.sharding import Sharding
-from dumpsim.graph.parallel.stagetext import NodeNames, stage_document
+from dumpsim.graph.parallel.stagetext import NodeNames, read_weights, stage_document
 from dumpsim.graph.parallel.tensordumps import name_by_number, place_tensordumps
 from dumpsim.graph.parallel.virtual import with_virtual
 
@@ -55,6 +55,7 @@ def shard(
         name_early(graph, find, names, numbers, release)
     sharder = Sharder(graph, settings, find)
     sharder.begin()
+    weights = read_weights(graph)
     before: dict[int, Value] = {}
     begin = copied(graph, before)
     names.copies(before, graph)
@@ -70,7 +71,9 @@ def shard(
             shown = known[id(cut)]
             assert isinstance(shown, Node)
             text_of(shown).node_attrs["in_strategy"] = strategy
-        texts.append(("step_parallel_end", stage_document(end, find, names, graph.name, sharder.slices())))
+        texts.append(
+            ("step_parallel_end", stage_document(end, find, names, graph.name, sharder.slices(), weights=weights))
+        )
     found = Sharding(settings=settings, begin=begin, end=end, texts=tuple(texts))
     sharder.finish()
     for plan in sharder.plans:

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.cutting import Strategy
 from dumpsim.core.errors import ScriptRuntimeError, UnsupportedError
 from dumpsim.core.tensorlayout import TensorLayout
 from dumpsim.graph.builder import constant
 from dumpsim.graph.compilation import Find, OperatorNumbers
+from dumpsim.graph.effects import live_nodes
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of
 from dumpsim.graph.parallel.classes import cut_classes
-from dumpsim.graph.parallel.dataset import dataset_layout, dataset_plan, drop_markers, insert_dataset
+from dumpsim.graph.parallel.dataset import dataset_layout, dataset_plan, drop_markers, insert_dataset, insert_plans
 from dumpsim.graph.parallel.inserted import Inserter, beside_control, rename_replaced
 from dumpsim.graph.parallel.localtype import infer_slices
 from dumpsim.graph.parallel.lookup import look_up
@@ -34,12 +35,14 @@ from dumpsim.graph.parallel.propagation import plan_propagated
 from dumpsim.graph.parallel.redistribution import redistribution
 from dumpsim.graph.parallel.results import block_outputs, output_cuts, output_edges
 from dumpsim.graph.parallel.settings import Settings
-from dumpsim.graph.parallel.sharding import mismatch
+from dumpsim.graph.parallel.sharding import mismatch, places_in_parts
 from dumpsim.graph.parallel.sources import Source, Sources
 from dumpsim.graph.parallel.transfer import Reshape, Transfer
 from dumpsim.graph.parallel.weights import Weights
 
 __all__ = ["Sharder"]
+
+_PLACES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin"})  # operators that give places
 
 
 class Sharder:
@@ -53,7 +56,7 @@ class Sharder:
         own = [graph.output] if settings.is_training and graph.output is not None else []
         self._losses: list[Value] = [outputs_of(node) for node in gradients] or own
         marked = any(node.op_type == "ShardIdentity" for node in self._forward)
-        self._propagates = marked or settings.mode == "auto_parallel"
+        self._propagates = marked or bool(settings.planned) or settings.mode == "auto_parallel"
         self.plans: list[Plan] = []
         self.reduced: dict[Node, Node] = {}
         self.arguments: dict[Parameter, TensorLayout] = {}
@@ -68,6 +71,7 @@ class Sharder:
         self._loss: set[int] = set()
         self._marks: dict[tuple[int, int], tuple[int, ...]] = {}  # results of the network that a branch gives
         self.notes: list[str] = []
+        self._reduced_items: dict[int, Plan] = {}  # by item of a tuple the operator whose result it is
         self._types: dict[int, list[Abstract]] = {}  # of the operands of operators, before the pass
         self._outputs: list[tuple[Edge | None, Value, TensorLayout, tuple[int, ...]]] = []
         self._wanted_outputs: dict[tuple[int, int], TensorLayout] = {}
@@ -97,7 +101,8 @@ class Sharder:
         return self._insert.groups
 
     def begin(self) -> None:
-        """Let the arguments pass a virtual data set."""
+        """Let the arguments pass a virtual data set, and the weights that have a plan markers."""
+        insert_plans(self._graph, self._forward, self._settings, self._find)
         self._dataset = insert_dataset(self._graph, self._forward, self._settings)
 
     # -- the pass
@@ -105,6 +110,7 @@ class Sharder:
     def run(self) -> None:
         """Plan all operators, then insert what their layouts ask for."""
         self._name()
+        self._drop_dead()
         self._plan()
         mark_parts(self._forward, self._parts)
         self._ends = ends_of(self._forward) if self._parts else set()
@@ -153,6 +159,8 @@ class Sharder:
         self._made.append(node)
         if plan is not None:
             self._communicate(node, plan)
+        if id(node) in self._reduced_items:
+            self._reduce_item(node, self._reduced_items[id(node)])
 
     def _take(self, node: Node) -> None:
         """Let a node after the forward pass take what stands in the places of its operands."""
@@ -282,6 +290,12 @@ class Sharder:
             known = node.text.full_name if node.text is not None else ""
             self._sources.names[id(node)] = known or numbers.full_name(node.scope, node.op_type)
 
+    def _drop_dead(self) -> None:
+        """Drop what nobody reads, whose strategies do not matter: passes before have dropped it in MindSpore."""
+        alive = {id(node) for node in live_nodes(self._graph, self._find)}
+        self._graph.trail = [node for node in self._graph.trail if id(node) in alive]
+        self._forward = [node for node in self._forward if id(node) in alive]
+
     def _plan(self) -> None:
         if self._dataset is not None:
             self._plan_dataset(self._dataset)
@@ -388,7 +402,11 @@ class Sharder:
             cut_classes(node, plan, self._insert, self._settings.rank)
         if node.op_type == "Squeeze":
             rename_replaced(node, self._sources.names[id(node)], plan.strategy)
-        if reduction is not None and len(plan.layouts.group) > 1:
+        if reduction is not None and len(plan.layouts.group) > 1 and node.op_type in _PLACES:
+            self.notes.append(places_in_parts(node, self._sources.names[id(node)], len(plan.layouts.group)))
+        if reduction is not None and len(plan.layouts.group) > 1 and isinstance(node.abstract, TupleType):
+            self._choose_item(node, plan)
+        elif reduction is not None and len(plan.layouts.group) > 1:
             assert isinstance(node.abstract, TensorType)
             last = self._insert.reduced(
                 last,
@@ -406,6 +424,26 @@ class Sharder:
                 id(node)
             ]  # for what passes it on: Depend, hooks on gradients
             self._sources.names[id(last)] = self._sources.names[id(node)]
+
+    def _choose_item(self, node: Node, plan: Plan) -> None:
+        """Of an operator with several results, whose ranks have terms, only the first item that is found is reduced.
+
+        [observed 2.10: by the order of users, see `neighbours`]
+        """
+        items = [edge.node for edge in self._users.get(id(node), ()) if edge.node.op_type == "TupleGetItem"]
+        if items:
+            self._reduced_items[id(items[0])] = plan
+
+    def _reduce_item(self, item: Node, plan: Plan) -> None:
+        """Reduce what an item of a tuple is, which is in terms on several ranks."""
+        assert plan.scheme.reduction is not None
+        assert isinstance(item.abstract, TensorType)
+        name, kind, ranks = self._sources.names[id(plan.node)], plan.scheme.reduction.kind, plan.layouts.group
+        last = self._insert.reduced(item, kind, ranks, name, item.abstract.dtype.numpy, beside=plan.node)
+        self._replaced[id(item)] = last
+        self.reduced[last] = plan.node
+        _, index = source_of(item)
+        self._sources.layouts[id(last)], self._sources.names[id(last)] = (plan.layouts.outputs[index],), name
 
     def _reshape(self, node: Node) -> None:
         """The script's Reshape gives way to a redistribution into what its first user wants."""
@@ -469,16 +507,19 @@ class Sharder:
                 tail = []
             beside = root
             now = self._moved(replace(source, value=self._now(value)), layout, beside, replaced=False)
-            marked = self._marked(now, beside, cuts, value.abstract)
+            is_item = edge is not None and edge.node.op_type == "MakeTuple"
+            marked = self._marked(now, beside, cuts, value.abstract, is_item=is_item)
             self._made.extend(tail)
             if edge is not None:
                 edge.node.operands[edge.at] = marked
             else:
                 self._graph.output = marked
 
-    def _marked(self, value: Value, beside: Node, cuts: tuple[int, ...], abstract: Abstract) -> Node:
-        """The mark of a result of the network."""
-        marked = self._insert.virtual_output(value, beside, cuts)
+    def _marked(
+        self, value: Value, beside: Node, cuts: tuple[int, ...], abstract: Abstract, *, is_item: bool = False
+    ) -> Node:
+        """The mark of a result of the network; `is_item`: of several."""
+        marked = self._insert.virtual_output(value, beside, cuts, is_item=is_item)
         text_of(marked).node_attrs["in_strategy"] = (cuts,)
         marked.abstract = abstract
         return marked

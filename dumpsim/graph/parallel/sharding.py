@@ -8,7 +8,7 @@ from dumpsim.core.tensorlayout import TensorLayout
 from dumpsim.graph.graph import Graph, Node, Parameter, Value
 from dumpsim.graph.parallel.settings import Settings
 
-__all__ = ["Sharding", "Slices", "mismatch"]
+__all__ = ["Sharding", "Slices", "mismatch", "places_in_parts"]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -124,9 +124,20 @@ def mismatch(node: Node, side: int, cuts: tuple[int, ...]) -> str:
     what = ("the first side of a branch", "the second side of a branch")[side]
     if node.op_type != "If":
         what = "the body of a loop"
-    line = node.text.sources[-1] if node.text is not None and node.text.sources else None
-    place = f" ({line.path}:{line.line})" if line is not None else ""
     return (
-        f"{what}{place} gives a tensor that is cut in another way than {cuts}, as which the network goes on with it: "
-        "MindSpore does not redistribute it and takes wrong parts; here it is redistributed"
+        f"{what}{_line_of(node)} gives a tensor that is cut in another way than {cuts}, as which the network goes on "
+        "with it: MindSpore does not redistribute it and takes wrong parts; here it is redistributed"
     )
+
+
+def places_in_parts(node: Node, name: str, parts: int) -> str:
+    """A note on an operator that gives places along an axis that is cut."""
+    return (
+        f"{name}{_line_of(node)} looks for its extremes along an axis that is cut into {parts} parts: the places that "
+        "it gives are those within a part, as MindSpore's"
+    )
+
+
+def _line_of(node: Node) -> str:
+    line = node.text.sources[-1] if node.text is not None and node.text.sources else None
+    return f" ({line.path}:{line.line})" if line is not None else ""

@@ -41,7 +41,7 @@ from dumpsim.graph.sequence import flat_operands
 from dumpsim.ops.printed import attributes
 from dumpsim.ops.rules import type_number
 
-__all__ = ["NodeNames", "primitive_attributes", "stage_document", "with_monads"]
+__all__ = ["NodeNames", "primitive_attributes", "read_weights", "stage_document", "with_monads"]
 
 _STRUCTURAL = frozenset(
     {
@@ -105,13 +105,25 @@ class NodeNames:
         """The same with a name of the script's."""
         self._names[op_type, index] = name
 
+    def rename(self, node: Node) -> None:
+        """Give a node a new number, which takes the place of the one that it has."""
+        found = id(self._originals.get(id(node), node))
+        self._names[found] = f"CNode_{self.number()}"
+        self._alive.append(node)
+
     def take(self) -> None:
         """Give a number to a node that is not printed."""
         self.number()
 
 
 def stage_document(
-    graph: Graph, find: Find, names: NodeNames, title: str, slices: Mapping[str, tuple[int, ...]] | None = None
+    graph: Graph,
+    find: Find,
+    names: NodeNames,
+    title: str,
+    slices: Mapping[str, tuple[int, ...]] | None = None,
+    *,
+    weights: frozenset[str] = frozenset(),
 ) -> IrDoc:
     """The text of a graph at a stage; monads are added to a copy of it.
 
@@ -125,13 +137,14 @@ def stage_document(
         Name of the graph.
     slices : mapping, optional
         The shapes that parameters have by now, by name.
+    weights : frozenset of str
+        Weights that are parameters even if nobody reads them by now.
     """
     known: dict[int, Value] = {}
     shown = copied(graph, known)
     names.copies(known, graph)
-    read = {id(value) for node in everything(shown.trail) for value in flat_operands(node)}
-    read |= {id(value) for node in everything(shown.trail) for block in node.blocks for value in block_outputs(block)}
-    shown.parameters = [p for p in shown.parameters if not p.is_weight or id(p) in read or p is shown.output]
+    weights = weights | read_weights(shown)
+    shown.parameters = [p for p in shown.parameters if not p.is_weight or p.name in weights]
     shown.trail = live_nodes(shown, find)  # the stages before have dropped what nobody reads
     form = _form(shown, find)
     whole = replace(shown, output=form.root.output, trail=form.root.trail)
@@ -139,6 +152,15 @@ def stage_document(
     parts = apart(whole, function_name(graph)) if functions is None else None
     writer = _Writer(whole if parts is None else parts.root, find, names, slices or {}, functions)
     return writer.write(title, parts)
+
+
+def read_weights(graph: Graph) -> frozenset[str]:
+    """The names of the weights that the nodes of a graph take, also those whose results nobody takes."""
+    nodes = list(everything(graph.trail))
+    values = [value for node in nodes for value in flat_operands(node)]
+    values += [value for node in nodes for block in node.blocks for value in block_outputs(block)]
+    values += [] if graph.output is None else [graph.output]
+    return frozenset(value.name for value in values if isinstance(value, Parameter) and value.is_weight)
 
 
 def function_name(graph: Graph) -> str:
@@ -155,8 +177,9 @@ def with_monads(graph: Graph, find: Find) -> Graph:
 
 
 def _form(graph: Graph, find: Find) -> FuncForm:
+    trains = any(node.op_type == GRADIENT for node in graph.trail)
     form = made_functions(graph)
-    add_monads(form, find)
+    add_monads(form, find, orders_bundles=not trains)
     return form
 
 
@@ -379,7 +402,16 @@ def _type(node: Node, value: Value) -> Abstract:
 
 def _shown(value: Value) -> Abstract:
     """The type of a value; an operator that the vendor makes anew in the place of the script's has none yet."""
-    return NoneType() if isinstance(value, Node) and _is_anew(value) else value.abstract
+    if isinstance(value, Node) and _is_anew(value):
+        return NoneType()
+    kind = value.abstract
+    if isinstance(value, Node) and value.op_type == "MakeTuple" and isinstance(kind, TupleType):
+        return replace(kind, items=tuple(map(_plain, kind.items)))  # of weights it has Loads by now
+    return kind
+
+
+def _plain(kind: Abstract) -> Abstract:
+    return replace(kind, ref_key=None) if isinstance(kind, TensorType) else kind
 
 
 def _is_anew(node: Node) -> bool:

@@ -85,6 +85,7 @@ class Parameter(Tensor):
     _maker: "weakref.ref[RankContext] | None" = None
     _cloned_from: str = ""  # name of the Parameter that it was cloned from
     _layout: TensorLayout | None = None  # over the devices, once a network that is split uses it
+    _plan: tuple[int, ...] | TensorLayout | None = None  # how the script wants it to be cut
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _listener as listener
+from dumpsim.frontends.mindspore import log as logger
 from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
@@ -17,6 +18,7 @@ from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.communication.management import get_group_size
 from dumpsim.frontends.mindspore.context import GRAPH_MODE, _get_mode, get_auto_parallel_context
 from dumpsim.frontends.mindspore.nn._hooks import Hook, HookHandle, Hooks, constructed, has_bprop
 from dumpsim.frontends.mindspore.nn._tree import CellTree
@@ -161,6 +163,9 @@ class Cell(CellTree):
         if capturing() is not None:
             from dumpsim.frontends.mindspore._capture import control  # a PYNATIVE script rewrites nothing
 
+            if "_strategies" in self.__dict__:
+                module = import_module("dumpsim.frontends.mindspore.parallel.shard")
+                args = module.marked(args, self.__dict__["_strategies"][0])
             return control.call_cell(self, self._inputs(args), kwargs)
         if _get_mode() == GRAPH_MODE and not tape.is_within_cell():
             from dumpsim.frontends.mindspore._capture import compile as compiler  # a PYNATIVE script loads no compiler
@@ -331,10 +336,29 @@ class Cell(CellTree):
         raise UnsupportedError("recomputation", where=f"{self.cls_name}.recompute")
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-        """State how the arguments and results are cut, see `mindspore.parallel.shard`."""
-        return import_module("dumpsim.frontends.mindspore.parallel.shard").shard(
-            self, in_strategy, out_strategy, parameter_plan
-        )
+        """State how the arguments and Parameters are cut wherever the cell is called, see `mindspore.parallel.shard`.
+
+        Without ranks nothing happens. [2.10 observed]
+
+        Returns
+        -------
+        callable
+            What calls the cell: scripts for releases before 2.3 call this.
+        """
+        module = import_module("dumpsim.frontends.mindspore.parallel.shard")
+        if get_group_size() > 1:
+            module.check_shard(in_strategy, out_strategy)
+            module.plan_parameters(self, parameter_plan)
+            before = self.__dict__.get("_strategies")
+            if before is not None:
+                logger.warning(
+                    f"For '{type(self).__name__}', 'Shard' has been configured more than once. The existing "
+                    f"in_strategy is {before[0]} and the existing out_strategy is {before[1]}. The new in_strategy "
+                    f"{in_strategy} and out_strategy {out_strategy} may not take effect. It is recommended to "
+                    "configure 'Shard' only once."
+                )
+            self.__dict__["_strategies"] = (in_strategy, out_strategy)
+        return lambda *args: self(*args)
 
     # -- hooks
 

@@ -85,6 +85,7 @@ def with_weights(settings: Settings, graph: Graph) -> Settings:
         clones=frozenset((w.name, w._cloned_from) for w in weights if w._cloned_from),
         frozen=frozenset(w.name for w in weights if not w.requires_grad),
         alone=frozenset(w.name for w in weights if not w.parallel_optimizer),
+        planned=tuple((w.name, w._plan) for w in weights if w._plan is not None),
     )
 
 
