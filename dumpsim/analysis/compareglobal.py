@@ -79,7 +79,7 @@ class GlobalComparison:
     ----------
     rows : tuple of GlobalRow
     unmatched : tuple of str
-        Tensors of the first dump that have no layout, or no counterpart.
+        Iterations that one dump alone has, and tensors of the first dump that have no layout, or no counterpart.
     """
 
     rows: tuple[GlobalRow, ...]
@@ -152,8 +152,8 @@ def compare_global(
     golden = dict(joined(right, others)) if others else {}
     rules = tuple(rule(text) for text in tol)
     rows: list[GlobalRow] = []
-    unmatched: list[str] = []
     both = together(_lowest(left), _lowest(right), match=match, name_map=name_map)
+    unmatched = list(both.unmatched)
     for ours, theirs in both.pairs:
         if ours is None or theirs is None:
             continue

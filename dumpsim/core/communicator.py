@@ -211,11 +211,3 @@ class Communicator(Protocol):
     def die(self, why: str) -> NoReturn:
         """End this rank as a killed process ends: it finishes nothing and tells nobody. For the fault ``kill``."""
         ...
-
-    def wait(self) -> bool:
-        """Block until something may have opened a gate of this rank; False: nothing can any longer.
-
-        The scheduler asks where no task of the process is ready. Ranks that share a process are switched by
-        `dumpsim.world.hosts` instead.
-        """
-        ...

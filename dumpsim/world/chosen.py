@@ -120,10 +120,6 @@ class ChosenCommunicator:
         """A rank whose collectives have been computed already cannot be killed before them."""
         raise UnsupportedError(f"a chosen rank of ranks in lockstep cannot be killed: {why}", where=f"rank {self.rank}")
 
-    def wait(self) -> bool:
-        """False: gates of this rank open when they are entered."""
-        return False
-
     def group(self, name: str) -> "ChosenGroup":
         """The group of that name, see `Communicator.group`."""
         if WORLD_GROUPS.get(name, name) in WORLD_GROUPS:

@@ -102,10 +102,6 @@ class LocalCommunicator:
         """End the rank's program; those of other ranks go on until they wait for it."""
         raise RankKilled(why)
 
-    def wait(self) -> bool:
-        """False: the ranks of a process are switched by their hosts."""
-        return False
-
     def group(self, name: str) -> "LocalGroup":
         """The group of that name, see `Communicator.group`."""
         name = WORLD_GROUPS.get(name, name)

@@ -663,3 +663,20 @@ def test_of_several_readers_one_that_is_no_sum_made_the_gradient(tmp_path):
 
     maker = dumpsim.first(api(tmp_path / "a", records(4.0)), api(tmp_path / "b", records(3.0))).maker
     assert (maker.op_name, maker.basis) == ("NN_LayerNorm_0_backward", "gradient")
+
+
+def test_what_an_operator_read_and_nobody_dumped_is_named(tmp_path):
+    """A graph names the weight; its file, like those of all inputs, is missing."""
+    rebuild("simple_3steps", tmp_path)
+    paths = sorted(tmp_path.rglob("*.npy"))
+    for path in paths:
+        path.chmod(0o600)
+        if ".input." in path.name or path.name.startswith("Parameter"):
+            path.unlink()
+    (bad,) = [path for path in paths if path.name.startswith("MatMul") and "fc1" in path.name and "/0/" in str(path)][
+        -1:
+    ]
+    np.save(bad, np.full_like(np.load(bad), np.nan))
+    finding = dumpsim.first(tmp_path).maker
+    assert (finding.kind, finding.basis) == ("made", "graph")
+    assert finding.note == "not dumped, and perhaps bad before: x, fc1.weight"

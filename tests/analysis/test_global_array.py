@@ -155,6 +155,16 @@ def test_a_sliced_network_agrees_with_one_device(sliced):
     assert found.unmatched == ()
 
 
+def test_an_iteration_of_one_dump_alone_is_told(sliced):
+    (place,) = {path.parent for path in (sliced / "one").rglob("*.npy")}
+    later = place.with_name("7")
+    later.mkdir()
+    for path in place.glob("*.npy"):
+        (later / path.name).write_bytes(path.read_bytes())
+    found = compare_global(sliced / "many", sliced / "one")
+    assert (found.ok, found.unmatched) == (True, ("rank 0, iteration 7: in B only",))
+
+
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_the_rank_and_the_operator_of_a_wrong_weight_are_named(sliced, rank):
     """The weight's slice is wrong on one rank; what is computed from it follows."""

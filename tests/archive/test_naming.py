@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumpsim.archive.longname import MAX_NAME, bin_number, stored_name
+from dumpsim.archive.longname import MAX_NAME, bin_number, fits, stored_name
 from dumpsim.archive.naming import (
     BinName,
     NameRule,
@@ -185,3 +185,11 @@ def test_names_that_are_no_dump_files():
         assert not is_dump_file(name)
     with pytest.raises(UnreadableError):
         parse_tensordump("dense.npy")
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9"])
+def test_a_head_fits_if_its_longest_name_does(letter):
+    """Time stamps have at most the digits of 2**64 - 1, and a file of statistics has a suffix; bytes are counted."""
+    for count in range(100, 250):
+        name = f"{letter * count}.{2**64 - 1}.csv"
+        assert fits(f"{letter * count}.") is (len(name.encode()) <= 255) is (stored_name(name, bin_number)[1] == "")

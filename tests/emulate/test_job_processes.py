@@ -154,6 +154,14 @@ def test_whole_lines_are_shown_and_the_last_one_at_the_end(tmp_path):
     assert output.buffer.getvalue().endswith(b"thr\xff\ndone\n")
 
 
+def test_what_was_printed_before_a_log_stays_before_it_and_is_seen_at_once(tmp_path):
+    (tmp_path / "log").write_bytes(b"one\ntwo\n")
+    with open(tmp_path / "shown", "w") as output:
+        print("first", file=output)
+        _Tail.of(str(tmp_path / "log"), output, b"").show(last=True)
+        assert (tmp_path / "shown").read_text() == "first\none\ntwo\n"
+
+
 def test_a_scheduler_is_told_once_of_each_end_and_its_failure_is_the_jobs(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(processes, "_PATIENCE_S", -1.0)
     one = job(tmp_path, "")
