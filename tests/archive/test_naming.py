@@ -76,8 +76,8 @@ def test_other_names_are_refused(name):
 
 def test_the_limit_counts_bytes():
     rule = NameRule()
-    for fits in ("x" * (MAX_NAME - 4) + ".npy", "é" * 125 + "x.npy"):
-        assert stored_name(fits, rule.number("")) == (fits, "")
+    for short in ("x" * (MAX_NAME - 4) + ".npy", "é" * 125 + "x.npy"):
+        assert stored_name(short, rule.number("")) == (short, "")
     long = "é" * 126 + ".npy"
     short = f"{string_hash(long.encode()) % 2**31}.npy"
     assert stored_name(long, rule.number("")) == (short, f"{short},{long}\n")

@@ -209,3 +209,32 @@ def test_inputs_that_differ_from_the_output_in_their_memory_were_written_before(
         assert judge(call).verdict == "ok"
     else:
         assert found.verdict == "ok"
+
+
+SQUARE, OTHER = np.float32([[1, 2], [3, 5]]), np.float32([[7, 1], [0.5, -2]])
+WAYS = {"a b": SQUARE @ OTHER, "a b'": SQUARE @ OTHER.T, "a' b": SQUARE.T @ OTHER, "a' b'": SQUARE.T @ OTHER.T}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_settings_that_no_graph_shows_the_best_fit_is_taken(tmp_path, way):
+    """Four ways to multiply fit the shapes; one wrong element does not make another way fit."""
+    members = {"members": (Member(op_type="MatMul"),)}
+    assert judge(asked(tmp_path, "MatMul", (SQUARE, OTHER), [WAYS[way]], **members)).verdict == "ok"
+    for at in np.ndindex(2, 2):
+        wrong = WAYS[way].copy()
+        wrong[at] += 1
+        found = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER), [wrong], **members))
+        assert (found.verdict, found.reason, found.error) == ("suspect", f"output.0{list(at)}", 1.0)
+
+
+def test_members_of_a_fused_operator_work_one_after_the_other(tmp_path):
+    """The result of a product goes to an addition and on to a function; each but the last brings rounding errors."""
+    members = {"members": (Member(op_type="MatMul", settings={"transpose_b": True}), Member(op_type="Add"),
+                           Member(op_type="ReLU"))}  # fmt: skip
+    bias = np.float32([-30, 0.5])
+    right = np.maximum(SQUARE @ OTHER.T + bias, 0)
+    assert judge(asked(tmp_path, "MatMul", (SQUARE, OTHER, bias), [right], **members)).verdict == "ok"
+    found = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER, bias), [np.maximum(SQUARE @ OTHER + bias, 0)], **members))
+    assert found.verdict == "suspect"
+    left = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER, bias, bias), [right], **members))
+    assert left.reason == "1 of its inputs are not known"
