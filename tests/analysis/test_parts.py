@@ -8,6 +8,7 @@ import pytest
 from smalltree import api, chain, write
 
 import dumpsim
+from dumpsim.analysis import remark
 from dumpsim.analysis.align import _fingerprint
 from dumpsim.analysis.amplify import _NORMS, _dtype
 from dumpsim.analysis.apicompare.difference import mean_max_min
@@ -221,3 +222,19 @@ def test_a_broken_file_of_stacks_is_reported_or_raised(tmp_path):
     (one, *_) = dumpsim.open(root).lenient(seen.append)
     assert (one.source, len(seen)) == ((), 1)
     assert (one.graphs.documents, one.source) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("result", "inputs", "said"),
+    [
+        (0.5, [0.2, 0.1], "0.2"), (0.5, [None, 0.25], "0.25"), (None, [0.2], ""), (math.inf, [0.2], ""),
+        (0.5, [math.inf], ""), (0.5, [], ""), (0.5, [None], ""), (1e3, [1e-3], ""), (0.0, [], "0"),
+    ],
+)  # fmt: skip
+def test_inputs_that_differ_nearly_as_much_are_told(monkeypatch, result, inputs, said):
+    monkeypatch.setattr(remark, "_distance", lambda value: value and SimpleNamespace(relative_euclidean=value.size))
+    monkeypatch.setattr(remark, "_task", lambda value: None)
+    monkeypatch.setattr(remark, "replace", lambda value, task: value)
+    tensors = [value if value is None else SimpleNamespace(size=value) for value in (result, *inputs)]
+    text = f"its inputs differ too, within the tolerance (relative {said}): a smaller one tells where that began"
+    assert remark.crept(tensors[0], tensors[1:]) == (text if said else "")
