@@ -3,6 +3,7 @@
 import pytest
 
 from dumpsim.analysis.apiname import COMPOUNDS, RENAMES, canonical
+from dumpsim.analysis.meaning import meaning
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,19 @@ def test_canonical_words_are_their_own():
 def test_hints_are_in_canonical_words():
     words = {word for parts in COMPOUNDS.values() for part in parts for word in part} | set(COMPOUNDS)
     assert {canonical(word) for word in words} == words
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind", "api", "word", "sense", "rank"),
+    [
+        ("torch", "NN", "SELU", "nn_SeLU", "selu", 0), ("torch", "NN", "CELU", "nn_CELU", "celu", 0),
+        ("torch", "Functional", "SELU", "functional_SELU", "selu", 1),
+        ("torch", "NN", "Linear", "nn_Dense", "dense", 0), ("mindtorch", "NN", "Linear", "nn_Dense", "dense", 0),
+        ("mindspore", "NN", "SELU", "nn_SELU", "selu", 0), ("mindspore", "Tensor", "add", "tensor_add", "add", 2),
+        ("torch", "Torch", "add", "functional_add", "add", 1), ("torch", "VF", "lstm", "vf_lstm", "lstm", 3),
+        ("torch", "LAYER", "Block", "layer_Block", "layer_Block", 3),
+    ],
+)  # fmt: skip
+def test_a_name_means_a_word_of_mindspore(framework, kind, api, word, sense, rank):
+    found = meaning(framework, kind, api)
+    assert (found.word, found.sense, found.rank) == (word, sense, rank)
