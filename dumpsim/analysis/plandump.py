@@ -93,6 +93,8 @@ def account_of(
     notes = ["counted from a dump: what that dump left out is not in the plan"]
     if not any(entry.io == "input" for entry in found) and request.inputs:
         notes.append("the dump has no inputs, and the config asks for them")
+    if not request.selection.everything and not any(counts[""].any for counts in ranks.values()):
+        notes.append("no tensor is of a kernel that the config names; without graphs, a dump does not tell scopes")
     return [
         {
             "rank": rank,
@@ -124,6 +126,11 @@ class _Count:
         self._profile = profile
         self._steps: dict[int | None, dict[str, list[int]]] = {}
         self._headed: set[object] = set()
+
+    @property
+    def any(self) -> bool:
+        """Whether the request dumps something."""
+        return bool(self._steps)
 
     def add(self, entry: Entry) -> None:
         """Count what the request dumps of a tensor."""

@@ -25,6 +25,7 @@ def table(dump):
 
 
 def test_the_text_says_how_much_there_is(steps):
+    assert repr(steps)[1:-1] in "".join(table(steps).itertext())
     assert repr(steps) == f"<DumpSet {steps.root}: 6 tensors of 1 operators, rank 0, iteration 0-2>"
     assert repr(steps.filter(io="output", iteration=1)).endswith(
         "1 tensors of 1 operators, rank 0, iteration 1 (filtered)>"

@@ -143,6 +143,17 @@ def test_a_shape_of_fractal_nz_must_fill_its_blocks(shape, wanted, status):
         assert str(caught.value).endswith(f"The recommended shape is ({padded}).")
 
 
+def test_a_tensor_that_cannot_be_converted_is_named_and_the_others_are_written(tmp_path):
+    path = tmp_path / "Add.a.1.2.1700000000000000"
+    path.write_bytes(bin_bytes([item(np.zeros((1, 1, 16, 16), np.float16), format="FRACTAL_Z", original_shape=(3,))],
+                               [item(X, format="ND")]))  # fmt: skip
+    journal = Said()
+    code = command.run(["convert", "-d", str(path), "-out", str(tmp_path / "out"), "-f", "NCHW"], journal=journal)
+    assert code == int(Status.INVALID_CONVERT_FUNCTION)
+    lines = [line for line in journal.lines if line.startswith("ERROR")]
+    assert f"ERROR Failed to convert format for input:0 of \"'{path}'\"" in lines
+
+
 def test_a_measure_of_the_user_that_fails_is_a_note():
     def wrong(x, y, options):
         raise KeyError("alpha")

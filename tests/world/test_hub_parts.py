@@ -2,6 +2,7 @@
 
 import errno
 import io
+import math
 import os
 import selectors
 import signal
@@ -241,3 +242,29 @@ def test_the_first_that_failed_or_whom_it_blames_is_raised():
         assert caught.value.__notes__[-1] == f"raised in rank {rank} of 3"
     one._order = []
     assert one._raise({}) is None
+
+
+def test_the_shares_of_members_of_mpi_cover_all_elements():
+    from dumpsim.core.communicator import Call
+    from dumpsim.world.mpi import _address, _shares
+
+    plain = Call(op="AllReduce")
+    for elements, members in ((10, 4), (3, 4), (0, 2), (8, 4)):
+        bounds = _shares(plain, elements, members)
+        assert bounds == [min(at * math.ceil(elements / members), elements) for at in range(members + 1)]
+        assert (bounds[0], bounds[-1], len(bounds)) == (0, elements, members + 1)
+    assert _shares(Call(op="ReduceScatterV", sends=(3, 0, 4)), 7, 3) == [0, 3, 3, 7]
+    assert endpoint(f"{_address()}:1")[1][1] == 1
+
+
+def test_a_machine_without_a_name_is_reached_by_its_loopback(monkeypatch, capsys):
+    from dumpsim.world import mpi
+
+    def unknown(name):
+        raise OSError
+
+    monkeypatch.setattr(socket, "gethostbyname", unknown)
+    assert mpi._address() == "127.0.0.1"
+    mpi._report(3, SimpleNamespace(kind="died", text="exit code 1"))
+    mpi._report(4, SimpleNamespace(kind="left", text="exit code 1"))
+    assert capsys.readouterr().err == "dumpsim: rank 3: exit code 1\n"
