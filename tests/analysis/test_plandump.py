@@ -47,11 +47,11 @@ def test_files_that_the_config_asks_for_are_counted(tmp_path, dump):
     first, second = account(tmp_path, dump, saved_data="tensor", iteration="all", support_device=[0, 15])
     add = {"files": 3, "bytes": 3 * npy_bytes(6)}
     assert steps(first) == {
-        **dict.fromkeys((0, 2), {"Add": add, "Data": {"files": 1, "bytes": npy_bytes(5, 2)}}),
+        **{number: {"Add": add, "Data": {"files": 1, "bytes": npy_bytes(5, 2)}} for number in (0, 2)},
         None: {OTHER: {"files": 0, "bytes": 0}},
     }
     assert steps(second) == {
-        **dict.fromkeys((0, 2), {"Add": add, "Data": {"files": 1, "bytes": npy_bytes(6, 2)}}),
+        **{number: {"Add": add, "Data": {"files": 1, "bytes": npy_bytes(6, 2)}} for number in (0, 2)},
         None: {OTHER: {"files": 1, "bytes": 77}},
     }
     assert (first["rank"], second["rank"], first["measured"], first["devices"]) == (0, 1, [0, 2], [0, 15])
