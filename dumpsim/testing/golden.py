@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import itertools
+import numbers
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dumpsim.archive.naming import is_dump_file
 from dumpsim.core.errors import BadInputError
 from dumpsim.testing.dump_dir import DumpDir
 from dumpsim.testing.neutral import NeutralTree
@@ -121,6 +123,7 @@ class Golden:
         __tracebackhide__ = True
 
         target = self.directory / _plain(name)
+        _check(rtol, atol, ignore)
         compare = {"rtol": rtol, "atol": atol, "stamps": stamps}
         world = self._world
         if world is None or world.members is None:
@@ -140,12 +143,18 @@ class Golden:
         __tracebackhide__ = True
         import pytest
 
+        reason = dump.why_empty() if isinstance(dump, DumpDir) else ""
+        if self.update or not target.is_dir():
+            names = self._tree(dump, ignore).names()
+            if reason and not any(is_dump_file(os.path.basename(name)) for name in names):
+                raise BadInputError(f"holds no tensors: {reason}", where=os.fspath(dump), code="DS-TST-003")
         if self.update:
             self._write(dump, target, ignore)
             return
+        if not target.is_dir():
+            pytest.fail("\n".join((f"no golden tree yet: {target}", self._update_hint())), pytrace=False)
         found = self._differences(dump, target, Tolerance(**compare), ignore)
         if found:
-            reason = dump.why_empty() if isinstance(dump, DumpDir) else ""
             pytest.fail("\n".join([self._message(found, target), *([reason] if reason else [])]), pytrace=False)
 
     def differences(
@@ -168,7 +177,7 @@ class Golden:
         __tracebackhide__ = True
         tree = self._tree(dump, ignore)
         if not target.is_dir():
-            return [f"there is no golden tree {target}"]
+            return [f"no golden tree yet: {target}"]
         return tree_differences(tree, NeutralTree(target, ignore=ignore), tolerance)
 
     def write(self, dump: "str | os.PathLike[str]", name: str = "dump", *, ignore: Sequence[str] = ()) -> bool:
@@ -211,7 +220,8 @@ class Golden:
         tree = NeutralTree(path, {"dump": str(path), **self._roots, "dumpsim": package}, ignore=ignore)
         reason = (dump.why_empty() if isinstance(dump, DumpDir) else "") or "nothing was dumped"
         if not path.is_dir():
-            raise BadInputError(f"is not a directory: {reason}", where=str(path), code="DS-TST-003")
+            what = "is not a directory" if path.exists() else "does not exist"
+            raise BadInputError(f"{what}: {reason}", where=str(path), code="DS-TST-003")
         if not tree.names():
             raise BadInputError(f"holds no files: {reason}", where=str(path), code="DS-TST-003")
         return tree
@@ -227,8 +237,28 @@ class Golden:
                 lines.append(f"    and {len(rest) - _LINES} more lines")
         if len(found) > _SHOWN:
             lines.append(f"  and {len(found) - _SHOWN} more")
-        lines.append(f"to make this dump the golden tree: pytest --update-golden {self._test!r}")
+        lines.append(self._update_hint())
         return "\n".join(lines)
+
+    def _update_hint(self) -> str:
+        """The command that writes the golden tree."""
+        return f"to make this dump the golden tree: pytest --update-golden {self._test!r}"
+
+
+def _check(rtol: float, atol: float, ignore: Sequence[str]) -> None:
+    """Refuse tolerances that are no numbers, and one pattern in place of a list of them."""
+    __tracebackhide__ = True
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not isinstance(value, numbers.Real) or not value >= 0:
+            raise BadInputError(
+                f"{value!r} is not a tolerance", where=f"golden({name}=...)", allowed=("a number, 0 or more",),
+                code="DS-TST-003",
+            )  # fmt: skip
+    if isinstance(ignore, str):
+        raise BadInputError(
+            f"{ignore!r} is one pattern", where="golden(ignore=...)", allowed=(f"a list: [{ignore!r}]",),
+            code="DS-TST-003",
+        )  # fmt: skip
 
 
 def _share(world: "RankWorld", dump: "str | os.PathLike[str]", name: str) -> tuple[str, int]:

@@ -330,10 +330,16 @@ def dump_dir(
 
 def _why_nothing() -> str:
     """Why the current session has dumped nothing so far."""
-    from dumpsim.frontends.mindspore._dumping import dump_of
+    from dumpsim.frontends.mindspore._dumping import config_was_read, dump_of
     from dumpsim.runtime.session import Session
 
-    service = dump_of(Session.current())
+    session = Session.current()
+    service = dump_of(session)
+    if service is None and config_was_read(session):
+        return (
+            "nothing was dumped: MindSpore reads the config before the first graph is compiled; "
+            "call dump_dir.configure() before that"
+        )
     if service is None:
         return "nothing was dumped: no graph was compiled, and operators outside graphs (PYNATIVE_MODE) are not dumped"
     return service.why_nothing()
@@ -396,7 +402,9 @@ def _settings(node: Any) -> "tuple[RunSettings, dict[str, str]]":
     environment: dict[str, str] = {}
     for marker in reversed(list(node.iter_markers("npu"))):  # outermost first
         if marker.args:
-            raise pytest.UsageError(f"the marker npu takes keywords only, got {marker.args!r}")
+            raise pytest.UsageError(
+                f"@pytest.mark.npu takes keyword arguments only, such as device='gpu'; got {marker.args!r}"
+            )
         for key, value in marker.kwargs.items():
             if key not in known:
                 raise BadInputError(

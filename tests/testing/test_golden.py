@@ -276,6 +276,27 @@ def test_an_empty_dump_is_refused(place):
         place.update()
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"ignore": "*.npy"}, "is one pattern"),
+        ({"rtol": "1e-3"}, "is not a tolerance"),
+        ({"atol": -1.0}, "is not a tolerance"),
+        ({"rtol": float("nan")}, "is not a tolerance"),
+    ],
+)
+def test_wrong_arguments_are_refused(place, options, text):
+    place.write("a.json", "{}")
+    with pytest.raises(BadInputError, match=text):
+        Golden(place.directory, update=True)(place.dump, **options)
+    assert not place.directory.exists()
+
+
+def test_a_path_that_does_not_exist_is_named(place):
+    with pytest.raises(BadInputError, match="does not exist"):
+        place.update()
+
+
 def test_a_link_in_a_dump_is_refused(place):
     place.write("a.json", "{}")
     (place.dump / "b.json").symlink_to(place.dump / "a.json")
@@ -337,8 +358,29 @@ def test_iteration(npu, dump_dir, golden):
 
 def test_field(npu, dump_dir):
     dump_dir.configure(iteration=0)
+
+def test_late(npu, dump_dir, golden):
+    import mindspore as ms
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.nn.ReLU()(ms.Tensor([1.0]))
+    dump_dir.configure(saved_data="full")
+    ms.nn.ReLU()(ms.Tensor([1.0]))
+    golden(dump_dir)
+
+def test_kernels(npu, dump_dir, golden):
+    import mindspore as ms
+
+    dump_dir.configure(dump_mode=1, kernels=["Softmax"])
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.nn.ReLU()(ms.Tensor([1.0]))
+    golden(dump_dir)  # the graphs are dumped
 """,
+        "--update-golden",
     )
+    assert "6 failed" in found
+    assert "call dump_dir.configure() before that" in found
+    assert "holds no tensors: nothing was dumped: kernels matches no operator" in found
     assert found.count("nothing was dumped: the test did not call dump_dir.configure()") > 0
     assert "nothing was dumped: no graph was compiled, and operators outside graphs (PYNATIVE_MODE)" in found
     assert "nothing was dumped: no graph ran in an iteration that the config asks for" in found

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "advance",
     "begin_sink",
+    "config_was_read",
     "dump_of",
     "ensure_dump",
     "finish_dump",
@@ -250,6 +251,11 @@ def asked() -> bool:
 def dump_of(session: "Session") -> "DumpService | None":
     """The session's dump if one was started."""
     return _dumps().of.get(session)
+
+
+def config_was_read(session: "Session") -> bool:
+    """Whether the session has looked for a dump config, which it does once, before its first graph is compiled."""
+    return session in _dumps().of
 
 
 def finish_dump(session: "Session") -> None:
