@@ -365,7 +365,7 @@ def compare(
         APIs that an API dump `a` calls, each with the one or several of `b` that do its work, as `api_dump_compare`
         takes them: ``{"NN.MyDense": ["NN.Dense", "NN.ReLU"]}``, or a file of such lines.
     equal_nan : bool
-        Whether NaN at the same place agrees.
+        Treat NaN at the same index as equal.
     min_matched : float
         The share of operators, from 0 to 1, that must have a counterpart in one of the two dumps; below it they may be
         of different networks, and the comparison is not `ok`. What compilers put in does not count.

@@ -142,7 +142,9 @@ def convert(
     several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found = find(several, out)
     if not found:
-        raise BadInputError("no bin file there; npy files need no conversion", where=", ".join(map(str, several)))
+        raise BadInputError(
+            "no binary dump file found; npy files need no conversion", where=", ".join(map(str, several))
+        )
     files = tensors = nbytes = 0
     failures: list[Failure] = []
     for result in convert_each(found, to=to, format=format, jobs=jobs, overwrite=overwrite):

@@ -189,7 +189,7 @@ class Entry:
         if field in self.row:
             return self.row[field]
         if field not in NAMES:
-            raise BadInputError(f"{field!r} is not a statistic", allowed=NAMES, nearest=nearest(field, NAMES))
+            raise BadInputError(f"unknown statistic {field!r}", allowed=NAMES, nearest=nearest(field, NAMES))
         return getattr(self.statistics, field) if self.measurable else None
 
     @property

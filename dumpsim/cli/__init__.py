@@ -1,4 +1,4 @@
-"""The command ``dumpsim``: one file a command.
+"""The command ``dumpsim``: one file for each command.
 
 Exit codes: 0 ok, 1 findings, 2 usage or config, 3 unreadable data, 4 internal; ``run`` returns the script's own.
 """
@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; errors of dumpsim become one line on stderr and an exit code."""
-    if sys.argv[1:] == ["--version"]:  # scripts ask for it often: no parser is loaded for it
+    if sys.argv[1:] == ["--version"]:  # asked often by scripts, so answered without a parser
         from dumpsim.core.version import __version__
 
         print(f"dumpsim {__version__}")
@@ -33,5 +33,5 @@ def main() -> None:
         import traceback
 
         traceback.print_exc()
-        echo("dumpsim: this is a defect of dumpsim, not of your input; please report it", err=True)
+        echo("dumpsim: this is a bug in dumpsim, not a mistake in your input; please report it", err=True)
         raise SystemExit(4) from None

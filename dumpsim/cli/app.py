@@ -1,4 +1,4 @@
-"""The commands, by name."""
+"""The table of commands, by name."""
 
 import os
 import sys
@@ -42,7 +42,9 @@ COMMANDS = (
         "Say what a dump config would write: files, bytes and time, by step, rank and operator type.",
         _SCRIPT,
     ),
-    Entry("explain", "dumpsim.cli.explain", _RUN, "Say what WORD means, what is allowed and where that is known from."),
+    Entry(
+        "explain", "dumpsim.cli.explain", _RUN, "Explain WORD: what it means, what is allowed, and the source of that."
+    ),
     Entry("ls", "dumpsim.cli.ls", _READ, "List the tensors of a dump in the order in which they were written."),
     Entry(
         "show",
@@ -67,7 +69,7 @@ COMMANDS = (
         "first",
         "dumpsim.cli.first",
         _JUDGE,
-        "Name the operator whose inputs are good and whose result is not; exit code 1 if there is one.",
+        "Find the operator that turns good inputs into a bad result; exit code 1 if there is one.",
     ),
     Entry(
         "watchdiff",
@@ -92,7 +94,7 @@ COMMANDS = (
 
 
 class _Group(Commands):
-    """The commands; a reader that leaves early (``dumpsim ls | head``) is not an error."""
+    """The commands; a pipe that closes early (``dumpsim ls | head``) is not an error."""
 
     entries = COMMANDS
 
@@ -106,7 +108,7 @@ class _Group(Commands):
                 finally:
                     sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # drops what is still buffered
             raise typer.Exit(0) from None
 
 
@@ -125,7 +127,7 @@ _show_other = warnings.showwarning
 
 
 def _show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-    """A file that ends within a line is reported as damaged files are; any other warning as always."""
+    """Report a file with an unfinished last line as damaged files are reported; show other warnings as usual."""
     if issubclass(category, UnfinishedWarning):
         echo(f"dumpsim: {message}", err=True)
     else:

@@ -1,4 +1,4 @@
-"""``dumpsim check``: everything that is wrong with a dump config, before a run finds the first of it."""
+"""``dumpsim check``: all errors of a dump config at once; a run stops at the first."""
 
 import os
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ def check(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE")
     ] = None,
-    device_id: Annotated[int, typer.Option(help="Device that support_device is held against.")] = 0,
+    device_id: Annotated[int, typer.Option(help="Device number to look up in support_device.")] = 0,
     schema: Annotated[
         str | None, typer.Option(help="config or faults: what CONFIG is; without CONFIG, print this JSON Schema.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON, one finding a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one finding per line.")] = False,
     dialect: Annotated[
         str, typer.Option(help="mindspore, or acl: an ACL config (dump_config_path, aclmdlSetDump).")
     ] = "mindspore",
@@ -49,7 +49,7 @@ def check(
 
     if dialect not in _DIALECTS:
         raise BadInputError(
-            f"there is no dialect {dialect!r}",
+            f"unknown dialect {dialect!r}",
             where="--dialect",
             allowed=_DIALECTS,
             nearest=nearest(dialect, _DIALECTS),
@@ -59,7 +59,7 @@ def check(
 
     if device.lower() not in TARGETS:
         raise BadInputError(
-            f"{device!r} is not a device",
+            f"unknown device {device!r}",
             where="--device",
             allowed=TARGETS,
             nearest=nearest(device, TARGETS),
@@ -67,7 +67,7 @@ def check(
         )
     if jit_level not in _LEVELS:
         raise BadInputError(
-            f"{jit_level!r} is not a compile level",
+            f"unknown compilation level {jit_level!r}",
             where="--jit-level",
             allowed=_LEVELS,
             nearest=nearest(jit_level, _LEVELS),
@@ -77,7 +77,7 @@ def check(
     profile = find(mindspore, mode, overrides(set_ or []))
     if schema not in (None, *_SCHEMAS):
         raise BadInputError(
-            f"there is no schema {schema!r}",
+            f"unknown schema {schema!r}",
             where="--schema",
             allowed=_SCHEMAS,
             nearest=nearest(schema, _SCHEMAS),
@@ -135,7 +135,7 @@ def _read(config: Path, largest: int) -> bytes:
 
 
 def _ordered(findings: "Sequence[Finding]") -> "Sequence[Finding]":
-    """Errors first, and once what the vendor logs several times."""
+    """Sort errors first, and drop repeated findings, which the vendor logs several times."""
     levels = {"error": 0, "warning": 1}
     unique: dict[tuple[str, ...], Finding] = {}
     for finding in findings:
@@ -144,7 +144,7 @@ def _ordered(findings: "Sequence[Finding]") -> "Sequence[Finding]":
 
 
 def _lines(finding: Any, vendor: str) -> list[str]:
-    """A finding for people."""
+    """Lines that show a finding to a person."""
     head = f"{finding.level}: {finding.where}: {finding.what}"
     if finding.allowed:
         head += f"; allowed: {', '.join(finding.allowed)}"
@@ -158,7 +158,7 @@ def _lines(finding: Any, vendor: str) -> list[str]:
 
 
 def _faults(plan: Path | None, as_json: bool) -> None:
-    """The schema of fault plans, or all that is wrong with one."""
+    """Print the schema of fault plans, or all errors of a plan."""
     from dumpsim.device.faults import check_plan, fault_schema
 
     if plan is None:

@@ -1,4 +1,4 @@
-"""``dumpsim compare``: two dumps tensor by tensor."""
+"""``dumpsim compare``: compare two dumps, tensor by tensor."""
 
 import shlex
 from collections import Counter
@@ -34,10 +34,12 @@ __all__ = [
 Tolerances = Annotated[
     list[str] | None,
     typer.Option(
-        "--tol", help="'PATTERN:RTOL[:ATOL]' for tensors whose operator, type or label matches; the last one holds."
+        "--tol", help="'PATTERN:RTOL[:ATOL]' for tensors whose operator, type or label matches; the last match wins."
     ),
 ]
-Matching = Annotated[str, typer.Option("--match", help="Iterations by number, or by order: the first with the first.")]
+Matching = Annotated[
+    str, typer.Option("--match", help="Pair iterations by number, or by order (the first of A with the first of B).")
+]
 NameMap = Annotated[
     Path | None,
     typer.Option(
@@ -45,14 +47,14 @@ NameMap = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", help="Processes; by default one a CPU if there is much to do.")
+    int | None, typer.Option("--jobs", "-j", help="Number of processes; by default one per CPU for large dumps.")
 ]
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler whose workers see the dumps (extra dask).")
 ]
 Rank = Annotated[int | None, typer.Option(help="Rank.")]
 Iteration = Annotated[int | None, typer.Option(help="Iteration.")]
-Step = Annotated[int | None, typer.Option(help="Training step, in O2 trees.")]
+Step = Annotated[int | None, typer.Option(help="Training step (O2 dumps only).")]
 _COLUMNS = ("rank", "iteration", "op_type", "op_name", "io", "slot", "matched_by", "verdict", "outside", "count")
 _GLOBAL_COLUMNS = (
     *("iteration", "op_type", "op_name", "io", "slot", "verdict", "ranks"),
@@ -64,7 +66,7 @@ _TAIL = ("dtype", "other_dtype", "shape", "source", "note")
 
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A dump, a directory inside one, or one of its files.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The golden one.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The dump to compare with (the golden one).")],
     tol: Tolerances = None,
     op: Annotated[str | None, typer.Option(help="Part of the operator's name in either dump, or a glob on it.")] = None,
     rank: Rank = None,
@@ -72,19 +74,24 @@ def compare(
     step: Step = None,
     match: Matching = "number",
     name_map: NameMap = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Also tensors that agree or have no counterpart.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Tensors without counterpart are findings too.")] = False,
-    equal_nan: Annotated[bool, typer.Option(help="NaN at the same place agrees.")] = True,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="List tensors that agree and tensors without a counterpart, too.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail if a tensor has no counterpart.")] = False,
+    equal_nan: Annotated[bool, typer.Option(help="Treat NaN at the same index as equal.")] = True,
     min_matched: Annotated[
         float,
-        typer.Option(help="Share of operators that must have a counterpart in one of the dumps; else exit code 1."),
+        typer.Option(help="Exit with 1 if a smaller share of the operators has a counterpart."),
     ] = 0.5,
-    csv: Annotated[Path | None, typer.Option(help="Write all rows to this file.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write all rows to this CSV file.")] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     whole_tensors: Annotated[
         bool,
-        typer.Option("--global", help="Put the slices of A's ranks together by its manifests' layouts first."),
+        typer.Option(
+            "--global",
+            help="Assemble whole tensors from the slices of A's ranks first, by the layouts in its manifests.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -92,7 +99,7 @@ def compare(
     if whole_tensors:
         for name, value in (("rank", rank), ("csv", csv), ("jobs", jobs), ("scheduler", scheduler)):
             if value is not None:
-                raise BadInputError(f"--{name} does not go together with --global", where=f"--{name}")
+                raise BadInputError(f"--{name} cannot be combined with --global", where=f"--{name}")
         near = {"op": op, "iteration": iteration, "step": step}
         _compare_global(a, b, near, tol or (), match, name_map, equal_nan, every, strict, as_json)
         return
@@ -102,7 +109,7 @@ def compare(
     from dumpsim.analysis.pairing import flags
 
     if csv is not None and (csv.is_dir() or not csv.parent.is_dir()):
-        said = f"{csv} is a directory" if csv.is_dir() else f"there is no directory {csv.parent}"
+        said = f"{csv} is a directory" if csv.is_dir() else f"the directory {str(csv.parent)!r} does not exist"
         raise BadInputError(said, where="--csv")
     wanted: dict[str, Any] = {"rank": rank, "iteration": iteration, "step": step}
     whole = [open_dump(path) for path in (a, b)]
@@ -151,7 +158,7 @@ def _compare_global(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Compare whole tensors; name the ranks whose slices differ."""
+    """Compare whole tensors, and name the ranks whose slices differ."""
     from dumpsim.analysis.compareglobal import compare_global
     from dumpsim.analysis.dumpset import open as open_dump
 
@@ -176,20 +183,20 @@ def _compare_global(
 
 
 def say(lines: Iterable[str]) -> None:
-    """Tell on stderr what is wrong with what was asked."""
+    """Report on stderr what the selection asks for and a dump does not have."""
     for line in lines:
         echo(f"dumpsim: {line}", err=True)
 
 
 def absent(dumps: "Iterable[DumpSet]", wanted: Mapping[str, int | None]) -> Iterator[str]:
-    """Ranks, iterations and steps that were asked for and that a dump does not have."""
+    """Return a line for each requested rank, iteration and step that a dump does not have."""
     for dump in dumps:
         for line in dump.filter(**wanted).absent():  # type: ignore[arg-type]
             yield f"{dump.root}: {line}"
 
 
 def _print(rows: "Sequence[Row]", every: bool) -> None:
-    """The table: what does not agree, or everything."""
+    """Print the rows that do not agree, or all rows."""
     shown = [row for row in rows if every or row.finding or row.verdict in ("unreadable", "unknown")]
     if not shown:
         return
@@ -203,7 +210,7 @@ def _print(rows: "Sequence[Row]", every: bool) -> None:
 
 
 def _named(row: "Row") -> dict[str, Any]:
-    """A row whose names are those of the side that has the tensor."""
+    """Return a row with the names of the dump that has the tensor."""
     values = row.as_dict()
     if row.verdict == "only_b":
         values |= {"op_type": row.other_type, "op_name": row.other_name, "io": row.other_io, "slot": row.other_slot}
@@ -214,7 +221,7 @@ def _named(row: "Row") -> dict[str, Any]:
 
 
 def _summary(result: "Comparison", every: bool) -> None:
-    """What was found in all, and what has no counterpart, on stderr."""
+    """Print the counts and the tensors without a counterpart on stderr."""
     say(result.idle)
     lines = []
     if not every:
@@ -230,7 +237,7 @@ def _summary(result: "Comparison", every: bool) -> None:
                 lines.append(f"in {side} only: {inside} tensors inside operators that are fused on the other side")
     lines += [f"not compared: {said}" for said in (*result.unmatched, *result.unreadable)]
     if result.unmatched and not result.compared:
-        lines.append("--match order compares the first iteration with the first, whatever their numbers")
+        lines.append("--match order pairs iterations by their order and ignores their numbers")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result.counts.items()) or "no tensors"
     lines.append(f"{result.compared} pair{'s' * (result.compared != 1)} compared: {counts}")
     for line in lines:

@@ -1,4 +1,4 @@
-"""``dumpsim convert``: dump files of devices to npy files, whole trees at once."""
+"""``dumpsim convert``: convert dump files, or whole trees, to npy files in the host's layout."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,18 +10,26 @@ from dumpsim.cli.selection import Json
 
 __all__ = ["convert"]
 
-_SHOWN = 20  # failures that are listed one by one
+_SHOWN = 20  # failures to list
 
 
 def convert(
-    paths: Annotated[list[str], typer.Argument(help="Dump files, directories (searched to the bottom), patterns.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory of the results.")] = Path("converted"),
-    to: Annotated[str, typer.Option(help="npy, bin (elements only) or pt.")] = "npy",
-    layout: Annotated[str, typer.Option("--format", "-f", help="host, device, or an order such as NHWC.")] = "host",
+    paths: Annotated[
+        list[str], typer.Argument(help="Dump files, directories (searched recursively) or glob patterns.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory to write to.")] = Path("converted"),
+    to: Annotated[
+        str, typer.Option(help="Format of the results: npy, bin (elements without a header) or pt (PyTorch).")
+    ] = "npy",
+    layout: Annotated[
+        str,
+        typer.Option("--format", "-f", help="Layout of the results: host, device, or an order of axes such as NHWC."),
+    ] = "host",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Files at the same time; by default one a CPU.")
+        int | None,
+        typer.Option("--jobs", "-j", help="Number of files to convert at the same time; by default one per CPU."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace results that are there already.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace existing results.")] = False,
     as_json: Json = False,
 ) -> None:
     """Convert dump files to arrays in the host's layout; exit code 1 if any could not be converted."""
@@ -29,7 +37,7 @@ def convert(
 
     found = find(paths, out)
     if not found:
-        echo("no bin file there; npy files need no conversion", err=True)
+        echo("no binary dump file found; npy files need no conversion", err=True)
         raise typer.Exit(1)
     tensors = nbytes = 0
     failures: list[Failure] = []

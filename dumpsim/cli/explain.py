@@ -1,4 +1,4 @@
-"""``dumpsim explain``: what a field, a variable, a code or a message of the vendor means."""
+"""``dumpsim explain``: explain a field, a variable, a code, or a message of the vendor."""
 
 from typing import Annotated
 
@@ -11,11 +11,14 @@ __all__ = ["explain"]
 
 def explain(
     word: Annotated[
-        list[str], typer.Argument(help="Config field, field of --set, variable, code, or a whole message.")
+        list[str],
+        typer.Argument(
+            help="Config field, field of --set, environment variable, error code, or a whole error message."
+        ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="JSON, one meaning a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one meaning per line.")] = False,
 ) -> None:
-    """Say what WORD means, what is allowed and where that is known from."""
+    """Explain WORD: what it means, what is allowed, and the source of that."""
     from dumpsim.modes.glossary import explain as look_up
 
     for index, topic in enumerate(look_up(" ".join(word))):

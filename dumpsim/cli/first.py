@@ -1,4 +1,4 @@
-"""``dumpsim first``: the operator that made a NaN, an infinity or a difference."""
+"""``dumpsim first``: find the operator that made a NaN, an infinity or a difference."""
 
 import sys
 from pathlib import Path
@@ -31,21 +31,27 @@ _BASES = {
     "detached": "one dump alone has its backward",
 }
 _RANKING = ("error_in", "error_out", "explained", "verdict", "op_type", "op_name", "reason")
-_RANKED = 5  # operators of the ranking that are printed
-_SHOWN = 4  # findings that are printed; the others are counted
+_RANKED = 5  # operators of the ranking to print
+_SHOWN = 4  # findings to print; the others are counted
 
 
 def first(
     a: Annotated[Path, typer.Argument(metavar="A", help="A dump, a directory inside one, or one of its files.")],
     b: Annotated[
-        Path | None, typer.Argument(metavar="[B]", help="The golden one; without it NaN and infinities are looked for.")
+        Path | None,
+        typer.Argument(
+            metavar="[B]", help="The dump to compare with (the golden one); without it, look for NaN and infinities."
+        ),
     ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(help="Glob on operator, type or label (NAME:input.1) of tensors that may hold infinities."),
     ] = None,
     no_intended: Annotated[
-        bool, typer.Option("--no-intended", help="Also -inf that masks and what fills them are expected to hold.")
+        bool,
+        typer.Option(
+            "--no-intended", help="Report -inf in attention masks too, which is intended and ignored by default."
+        ),
     ] = False,
     tol: Tolerances = None,
     rank: Rank = None,
@@ -53,12 +59,14 @@ def first(
     step: Step = None,
     match: Matching = "number",
     name_map: NameMap = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Search on after the first one that made it.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="List all operators that made one, not only the first.")
+    ] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     as_json: Json = False,
 ) -> None:
-    """Name the operator whose inputs are good and whose result is not; exit code 1 if there is one."""
+    """Find the operator that turns good inputs into a bad result; exit code 1 if there is one."""
     from dumpsim.analysis.dumpset import open as open_dump
     from dumpsim.analysis.scan import INTENDED
     from dumpsim.replay.first import first as search
@@ -97,7 +105,7 @@ def first(
 
 
 def _print(found: "Search", *, pair: bool, every: bool) -> None:
-    """Findings, at most a screen of them and the maker among them."""
+    """Print at most a screen of findings, always with the maker."""
     maker = found.maker
     shown = [one for n, one in enumerate(found) if every or n < _SHOWN - 1 or one is maker]
     for finding in shown:
@@ -106,21 +114,21 @@ def _print(found: "Search", *, pair: bool, every: bool) -> None:
         echo(f"{len(found) - len(shown)} more, received or given: see --all or --json")
     ranked = found.ranking if every else found.ranking[:_RANKED]
     if ranked:
-        echo("operators by how little of their difference is explained (relative differences):")
+        echo("operators ranked by the difference that their inputs do not explain (relative differences):")
         print_rows(_RANKING, [_ranked(one) for one in ranked])
         if len(ranked) < len(found.ranking):
             echo(f"{len(found.ranking) - len(ranked)} more: see --all or --json")
 
 
 def _ranked(one: "Blame") -> dict[str, Any]:
-    """A line of the ranking for people."""
+    """A row of the ranking."""
     numbers = (one.error_in, one.error_out, one.explained)
     said = {name: f"{value:.3g}" if value == value else "" for name, value in zip(_RANKING, numbers, strict=False)}
     return said | {"verdict": one.verdict, "op_type": one.op_type, "op_name": one.op_name, "reason": one.reason}
 
 
 def _coverage(found: "Search", *, pair: bool) -> list[str]:
-    """What was looked at, and what was not."""
+    """A sentence on what was compared and what was not."""
     nothing = "no difference" if pair else "no NaN, no infinity that is not intended"
     counts = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.operators, "operator"), (found.tensors, "tensor")))
     said = f"{', '.join(counts)} {'compared' if pair else 'looked at'}"
@@ -141,7 +149,7 @@ def _coverage(found: "Search", *, pair: bool) -> list[str]:
 
 
 def _lines(finding: "Finding", pair: bool) -> list[str]:
-    """A finding for people."""
+    """Lines that show a finding to a person."""
     where = f"rank {finding.rank}" + ("" if finding.iteration is None else f", iteration {finding.iteration}")
     lines = [f"{finding.what} {_KINDS[finding.kind]} {finding.op_type}  {finding.op_name}  ({where})"]
     lines.append(f"  {finding.tensor}: {finding.detail}" if finding.detail else f"  {finding.tensor}")
@@ -160,7 +168,7 @@ def _lines(finding: "Finding", pair: bool) -> list[str]:
 
 
 class _counter:  # noqa: N801 (used as a function)
-    """Counts operators on stderr while a terminal watches."""
+    """Shows a count of operators on stderr if that is a terminal."""
 
     def __init__(self) -> None:
         self._status: Any = None

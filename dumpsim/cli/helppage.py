@@ -1,4 +1,4 @@
-"""How commands look on their help pages: plain text, options by section, as wide as the terminal."""
+"""Help pages in plain text: options by section, as wide as the terminal."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ from dumpsim.core.errors import BadInputError, nearest
 __all__ = ["WIDEST", "Command", "Commands", "Entry"]
 
 WIDEST = 120  # columns; longer lines are hard to read
-_DEFAULT = re.compile(r"\[default: \(([^()]*)\)")  # typer puts what an option shows as its default in parentheses
+_DEFAULT = re.compile(r"\[default: \(([^()]*)\)")  # typer puts the text of `show_default` in parentheses
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A command that is imported when it is needed.
+    """A command that is imported when it is called.
 
     Attributes
     ----------
     home : str
-        Its module; a function of the command's name is in there.
+        Its module, which has a function of the command's name.
     section : str
-        Where the list of commands shows it.
+        Section of the list of commands.
     summary : str
         The first line of its docstring.
     settings : dict
-        Settings of its parser.
+        Keyword arguments for its parser.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Command(TyperCommand):
 class Commands(TyperGroup):
     """Commands by name; no module of a command is imported before it is called.
 
-    Subclasses say in `entries` which there are.
+    Subclasses list them in `entries`.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -85,7 +85,7 @@ class Commands(TyperGroup):
         return next((entry.command for entry in self.entries if entry.name == name), None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; an unknown one is refused with the one that was probably meant."""
+        """Find the command; the error for an unknown one suggests the nearest name."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             raise BadInputError(

@@ -1,4 +1,4 @@
-"""``dumpsim ls``: what a dump holds."""
+"""``dumpsim ls``: list the tensors of a dump."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +22,8 @@ _SUMMARY = ("rank", "net", "graph", "iteration", "operators", "tensors", "bytes"
 @reads
 def ls(
     dump: "DumpSet",
-    paths: Annotated[bool, typer.Option("--paths", "-p", help="File names only.")] = False,
-    summary: Annotated[bool, typer.Option("--summary", "-s", help="One line an iteration.")] = False,
+    paths: Annotated[bool, typer.Option("--paths", "-p", help="Print file names only.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", "-s", help="Print one line per iteration.")] = False,
     overflow: Annotated[bool, typer.Option("--overflow", help="List the overflows recorded in the dump.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``dumpsim msrun``: a script in several processes, with the options of MindSpore's launcher."""
+"""``dumpsim msrun``: run a script in several processes, with the options of MindSpore's launcher."""
 
 from typing import Annotated
 
@@ -32,40 +32,48 @@ __all__ = ["msrun"]
 
 def msrun(
     context: typer.Context,
-    script: Annotated[str, typer.Argument(help="The script; what follows it is its own.", metavar="SCRIPT [ARGS]...")],
-    worker_num: Annotated[int, typer.Option("--worker_num", help="Workers of the job.")] = 8,
-    local_worker_num: Annotated[int, typer.Option("--local_worker_num", help="Workers that this call starts.")] = 8,
+    script: Annotated[
+        str, typer.Argument(help="The script; what follows are its own arguments.", metavar="SCRIPT [ARGS]...")
+    ],
+    worker_num: Annotated[int, typer.Option("--worker_num", help="Number of workers of the job.")] = 8,
+    local_worker_num: Annotated[
+        int, typer.Option("--local_worker_num", help="Number of workers that this call starts.")
+    ] = 8,
     master_addr: Annotated[
         str, typer.Option("--master_addr", help="Address or name of the scheduler's host.")
     ] = "127.0.0.1",
     master_port: Annotated[int, typer.Option("--master_port", help="Port of the scheduler, 1024 to 65535.")] = 8118,
     node_rank: Annotated[
-        int, typer.Option("--node_rank", help="Number of this call among those of the job; -1: the next one.")
+        int,
+        typer.Option("--node_rank", help="Index of this node in a job of several calls; -1 takes the next free one."),
     ] = -1,
-    log_dir: Annotated[str, typer.Option("--log_dir", help="Directory of the logs and of dumpsim-job.json.")] = "",
+    log_dir: Annotated[str, typer.Option("--log_dir", help="Directory for the logs and dumpsim-job.json.")] = "",
     join: Annotated[
-        str, typer.Option("--join", help="True: wait for the job, show logs, exit with 1 if a worker fails.")
+        str, typer.Option("--join", help="True: wait for the job, show the logs, and exit with 1 if a worker fails.")
     ] = "False",
     cluster_time_out: Annotated[
         int,
-        typer.Option("--cluster_time_out", help="Seconds within which all workers must have come; < 0: no limit."),
+        typer.Option("--cluster_time_out", help="Seconds to wait for all workers to register; below 0: no limit."),
     ] = 600,
     bind_core: Annotated[
-        str, typer.Option("--bind_core", help='CPUs of the processes: True, or {"device0": ["0-3"]}.')
+        str, typer.Option("--bind_core", help='Bind processes to CPUs: True, or JSON such as {"device0": ["0-3"]}.')
     ] = "False",
     bind_numa: Annotated[
-        str, typer.Option("--bind_numa", help="As --bind_core, by NUMA nodes; memory is not bound.")
+        str, typer.Option("--bind_numa", help="As --bind_core, but by NUMA node; memory is not bound.")
     ] = "False",
     sim_level: Annotated[int, typer.Option("--sim_level", help="Refused: simulation levels are not emulated.")] = -1,
     sim_rank_id: Annotated[int, typer.Option("--sim_rank_id", help="Refused, as --sim_level.")] = -1,
     rank_table_file: Annotated[
-        str, typer.Option("--rank_table_file", help="Rank table, checked and handed to the workers.")
+        str, typer.Option("--rank_table_file", help="Rank table; it is checked and passed to the workers.")
     ] = "",
     worker_log_name: Annotated[
-        str, typer.Option("--worker_log_name", help="Stem of the workers' logs; {ip} and {hostname} are filled in.")
+        str,
+        typer.Option(
+            "--worker_log_name", help="Name of the workers' logs without suffix; {ip} and {hostname} are replaced."
+        ),
     ] = "worker",
     tail_worker_log: Annotated[
-        str, typer.Option("--tail_worker_log", help="Ranks whose logs --join=True shows, e.g. 0,2; -1: all.")
+        str, typer.Option("--tail_worker_log", help="Ranks whose logs --join=True shows, such as 0,2; -1: all.")
     ] = "-1",
     config: Config = None,
     device: DeviceName = None,
@@ -133,7 +141,7 @@ def msrun(
 
 
 def _truth(text: str) -> bool:
-    """The value of ``--join``."""
+    """Parse the value of ``--join``."""
     if text not in ("True", "False"):
         raise BadInputError(
             f"{text!r} is not a value of it",

@@ -1,4 +1,4 @@
-"""Options of the commands that start scripts: what they say, and the settings that they make."""
+"""Options of the commands that start scripts, and the settings that follow from them."""
 
 import os
 from collections.abc import Mapping
@@ -39,7 +39,8 @@ __all__ = [
 _RANKS, _MACHINE = "Ranks", "Emulated machine and dump"
 
 Config = Annotated[
-    Path | None, typer.Option("--config", help="Dump config; sets MINDSPORE_DUMP_CONFIG.", rich_help_panel=_MACHINE)
+    Path | None,
+    typer.Option("--config", help="Dump config (JSON); sets MINDSPORE_DUMP_CONFIG.", rich_help_panel=_MACHINE),
 ]
 DeviceName = Annotated[
     str | None,
@@ -51,31 +52,45 @@ Chip = Annotated[str | None, typer.Option("--chip", help="Chip, e.g. 910A or 910
 Release = Annotated[
     str | None,
     typer.Option(
-        "--mindspore", help="Version to be: seed, 2.7 or 2.10.", show_default="seed", rich_help_panel=_MACHINE
+        "--mindspore",
+        help="MindSpore release to emulate: seed (the documents' 2.4/2.5), 2.7 or 2.10.",
+        show_default="seed",
+        rich_help_panel=_MACHINE,
     ),
 ]
 SetFields = Annotated[
     list[str] | None,
-    typer.Option("--set", help="One field of the profile.", metavar="FIELD=VALUE", rich_help_panel=_MACHINE),
+    typer.Option(
+        "--set",
+        help="Change one field of the profile; see dumpsim explain FIELD.",
+        metavar="FIELD=VALUE",
+        rich_help_panel=_MACHINE,
+    ),
 ]
 Clock = Annotated[
     str | None,
     typer.Option(
-        "--clock", help="virtual (same bytes in every run) or wall.", show_default="virtual", rich_help_panel=_MACHINE
+        "--clock",
+        help="virtual (the same bytes in every run) or wall (real time).",
+        show_default="virtual",
+        rich_help_panel=_MACHINE,
     ),
 ]
 Engine = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="numpy, or null: shapes, addresses and virtual times without values.",
+        help="numpy, or null: compute shapes, addresses and virtual times, but no values.",
         show_default="numpy",
     ),
 ]
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed", help="Seed of what the script does not seed itself.", show_default="0", rich_help_panel=_MACHINE
+        "--seed",
+        help="Seed for random generators that the script does not seed.",
+        show_default="0",
+        rich_help_panel=_MACHINE,
     ),
 ]
 FaultFile = Annotated[
@@ -85,14 +100,14 @@ FaultFile = Annotated[
 ManifestFile = Annotated[
     str | None,
     typer.Option(
-        "--manifest", help="Where the manifest goes; none for no manifest.", show_default="dumpsim-manifest.json"
+        "--manifest", help="Path of the manifest; none: write no manifest.", show_default="dumpsim-manifest.json"
     ),
 ]
 Append = Annotated[
     bool | None,
     typer.Option(
         "--append",
-        help="Continue in a dump root that already holds files.",
+        help="Continue a dump: allow a dump root that already holds files.",
         show_default=False,
         rich_help_panel=_MACHINE,
     ),
@@ -100,27 +115,29 @@ Append = Annotated[
 Durable = Annotated[
     bool | None,
     typer.Option(
-        "--durable", help="fsync the dump's files and directories: they survive a power cut.", show_default=False
+        "--durable",
+        help="Call fsync for the dump's files and directories, so that they survive a power cut.",
+        show_default=False,
     ),
 ]
 CheckRaces = Annotated[
     bool | None,
     typer.Option(
         "--check-races",
-        help="Stop where streams work on the same memory and no event orders them.",
+        help="Stop with an error where two streams use the same memory and no event orders them.",
         show_default=False,
         rich_help_panel=_MACHINE,
     ),
 ]
 Quiet = Annotated[
     bool | None,
-    typer.Option("--quiet", "-q", help="No summary on stderr.", show_default=False, rich_help_panel=_MACHINE),
+    typer.Option("--quiet", "-q", help="Print no summary on stderr.", show_default=False, rich_help_panel=_MACHINE),
 ]
 ReduceOrder = Annotated[
     str | None,
     typer.Option(
         "--reduce-order",
-        help="Order of the sums of a collective: rank, ring, tree, fp32acc or random:SEED.",
+        help="Order in which a collective adds up the ranks: rank, ring, tree, fp32acc or random:SEED.",
         show_default="rank",
         rich_help_panel=_RANKS,
     ),
@@ -129,7 +146,7 @@ CollectiveCheck = Annotated[
     str | None,
     typer.Option(
         "--collective-check",
-        help="Which calls of a collective are held against those of other ranks: all, first or off.",
+        help="Which calls of a collective to check against those of the other ranks: all, first or off.",
         show_default="all",
         rich_help_panel=_RANKS,
     ),
@@ -137,19 +154,19 @@ CollectiveCheck = Annotated[
 
 
 def run_settings(base: RunSettings, given: Mapping[str, Any]) -> RunSettings:
-    """Lay what the command line gives over other settings, and check them.
+    """Combine the options of the command line with other settings, and check them.
 
     Parameters
     ----------
     base : RunSettings
-        What holds where an option is not given.
+        Used where an option is not given.
     given : mapping of str to object
         Values by field; None where the option is not given.
 
     Raises
     ------
     BadInputError, FaultPlanError, UnsupportedError
-        For what can be known to be wrong before the script starts.
+        For errors that are known before the script starts.
     """
     found = {name: value for name, value in given.items() if value is not None}
     if "device" in found:
@@ -163,14 +180,16 @@ def run_settings(base: RunSettings, given: Mapping[str, Any]) -> RunSettings:
     settings = replace(base, **found)
     if settings.manifest is not None and not Path(settings.manifest).parent.is_dir():
         raise BadInputError(
-            f"there is no directory {str(Path(settings.manifest).parent)!r}", where="--manifest", code="DS-RUN-008"
+            f"the directory {str(Path(settings.manifest).parent)!r} does not exist",
+            where="--manifest",
+            code="DS-RUN-008",
         )
     check_settings(settings)
     return settings
 
 
 def process_environment(settings: RunSettings, config: Path | None) -> dict[str, str]:
-    """The environment of a process that runs a script with these settings.
+    """Return the environment of a process that runs a script with these settings.
 
     Raises
     ------
@@ -180,15 +199,15 @@ def process_environment(settings: RunSettings, config: Path | None) -> dict[str,
     found = environment(settings)
     if config is not None:
         if not config.is_file():
-            raise BadInputError(f"there is no file {str(config)!r}", where="--config", code="DS-RUN-008")
+            raise BadInputError(f"the file {str(config)!r} does not exist", where="--config", code="DS-RUN-008")
         found["MINDSPORE_DUMP_CONFIG"] = str(config.resolve())
     return found
 
 
 def check_script(script: str, context: typer.Context) -> None:
-    """Refuse what is no script: a misspelt option, a config, a path that does not exist.
+    """Refuse a misspelt option, a config or a missing file in place of the script.
 
-    The commands that start scripts leave unknown options to the script, so that a misspelt one arrives in its place.
+    Unknown options belong to the script, so that a misspelt one before it is parsed as the script.
     """
     where = context.command_path
     if script.startswith("-"):
@@ -196,7 +215,7 @@ def check_script(script: str, context: typer.Context) -> None:
         known = [option for parameter in context.command.params for option in parameter.opts if option.startswith("-")]
         raise BadInputError(f"unknown option {name!r}", where=where, nearest=nearest(name, known), code="DS-RUN-001")
     if not Path(script).is_file():
-        raise BadInputError(f"there is no script {script!r}", where=where, code="DS-RUN-001")
+        raise BadInputError(f"the script {script!r} does not exist", where=where, code="DS-RUN-001")
     if script.endswith(".json"):
         what = f"{script!r} is a dump config, not a script: --config {script} SCRIPT"
         raise BadInputError(what, where=where, code="DS-RUN-001")

@@ -1,4 +1,4 @@
-"""How commands speak: tables for people, plain lines for pipes, JSON lines for programs; bars on stderr."""
+"""Output of the commands: tables on a terminal, tab-separated lines in a pipe, JSON lines; progress bars on stderr."""
 
 import json
 import math
@@ -16,16 +16,16 @@ __all__ = ["echo", "human_bytes", "plain", "print_json", "print_rows", "progress
 
 T = TypeVar("T")
 
-_IN_MEMORY = 1 << 24  # bytes of rows that wait in memory
+_IN_MEMORY = 1 << 24  # bytes of rows to buffer in memory
 # control characters, marks of direction, line and paragraph separators, halves of surrogate pairs
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def plain(value: object) -> str:
-    """Return a value as text that a terminal may get: what could steer it is shown as an escape, as Python writes it.
+    """Return a value as text that is safe to print: control characters become escapes, as in Python literals.
 
-    Names in a dump come from strangers. Control characters, those that turn the direction of text and bytes that are
-    no text are replaced; so are newlines and tabs, which would break tables.
+    Names in a dump are untrusted. Control characters, marks that change the direction of text and undecodable bytes are
+    replaced; so are newlines and tabs, which would break tables.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def echo(text: object, *, err: bool = False) -> None:
 
 
 def human_bytes(count: float) -> str:
-    """Bytes with a unit.
+    """Format a number of bytes with a unit.
 
     Examples
     --------
@@ -57,9 +57,10 @@ def human_bytes(count: float) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on one line.
+    """Print a value as JSON on one line.
 
-    NaN and infinities are the strings "nan", "inf", "-inf", since JSON has none; a complex number is a pair.
+    NaN and infinities, which JSON cannot represent, become the strings "nan", "inf" and "-inf"; a complex number
+    becomes a pair.
     """
     text = json.dumps(_plain(value), ensure_ascii=False)
     # json escapes the first 32 control characters only
@@ -121,7 +122,7 @@ def print_rows(
 
 
 def _cell(value: Any) -> str:
-    """A value as text of one line."""
+    """Format a value as text on one line."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""``dumpsim plan``: what a config would write, before it fills a disk."""
+"""``dumpsim plan``: predict the files and bytes that a config would write."""
 
 import json
 import os
@@ -29,9 +29,9 @@ from dumpsim.core.settings import RunSettings
 
 __all__ = ["plan"]
 
-_LARGEST = 1 << 26  # bytes of an account
+_LARGEST = 1 << 26  # largest account in bytes
 _GENERATED = "ge_dump_data_json"  # where TorchAir writes a script's dump_config for GE
-_TYPES = 8  # operator types that are shown
+_TYPES = 8  # operator types to show
 _RATES = (100.0, 1000.0)
 
 
@@ -40,7 +40,7 @@ def plan(
     script: Annotated[
         str | None,
         typer.Argument(
-            help="The script to run for a few steps; what follows it is its own.", metavar="[SCRIPT [ARGS]...]"
+            help="The script to run for a few steps; what follows are its own arguments.", metavar="[SCRIPT [ARGS]...]"
         ),
     ] = None,
     module: Annotated[
@@ -53,34 +53,40 @@ def plan(
     steps: Annotated[
         int | None,
         typer.Option(
-            "--steps", help="Steps of the real run.", min=1, show_default="as far as the config's iteration goes"
+            "--steps",
+            help="Number of steps of the real run.",
+            min=1,
+            show_default="the last step of the config's iteration",
         ),
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option("--ranks", help="Ranks of the real run.", min=1, show_default="those that ran")
+        int | None,
+        typer.Option("--ranks", help="Number of ranks of the real run.", min=1, show_default="the ranks that ran"),
     ] = None,
     devices: Annotated[
-        int, typer.Option("--devices", help="Devices of a server, for the config's support_device.", min=1, max=16)
+        int, typer.Option("--devices", help="Devices per server, for the config's support_device.", min=1, max=16)
     ] = 8,
     rate: Annotated[
         list[float] | None,
-        typer.Option(
-            "--rate", help="Rate of the file system in MB/s; may be given several times.", show_default="100 and 1000"
-        ),
+        typer.Option("--rate", help="Rate of the file system in MB/s; may be repeated.", show_default="100 and 1000"),
     ] = None,
-    measure: Annotated[int, typer.Option("--measure", help="Steps after which the script is ended.", min=1)] = 2,
+    measure: Annotated[
+        int, typer.Option("--measure", help="Number of steps to run before the script is stopped.", min=1)
+    ] = 2,
     run_ranks: Annotated[
         int | None,
-        typer.Option("--run-ranks", help="Ranks to run, in one process.", min=1, show_default="1"),
+        typer.Option("--run-ranks", help="Number of ranks to run, in one process.", min=1, show_default="1"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     device: DeviceName = None,
     chip: Chip = None,
     mindspore: Release = None,
     set_: SetFields = None,
     engine: Engine = None,
     seed: Seed = None,
-    jit_level: Annotated[str, typer.Option("--jit-level", help="With --dump: O0, O1 or O2.")] = "O0",
+    jit_level: Annotated[
+        str, typer.Option("--jit-level", help="With --dump: the jit_level of the real run, O0, O1 or O2.")
+    ] = "O0",
 ) -> None:
     """Say what a dump config would write: files, bytes and time, by step, rank and operator type.
 
@@ -145,7 +151,7 @@ def _error(what: str, where: str = "dumpsim plan") -> BadInputError:
 
 
 def _target(device: str | None) -> str:
-    """The device of a plan that runs no script."""
+    """The device named by ``--device``, for a plan without a script."""
     name = (device or "ascend").lower()
     if name not in TARGETS:
         near = nearest(name, TARGETS)
@@ -184,7 +190,7 @@ def _run(
 def _report(
     accounts: list[dict[str, Any]], source: str, steps: int | None, ranks: int | None, devices: int, rates: list[float]
 ) -> dict[str, Any]:
-    """The plan as numbers."""
+    """Compute the numbers of the plan."""
     from dumpsim.analysis.projection import OTHER, dumping_ranks, project
 
     first = accounts[0]
@@ -215,16 +221,16 @@ def _report(
     smaller = sorted((s for s in smaller if s["bytes"] < size), key=lambda s: s["bytes"])
     notes = [*first["dump"]["notes"]]
     if len({p.bytes for p in found}) > 1:
-        notes.append("the ranks that ran differ; further ranks are taken to be like the largest of them")
+        notes.append("the ranks that ran differ; further ranks are assumed to be like the largest of them")
     if one.estimated:
-        notes.append("steps that did not run are taken to be like the last one that did")
+        notes.append("steps that did not run are assumed to be like the last one that ran")
     if first["estimate"]:
         notes.append(first["estimate"])
     if first["iteration"].get("script"):
-        notes.append("the script starts and stops the dump itself: this is the most that it can be")
+        notes.append("the script starts and stops the dump itself: these numbers are an upper bound")
     if first["trigger"] != "every":
         what = "overflow" if first["trigger"] == "overflow" else "fail"
-        notes.append(f"this config dumps operators that {what}: how many will, no plan knows")
+        notes.append(f"this config dumps operators that {what}; a plan cannot know how many will")
     return {
         "config": first["config"], "profile": first["profile"], "chip": first["chip"], "source": source,
         "measured_steps": first["measured"], "measured_ranks": ran, "iteration": first["iteration"]["text"],
@@ -243,7 +249,7 @@ def _report(
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
-    """The plan for people."""
+    """Format the plan for people."""
     from dumpsim.dump.summary import human_size
 
     def row(title: str, amount: dict[str, int], more: str = "") -> str:
@@ -278,14 +284,14 @@ def _lines(report: dict[str, Any]) -> list[str]:
         lines.append("not captured, in the steps that ran:")
         lines += [f"  {count}: {reason}" for reason, count in report["skipped_in_measured_steps"].items()]
     if report["smaller"]:
-        lines.append("what would make it smaller, most first:")
+        lines.append("smaller alternatives, the smallest first:")
         whole = max(report["total"]["bytes"], 1)
         lines += [row(one["change"], one, f"{one['bytes'] / whole - 1:+.1%}") for one in report["smaller"]]
     return [*lines, *(f"note: {note}" for note in report["notes"])]
 
 
 def _time(seconds: float) -> str:
-    """A duration as people say it.
+    """Format a duration.
 
     Examples
     --------

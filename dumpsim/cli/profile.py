@@ -1,4 +1,4 @@
-"""The words of the command line that choose a profile."""
+"""Command-line values that choose a profile."""
 
 from dumpsim.core.errors import BadInputError
 from dumpsim.emulate.precheck import TARGETS
@@ -7,7 +7,7 @@ __all__ = ["TARGETS", "overrides"]
 
 
 def overrides(pairs: list[str]) -> dict[str, str]:
-    """FIELD=VALUE pairs."""
+    """Parse FIELD=VALUE pairs."""
     result = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

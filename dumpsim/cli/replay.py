@@ -1,4 +1,4 @@
-"""``dumpsim replay``: the operators of one dump, recomputed and ranked."""
+"""``dumpsim replay``: recompute the operators of one dump and rank them by error."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,14 +24,18 @@ def replay(
     rank: Rank = None,
     iteration: Iteration = None,
     step: Step = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Also operators that are ok or were skipped.")] = False,
-    factor: Annotated[float, typer.Option(help="Times what rounding explains that an error may be.")] = 1.0,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="List operators that are ok or were skipped, too.")
+    ] = False,
+    factor: Annotated[float, typer.Option(help="Multiple of the rounding bound that an error may reach.")] = 1.0,
     compute: Annotated[
         list[str] | None,
-        typer.Option(help="'PATTERN:TYPE' for operators that compute in tf32, hf32, float16, bfloat16 or float64."),
+        typer.Option(
+            help="'PATTERN:TYPE': matching operators compute in TYPE (tf32, hf32, float16, bfloat16 or float64)."
+        ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="cpu or device: whose functions were used; by default the file names tell.")
+        str | None, typer.Option(help="Kernels that were used: cpu or device; by default inferred from the file names.")
     ] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
@@ -78,7 +82,7 @@ def _print(rows: "Iterable[Row]") -> None:
 
 
 def _summary(result: "Replay") -> None:
-    """What was recomputed and what was not, on stderr."""
+    """Print on stderr how many operators were recomputed, and why others were not."""
     lines = [f"skipped: {count} {said}" for said, count in result.skipped.items()]
     lines += [f"not read: {said}" for said in result.unreadable]
     counts = result.counts

@@ -1,4 +1,4 @@
-"""``dumpsim run``: a script, unmodified, on the emulated machine."""
+"""``dumpsim run``: run an unmodified script on the emulated machine."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ _TRANSPORTS = ("local", "process", "mpi")
 def run(
     context: typer.Context,
     script: Annotated[
-        str | None, typer.Argument(help="The script; what follows it is its own.", metavar="SCRIPT [ARGS]...")
+        str | None, typer.Argument(help="The script; what follows are its own arguments.", metavar="SCRIPT [ARGS]...")
     ] = None,
     module: Annotated[
         str | None, typer.Option("-m", help="Run a module instead of a script.", metavar="MODULE")
@@ -61,7 +61,7 @@ def run(
         int | None,
         typer.Option(
             "--ranks",
-            help="Run SCRIPT once in each of so many ranks.",
+            help="Run SCRIPT on this many ranks.",
             min=1,
             show_default="1",
             rich_help_panel="Ranks",
@@ -81,7 +81,7 @@ def run(
         str | None,
         typer.Option(
             "--schedule",
-            help="Order in which ranks of one process take turns: rank, reverse or random:SEED.",
+            help="Order in which the ranks of one process take turns: rank, reverse or random:SEED.",
             show_default="rank",
             rich_help_panel="Ranks",
         ),
@@ -118,7 +118,7 @@ def run(
         "check_races": check_races,
         "quiet": quiet,
         "schedule": schedule,
-        "transport": "mpi" if transport == "mpi" else None,  # the others need no word to the script's process
+        "transport": "mpi" if transport == "mpi" else None,  # the script's process need not know of the others
         "reduce_order": reduce_order,
         "collective_check": collective_check,
     }
@@ -138,22 +138,24 @@ def run(
 
 
 def _check_transport(ranks: int | None, transport: str | None, schedule: str | None, *, shell: bool) -> None:
-    """What the options of ranks need of each other."""
+    """Refuse options for ranks that contradict each other."""
     if transport is not None and transport not in _TRANSPORTS:
         raise BadInputError(
-            f"{transport!r} is not a transport",
+            f"unknown transport {transport!r}",
             where="--transport",
             allowed=_TRANSPORTS,
             nearest=nearest(transport, _TRANSPORTS),
             code="DS-RUN-011",
         )
     if transport == "mpi" and ranks is not None:
-        raise BadInputError("the number of ranks is mpirun's: mpirun -n 4 dumpsim run --transport mpi SCRIPT",
+        raise BadInputError("mpirun sets the number of ranks: mpirun -n 4 dumpsim run --transport mpi SCRIPT",
             where="--ranks", code="DS-RUN-011",
         )  # fmt: skip
     if transport in ("local", "process") and ranks is None:
         raise BadInputError("needs --ranks", where="--transport", code="DS-RUN-011")
     if schedule is not None and transport in ("process", "mpi"):
-        raise BadInputError("ranks that are processes take no turns", where="--schedule", code="DS-RUN-011")
+        raise BadInputError("ranks in processes of their own do not take turns", where="--schedule", code="DS-RUN-011")
     if shell and ranks is not None:
-        raise BadInputError("a shell script has no ranks; its lines may have msrun", where="--ranks", code="DS-RUN-011")
+        raise BadInputError(
+            "a shell script cannot run on ranks; call msrun in its lines", where="--ranks", code="DS-RUN-011"
+        )

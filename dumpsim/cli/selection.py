@@ -1,4 +1,4 @@
-"""The options that choose tensors, the same for every command that reads a dump."""
+"""Options that select tensors, shared by all commands that read a dump."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Json", "Unreadable", "nothing", "reads"]
 
-Json = Annotated[bool, typer.Option("--json", help="JSON, one value a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line.")]
 
 # parameter of DumpSet.filter -> its command-line form
 _OPTIONS: dict[str, Any] = {
@@ -24,19 +24,19 @@ _OPTIONS: dict[str, Any] = {
     ],
     "op_type": Annotated[str | None, typer.Option("--type", help="Operator type, e.g. Conv2D.")],
     "io": Annotated[str | None, typer.Option(help="input or output.")],
-    "slot": Annotated[int | None, typer.Option(help="Number of the input or output.")],
+    "slot": Annotated[int | None, typer.Option(help="Index of the input or output.")],
     "dtype": Annotated[str | None, typer.Option(help="Number type, e.g. float16.")],
     "rank": Annotated[int | None, typer.Option(help="Rank.")],
     "graph": Annotated[int | None, typer.Option(help="Graph id.")],
     "iteration": Annotated[int | None, typer.Option(help="Iteration.")],
-    "step": Annotated[int | None, typer.Option(help="Training step, in O2 trees.")],
-    "source": Annotated[str | None, typer.Option(help="Line of the script that made the operator: train.py:175.")],
+    "step": Annotated[int | None, typer.Option(help="Training step (O2 dumps only).")],
+    "source": Annotated[str | None, typer.Option(help="Script line that created the operator, such as train.py:175.")],
 }
 _PATH = Annotated[Path, typer.Argument(help="Root of a dump, a directory inside it, or one of its files.")]
 
 
 class Unreadable:
-    """Files that cannot be read do not hide the others: each is named on stderr, and the exit code is 3 at the end."""
+    """Collects files that cannot be read: each is reported on stderr, and the command ends with exit code 3."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
@@ -47,13 +47,13 @@ class Unreadable:
             echo(f"dumpsim: {error}", err=True)
 
     def exit(self) -> None:
-        """End the command if there was one."""
+        """End the command with exit code 3 if a file could not be read."""
         if self._said:
             raise typer.Exit(3)
 
 
 def nothing(dump: "DumpSet") -> NoReturn:
-    """Say what the dump has instead of what was asked for; exit code 1."""
+    """Report that nothing matches, with the values that the dump has; exit code 1."""
     echo("nothing matches", err=True)
     for line in dump.absent():
         echo(f"  {line}", err=True)
@@ -61,7 +61,7 @@ def nothing(dump: "DumpSet") -> NoReturn:
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a PATH and the options that choose tensors; its first parameter gets the chosen `DumpSet`."""
+    """Give a command a PATH and the options that select tensors; its first parameter gets the selected `DumpSet`."""
 
     def run(path: Path, **options: Any) -> None:
         from dumpsim.analysis.dumpset import open as open_dump

@@ -1,4 +1,4 @@
-"""``dumpsim show``: one tensor in full: names, line, statistics, histogram, values."""
+"""``dumpsim show``: show a tensor in full: names, script line, statistics, histogram, values."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,9 +21,9 @@ __all__ = ["show"]
 @reads
 def show(
     dump: "DumpSet",
-    bins: Annotated[int, typer.Option(min=1, max=200, help="Bars of the histogram.")] = 16,
-    values: Annotated[int, typer.Option(min=0, help="Values to print.")] = 12,
-    limit: Annotated[int, typer.Option(min=1, help="Tensors to show.")] = 8,
+    bins: Annotated[int, typer.Option(min=1, max=200, help="Number of bars of the histogram.")] = 16,
+    values: Annotated[int, typer.Option(min=0, help="Number of values to print.")] = 12,
+    limit: Annotated[int, typer.Option(min=1, help="Number of tensors to show.")] = 8,
     as_json: Json = False,
 ) -> None:
     """Show tensors: place, type, script line, statistics, a histogram and the first values."""
@@ -92,7 +92,7 @@ def _head(array: "np.ndarray[Any, Any]", count: int) -> "np.ndarray[Any, Any]":
 
 
 def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
-    """The facts for people."""
+    """Format the facts of a tensor for people."""
     from dumpsim.codecs.opdebug import overflows
 
     facts = _facts(entry, bins, values)
@@ -124,7 +124,7 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
 
 
 def _bars(edges: list[float], counts: list[int]) -> list[str]:
-    """A histogram of block characters, eight steps a cell."""
+    """Draw a histogram with block characters, eight levels per cell."""
     largest = max(counts, default=0)
     if not largest:
         return []

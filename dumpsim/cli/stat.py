@@ -1,4 +1,4 @@
-"""``dumpsim stat``: statistics of every tensor, computed in one pass where they were not dumped."""
+"""``dumpsim stat``: print statistics of every tensor, computed in one pass if they were not dumped."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,8 @@ def stat(
     bad: Annotated[
         bool,
         typer.Option(
-            "--bad", help="Only tensors with NaN or infinity; exit code 1 if there are any, or none can be checked."
+            "--bad",
+            help="List only tensors with NaN or infinity; exit code 1 if there are any, or if none can be checked.",
         ),
     ] = False,
     as_json: Json = False,
@@ -38,7 +39,7 @@ def stat(
     for name in names:
         if name not in NAMES:
             raise BadInputError(
-                f"{name!r} is not a statistic", where="--columns", allowed=NAMES, nearest=nearest(name, NAMES)
+                f"unknown statistic {name!r}", where="--columns", allowed=NAMES, nearest=nearest(name, NAMES)
             )
     wanted = (*names, *(NOT_FINITE if bad else ()))
     unreadable = Unreadable()
@@ -47,7 +48,7 @@ def stat(
     known: Counter[bool] = Counter()
 
     def chosen(row: dict[str, Any]) -> bool:
-        if row["op_type"] == LAYER:  # of an API dump: names a module, and is not a tensor
+        if row["op_type"] == LAYER:  # in an API dump: the row of a module, not of a tensor
             return False
         state = condition_of_row(row, row["dtype"], row["shape"])
         known[state.known] += 1

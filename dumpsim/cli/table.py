@@ -1,4 +1,4 @@
-"""Tables on a terminal: lines as long as the screen is wide, rows with NaN or infinity in red."""
+"""Tables on a terminal: lines fit its width, rows with NaN or infinity are red."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,29 +6,31 @@ from itertools import compress, takewhile
 
 __all__ = ["Table", "middle"]
 
-_NAMES = frozenset({"op_name", "other_name", "source", "note", "reason", "place", "path"})  # columns that may be cut
-_KEPT = frozenset({"op_name", "op_type", "io", "slot"})  # columns that stay where all rows have the same
-_NARROW = 18  # letters that such a column keeps
-_WORTH = 8  # a common scope of fewer letters stays in each row
+_NAMES = frozenset(
+    {"op_name", "other_name", "source", "note", "reason", "place", "path"}
+)  # columns that may be shortened
+_ALWAYS = frozenset({"op_name", "op_type", "io", "slot"})  # columns to show even if all rows have the same value
+_NARROW = 18  # smallest width of such a column
+_WORTH = 8  # shortest common scope to take out of the rows
 _BAD = frozenset({"nan", "inf", "-inf"})
 
 
 class Table:
-    """Rows of a terminal: lines fit the screen as far as names stay distinguishable.
+    """Rows of a table that fits the terminal as far as names stay distinguishable.
 
-    Rich's tables take a millisecond a row.
+    Rich's tables take a millisecond per row.
     """
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = columns
         self.widths = [len(name) for name in columns]
         self.name = columns.index("op_name") if "op_name" in columns else None
-        self.scope: list[str] | None = None  # of all names, part by part
-        self.same: list[str | None] = []  # the cell that all rows have
+        self.scope: list[str] | None = None  # common to all names, part by part
+        self.same: list[str | None] = []  # by column: the value that all rows have
         self.rows = 0
 
     def measure(self, cells: Sequence[str]) -> None:
-        """See a row, which is shown later."""
+        """Take note of the widths of a row that is shown later."""
         self.rows += 1
         self.widths = [max(width, len(cell)) for width, cell in zip(self.widths, cells, strict=True)]
         if self.rows == 1:
@@ -43,13 +45,13 @@ class Table:
             self.scope = scope
 
     def lines(self, rows: Iterable[Sequence[str]], used: Sequence[bool], screen: int) -> Iterator[str]:
-        """The head and the rows; values that all rows share are printed once if lines would be too long."""
+        """Return the header and the rows; values that all rows share are printed once if lines would be too long."""
         colour = not os.environ.get("NO_COLOR")
         shown, widths, common, cut = [*used], [*self.widths], [], 0
         excess = sum(compress(widths, shown)) + 2 * (sum(shown) - 1) - screen
         if excess > 0 and self.rows > 1:
             for at, (name, same) in enumerate(zip(self.columns, self.same, strict=True)):
-                if shown[at] and same is not None and name not in _KEPT:
+                if shown[at] and same is not None and name not in _ALWAYS:
                     common.append(f"{name} {same}")
                     shown[at] = False
                     excess -= widths[at] + 2
@@ -73,7 +75,7 @@ class Table:
             yield f"\x1b[31m{text}\x1b[0m" if colour and not _BAD.isdisjoint(row) else text
 
     def _shorten(self, widths: list[int], shown: Sequence[bool], excess: int) -> None:
-        """Take letters from columns that hold names, the widest first, until lines fit."""
+        """Shorten columns that hold names, the widest first, until lines fit."""
         named = [at for at, name in enumerate(self.columns) if shown[at] and name in _NAMES]
         for at in sorted(named, key=lambda at: -widths[at]):
             taken = max(min(excess, widths[at] - _NARROW), 0)
@@ -82,13 +84,13 @@ class Table:
 
     @staticmethod
     def _line(cells: Sequence[str], used: Sequence[bool], widths: Sequence[int]) -> str:
-        """The cells of the columns that are used, as wide as their columns."""
+        """Join the cells of the columns in use, padded to their widths."""
         fitted = (middle(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True))
         return "  ".join(compress(fitted, used)).rstrip()
 
 
 def middle(text: str, width: int) -> str:
-    """Return text of at most so many letters, shortened in the middle: names differ at their ends.
+    """Shorten text in the middle to a width, since names differ at their ends.
 
     Examples
     --------

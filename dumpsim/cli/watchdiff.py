@@ -1,4 +1,4 @@
-"""``dumpsim watchdiff``: which operator overwrote a watched output, and whether it may."""
+"""``dumpsim watchdiff``: find the operator that overwrote a watched output, and whether it was allowed to."""
 
 from dataclasses import asdict
 from pathlib import Path

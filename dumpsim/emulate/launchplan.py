@@ -1,4 +1,4 @@
-"""What `dumpsim msrun` is asked to start, checked before anything starts. [spec parallel 5]"""
+"""The processes that `dumpsim msrun` starts, and the checks before it starts them. [spec parallel 5]"""
 
 import os
 import secrets
@@ -49,28 +49,28 @@ class MsrunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """What is started on this machine.
+    """The processes to start on this machine.
 
     Attributes
     ----------
     options : MsrunOptions
     ranks : tuple of int
-        Those of the workers of this launcher, in the order of their start.
+        Ranks of this launcher's workers, in the order of their start.
     address : str
         IP address of the scheduler.
     hub : str
-        Where the scheduler listens, as of `dumpsim.world.hub`.
+        Address of the scheduler, in the form of `dumpsim.world.hub`.
     scheduler : bool
-        This launcher starts it.
+        Whether this launcher starts the scheduler.
     token : str
-        What workers show to the scheduler.
+        Secret that workers show to the scheduler.
     command : tuple of str
-        Of each worker.
+        Command of each worker.
     tailed : tuple of int
         Ranks whose logs are shown.
     binding : Binding
     claim : NodeClaim or None
-        The place of this launcher among several.
+        The index of this launcher among several.
     warnings : tuple of str
     """
 
@@ -87,7 +87,7 @@ class LaunchPlan:
     warnings: tuple[str, ...] = field(default=())
 
     def log(self, rank: int) -> str:
-        """The log of a rank, or of the scheduler."""
+        """Return the path of the log of a rank, or of the scheduler."""
         options = self.options
         if rank == SCHEDULER:
             return os.path.join(options.log_dir, "scheduler.log")
@@ -99,7 +99,7 @@ class LaunchPlan:
         return os.path.join(options.log_dir, f"{name}_{rank}.log")
 
     def environment(self, rank: int) -> dict[str, str]:
-        """The variables of a process, over those that all processes have."""
+        """Return the variables that a process has besides those of all processes."""
         options = self.options
         found = {
             "RANK_SIZE": str(options.worker_num),
@@ -120,12 +120,12 @@ class LaunchPlan:
 
 
 def plan(options: MsrunOptions, environment: Mapping[str, str]) -> LaunchPlan:
-    """Check the options, and say what they start.
+    """Check the options and return the plan.
 
     Raises
     ------
     BadInputError
-        For values that have no meaning or do not fit together, a rank table that does not parse, a port in use.
+        For invalid or contradictory values, a rank table that does not parse, and a port in use.
     UnsupportedError
         For a simulation level, and a scheduler on another machine.
     """
@@ -214,7 +214,7 @@ def _check_simulation(options: MsrunOptions, environment: Mapping[str, str]) -> 
 
 
 def worker_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The command of a worker; python is the one that runs dumpsim.
+    """Return the command of a worker; ``python`` becomes the interpreter that runs dumpsim.
 
     Raises
     ------
@@ -227,12 +227,12 @@ def worker_command(command: tuple[str, ...]) -> tuple[str, ...]:
     if program in _PROGRAMS:
         return (sys.executable, *arguments)
     if not Path(program).is_file():
-        raise BadInputError(f"there is no script {program!r}", where="dumpsim msrun", code="DS-RUN-001")
+        raise BadInputError(f"the script {program!r} does not exist", where="dumpsim msrun", code="DS-RUN-001")
     return (sys.executable, program, *arguments)
 
 
 def _tailed(text: str, ranks: tuple[int, ...]) -> tuple[int, ...]:
-    """The ranks of ``--tail_worker_log``; -1 is all of them."""
+    """Parse the ranks of ``--tail_worker_log``; -1 stands for all."""
     if text == "-1":
         return ranks
     parts = [part.strip() for part in text.split(",")]
@@ -246,7 +246,7 @@ def _nodes(options: MsrunOptions) -> int:
 
 
 def _local(name: str) -> str:
-    """The IP address of the scheduler, which must be one of this machine."""
+    """Return the IP address of the scheduler, which must belong to this machine."""
     try:
         family, _, _, _, place = socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -276,7 +276,7 @@ def _check_port(address: str, port: int) -> None:
 
 
 def _own_ip(address: str) -> str:
-    """The address of this machine from which it reaches another one."""
+    """Return the address of this machine that packets to another one come from."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((address, 9))  # nothing is sent

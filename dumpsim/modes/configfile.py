@@ -56,7 +56,10 @@ def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
     path = os.path.realpath(name)
     if not os.path.exists(path):
         raise DumpConfigError(
-            f"there is no file {name!r}", where=CONFIG_VARIABLE, vendor="Get dump config file failed", code="DS-CFG-080"
+            f"the file {name!r} does not exist",
+            where=CONFIG_VARIABLE,
+            vendor="Get dump config file failed",
+            code="DS-CFG-080",
         )
     base, dot, suffix = path.rpartition(".")
     if not dot:

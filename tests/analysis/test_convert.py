@@ -184,7 +184,7 @@ def test_options_that_mean_nothing(tree, tmp_path, options, text):
 def test_a_path_that_is_not_there(tmp_path):
     with pytest.raises(BadInputError, match="does not exist"):
         convert(tmp_path / "nothing*", tmp_path / "out")
-    with pytest.raises(BadInputError, match="no bin file there; npy files need no conversion"):
+    with pytest.raises(BadInputError, match="no binary dump file found; npy files need no conversion"):
         convert(tmp_path, tmp_path / "out")
 
 

@@ -80,7 +80,7 @@ def test_tensors_by_number_and_by_name(steps):
 
 
 def test_an_unknown_statistic_is_refused_with_the_one_that_was_meant(steps):
-    with pytest.raises(BadInputError, match=r"'mx' is not a statistic; allowed: .*did you mean 'max'"):
+    with pytest.raises(BadInputError, match=r"unknown statistic 'mx'; allowed: .*did you mean 'max'"):
         steps[0].statistic("mx")
 
 

@@ -179,7 +179,7 @@ def test_what_the_dumps_do_not_have_is_told(dumps):
 
 def test_rows_have_a_place_to_go_before_anything_is_compared(dumps, tmp_path):
     found = run("compare", *dumps, "--csv", tmp_path / "none" / "rows.csv")
-    assert str(found.exception) == f"--csv: there is no directory {tmp_path / 'none'}"
+    assert str(found.exception) == f"--csv: the directory {str(tmp_path / 'none')!r} does not exist"
     assert (type(found.exception), found.stdout) == (BadInputError, "")
     assert str(run("compare", *dumps, "--csv", tmp_path).exception) == f"--csv: {tmp_path} is a directory"
 

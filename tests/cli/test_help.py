@@ -47,7 +47,7 @@ def test_options_are_listed_by_section():
     assert "[default: seed]" in page
 
 
-def test_the_version_is_told_without_a_parser_and_help_without_commands():
+def test_version_needs_no_parser_and_help_no_commands():
     version, page = dumpsim("--version"), dumpsim("--help")
     assert version.stdout == f"dumpsim {__version__}\n"
     assert not imported(version) & {"typer", "numpy", "dumpsim.core.errors"}

@@ -221,7 +221,7 @@ def test_the_report_for_people(tmp_path):
     [
         ([], "give either a SCRIPT"),
         (["--dump", "x", "script.py"], "give either a SCRIPT"),
-        (["missing.py"], "there is no script 'missing.py'"),
+        (["missing.py"], "the script 'missing.py' does not exist"),
         (["--dump", "x"], "--dump needs --config"),
         (["--rate", "0", "script.py"], "a rate is a number"),
         (["--rate", "inf", "script.py"], "a rate is a number"),

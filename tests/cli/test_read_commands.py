@@ -110,7 +110,7 @@ def test_stat_finds_bad_tensors_and_says_so_by_its_code(tmp_path):
         (["ls", "{tree}", "--io", "in"], 2, "input, output"),
         (["ls", "{tree}", "--source", "train.py:x"], 2, "'x' is not a line"),
         (["check", "--schema", "fault"], 2, "did you mean 'faults'"),
-        (["run", "--manifest", "{tree}/none/m.json", __file__], 2, "there is no directory"),
+        (["run", "--manifest", "{tree}/none/m.json", __file__], 2, "none' does not exist"),
         (["frobnicate"], 2, "No such command"),
     ],
 )

@@ -141,7 +141,7 @@ def test_mistakes_on_the_command_line_are_told_before_the_script_starts(tmp_path
         (("--faults", str(plan)), "did you mean 'overflow'?"),
         (("--chip", "910C"), "910B"),
         (("--device", "gpu", "--chip", "910A"), "910A is not a chip of GPU"),
-        (("--config", "missing.json"), "there is no file 'missing.json'"),
+        (("--config", "missing.json"), "the file 'missing.json' does not exist"),
         (("--set", "op_names=short"), "did you mean 'op_name'?"),
         (("--set", "op_name=shrt"), "did you mean 'short'?"),
         (("--mindspore", "2.9"), "2.10"),

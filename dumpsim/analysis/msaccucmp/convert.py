@@ -43,7 +43,7 @@ class Conversion:
     Attributes
     ----------
     out : str
-        Directory of the results.
+        Directory to write to.
     type : str
         One of `TYPES`.
     format : str or None

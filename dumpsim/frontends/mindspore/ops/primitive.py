@@ -97,7 +97,7 @@ class Primitive(PrimitiveBase):
         """
         if device_target not in ("CPU", "GPU", "Ascend"):
             raise ScriptValueError(
-                f"{device_target!r} is not a device",
+                f"unknown device {device_target!r}",
                 where=f"{self.name}.set_device",
                 allowed=("CPU", "GPU", "Ascend"),
                 nearest=nearest(device_target, ("CPU", "GPU", "Ascend")),
